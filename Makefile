@@ -1,0 +1,44 @@
+# make demo and make test do everything on a fresh machine with Python >= 3.11 and a C++ compiler.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
+
+.PHONY: help demo test lint types unit test-slow test-gpu bench-ops clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(INSTALLED): $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(INSTALLED) ## Time the operators on the smallest case
+	$(BIN)/python -m benchmarks.ops --quick
+
+test: lint types unit ## All tests, lint and types
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+unit: $(INSTALLED)
+	$(BIN)/pytest -m 'not slow'
+
+test-slow: $(INSTALLED) ## The long proofs
+	$(BIN)/pytest -m slow
+
+test-gpu: ## GPU tests, with a python that has torch, triton and pytest: make test-gpu PYTHON=...
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops
+
+bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.clamp
+	$(BIN)/python -m benchmarks.ops
+
+clean: ## Remove everything that make made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

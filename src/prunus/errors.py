@@ -1,0 +1,19 @@
+"""The errors prunus raises for a user's mistake; each also is the matching standard error."""
+
+__all__ = ["BackendError", "InputTypeError", "InputValueError", "PrunusError"]
+
+
+class PrunusError(Exception):
+    """Base of every error that prunus raises on purpose."""
+
+
+class InputValueError(PrunusError, ValueError):
+    """An argument has the right type but a value, shape or device that cannot be used."""
+
+
+class InputTypeError(PrunusError, TypeError):
+    """An argument has a type or dtype that cannot be used."""
+
+
+class BackendError(PrunusError, RuntimeError):
+    """The backend that was asked for is not available here."""

@@ -1,0 +1,125 @@
+"""The tree argmin for arbitrary rewards."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from prunus.ops.backends import choose_backend, kernels
+from prunus.ops.checks import check_lam, check_matrix, check_values, check_weight
+from prunus.ops.heap import depth_of_nodes
+from prunus.ops.library import register, solve_dtype, to_result_dtype
+
+__all__ = ["TreeArgmin", "tree_argmin"]
+
+
+class TreeArgmin(NamedTuple):
+    """Solution of the tree's quadratic program."""
+
+    z: Tensor
+    """Routes, (n, 2**(depth + 1) - 1): how much of each sample reaches each node."""
+    a: Tensor
+    """Node masses, (2**(depth + 1) - 1,): 0 is pruned, 1 is kept."""
+
+
+def tree_argmin(
+    q: Tensor, lam: float | Tensor, *, sample_weight: Tensor | None = None, backend: str = "auto"
+) -> TreeArgmin:
+    """Route samples and prune nodes: the argmin of a quadratic program over a tree, differentiable.
+
+    Solves, exactly::
+
+        min over z, a of   lam/2 |a|^2 + 1/2 sum_i w[i] |z[i] - q[i] - 1/2|^2
+        subject to         0 <= z[i,t] <= a[t],   a[t] <= a[parent(t)],   0 <= a <= 1
+
+    Rewards that never grow along a path, such as those of `path_rewards`, are solved node by node; in general nodes
+    that press against their parents are pooled. If the rewards come from split scores, `tree_traverse` is faster.
+
+    Parameters
+    ----------
+    q : Tensor of shape (n, 2**(depth + 1) - 1)
+        Rewards in heap order: of half, single or double precision. A NaN spoils nothing but its own entry of z.
+    lam : float or 0-dim Tensor
+        Pruning strength, at least 0. ``lam = 0`` prunes nothing: a = 1.
+    sample_weight : Tensor of shape (n,), optional
+        Weights of the samples, not negative; 1 by default.
+    backend : {"auto", "reference", "cpp", "triton"}
+        Which code to run; see `available_backends`.
+
+    Returns
+    -------
+    TreeArgmin
+        ``z`` of shape (n, 2**(depth + 1) - 1) and ``a`` of shape (2**(depth + 1) - 1,), with gradients for q, lam and
+        sample_weight.
+
+    Examples
+    --------
+    >>> z, a = tree_argmin(torch.tensor([[1.0, -0.25, 0.25]]), 0.5)
+    >>> z
+    tensor([[1.0000, 0.1667, 0.5000]])
+    >>> a
+    tensor([1.0000, 0.1667, 0.5000])
+    """
+    check_matrix(q, "q")
+    depth_of_nodes(q.shape[1])
+    dtype = solve_dtype(q)
+    strength, weight = check_lam(lam, q, dtype), check_weight(sample_weight, q, dtype)
+    name = choose_backend(backend, q.device.type, dtype)
+    z, a, _ = _tree_argmin(q.to(dtype), strength, weight, name)
+    return TreeArgmin(to_result_dtype(z, q), to_result_dtype(a, q))
+
+
+def _forward(q: Tensor, lam: Tensor, weight: Tensor | None, backend: str) -> tuple[Tensor, Tensor, Tensor]:
+    check_values(lam, weight)
+    return kernels(backend).argmin_forward(q, lam, weight)
+
+
+def _fake_forward(q: Tensor, lam: Tensor, weight: Tensor | None, backend: str) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(q, memory_format=torch.contiguous_format), *(
+        q.new_empty(q.shape[1], dtype=dtype) for dtype in (q.dtype, torch.int64)
+    )
+
+
+def _backward(
+    grad_z: Tensor,
+    grad_a: Tensor,
+    q: Tensor,
+    a: Tensor,
+    group: Tensor,
+    lam: Tensor,
+    weight: Tensor | None,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return kernels(backend).argmin_backward(grad_z, grad_a, q, a, group, lam, weight)
+
+
+def _fake_backward(grad_z: Tensor, grad_a: Tensor, q: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(q, memory_format=torch.contiguous_format), q.new_empty(()), q.new_empty(q.shape[0])
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    q, lam, weight, ctx.backend = inputs
+    _, a, group = output
+    ctx.mark_non_differentiable(group)
+    ctx.save_for_backward(q, a, group, lam, weight)
+
+
+def _autograd(ctx: Any, grad_z: Tensor, grad_a: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+    q, a, group, lam, weight = ctx.saved_tensors
+    grad_q, grad_lam, grad_weight = _tree_argmin_backward(grad_z, grad_a, q, a, group, lam, weight, ctx.backend)
+    return grad_q, grad_lam, grad_weight if weight is not None else None, None
+
+
+_tree_argmin_backward = register(
+    "tree_argmin_backward(Tensor grad_z, Tensor grad_a, Tensor q, Tensor a, Tensor group, Tensor lam, Tensor? weight, "
+    "str backend) -> (Tensor, Tensor, Tensor)",
+    _backward,
+    _fake_backward,
+)
+_tree_argmin = register(
+    "tree_argmin(Tensor q, Tensor lam, Tensor? weight, str backend) -> (Tensor, Tensor, Tensor)",
+    _forward,
+    _fake_forward,
+    backward=_autograd,
+    setup_context=_setup_context,
+)
