@@ -1,0 +1,84 @@
+// The Python module prunus._core: the CPU kernels on arrays that the caller has allocated. Holds no Python lock while
+// it computes, and knows nothing of torch: tensors come as DLPack arrays.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+#include "argmin.hpp"
+#include "traverse.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class Real>
+using Matrix = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class Real>
+using Vector = nb::ndarray<Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class Real>
+using Scalar = nb::ndarray<Real, nb::ndim<0>, nb::c_contig, nb::device::cpu>;
+template <class Real>
+using Weight = std::optional<Vector<const Real>>;
+
+template <class Real>
+prunus::Samples<Real> samples_of(const Matrix<const Real>& data, const Weight<Real>& weight, std::size_t splits) {
+    return {data.data(), weight ? weight->data() : nullptr, static_cast<std::int64_t>(data.shape(0)),
+            static_cast<std::int64_t>(data.shape(1)), prunus::Tree{static_cast<std::int32_t>(splits)}};
+}
+
+template <class Real>
+void traverse_forward(Matrix<const Real> s, double lam, Weight<Real> weight, Matrix<Real> z, Vector<Real> a,
+                      int threads) {
+    const nb::gil_scoped_release unlocked;
+    prunus::traverse_forward(samples_of<Real>(s, weight, s.shape(1)), lam, threads, z.data(), a.data());
+}
+
+template <class Real>
+void traverse_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matrix<const Real> s, Vector<const Real> a,
+                       double lam, Weight<Real> weight, Matrix<Real> grad_s, Scalar<Real> grad_lam,
+                       Vector<Real> grad_weight, int threads) {
+    const nb::gil_scoped_release unlocked;
+    prunus::traverse_backward(samples_of<Real>(s, weight, s.shape(1)), {grad_z.data(), grad_a.data()}, a.data(), lam, threads,
+                              grad_s.data(), grad_lam.data(), grad_weight.data());
+}
+
+template <class Real>
+void argmin_forward(Matrix<const Real> q, double lam, Weight<Real> weight, Matrix<Real> z, Vector<Real> a,
+                    Vector<std::int64_t> group, int threads) {
+    const nb::gil_scoped_release unlocked;
+    prunus::argmin_forward(samples_of<Real>(q, weight, q.shape(1) / 2), lam, threads, z.data(), a.data(), group.data());
+}
+
+template <class Real>
+void argmin_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matrix<const Real> q, Vector<const Real> a,
+                     Vector<const std::int64_t> group, double lam, Weight<Real> weight, Matrix<Real> grad_q,
+                     Scalar<Real> grad_lam, Vector<Real> grad_weight, int threads) {
+    const nb::gil_scoped_release unlocked;
+    prunus::argmin_backward(samples_of<Real>(q, weight, q.shape(1) / 2), {grad_z.data(), grad_a.data()}, a.data(), group.data(), lam,
+                            threads, grad_q.data(), grad_lam.data(), grad_weight.data());
+}
+
+template <class Real>
+void bind(nb::module_& m) {
+    m.def("traverse_forward", &traverse_forward<Real>, "s"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
+          "z"_a.noconvert(), "a"_a.noconvert(), "threads"_a);
+    m.def("traverse_backward", &traverse_backward<Real>, "grad_z"_a.noconvert(), "grad_a"_a.noconvert(),
+          "s"_a.noconvert(), "a"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(), "grad_s"_a.noconvert(),
+          "grad_lam"_a.noconvert(), "grad_weight"_a.noconvert(), "threads"_a);
+    m.def("argmin_forward", &argmin_forward<Real>, "q"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
+          "z"_a.noconvert(), "a"_a.noconvert(), "group"_a.noconvert(), "threads"_a);
+    m.def("argmin_backward", &argmin_backward<Real>, "grad_z"_a.noconvert(), "grad_a"_a.noconvert(),
+          "q"_a.noconvert(), "a"_a.noconvert(), "group"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
+          "grad_q"_a.noconvert(), "grad_lam"_a.noconvert(), "grad_weight"_a.noconvert(), "threads"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "CPU kernels of prunus; prunus.ops.cpp calls them.";
+    bind<float>(m);
+    bind<double>(m);
+}

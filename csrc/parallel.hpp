@@ -1,0 +1,61 @@
+// Runs the parts of a job on threads: OpenMP's where the compiler has it (it shares torch's pool), else our own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+
+#ifndef _OPENMP
+#include <thread>
+#include <vector>
+#endif
+
+namespace prunus {
+
+// Calls part(p) once for each p in [0, parts), on at most `threads` threads, and returns when all are done. If parts
+// throw, one of their exceptions is thrown on.
+template <class Part>
+void parallel(int threads, std::int64_t parts, const Part& part) {
+    if (threads <= 1 || parts <= 1) {
+        for (std::int64_t p = 0; p < parts; ++p) part(p);
+        return;
+    }
+    std::exception_ptr failure;
+    std::atomic_flag failed = ATOMIC_FLAG_INIT;
+    const auto guarded = [&](std::int64_t p) noexcept {
+        try {
+            part(p);
+        } catch (...) {
+            if (!failed.test_and_set()) failure = std::current_exception();
+        }
+    };
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (std::int64_t p = 0; p < parts; ++p) guarded(p);
+#else
+    std::atomic<std::int64_t> next{0};
+    const auto work = [&] {
+        for (std::int64_t p = next++; p < parts; p = next++) guarded(p);
+    };
+    std::vector<std::thread> pool;
+    for (int i = 1; i < threads && i < parts; ++i) pool.emplace_back(work);
+    work();
+    for (auto& thread : pool) thread.join();
+#endif
+    if (failure) std::rethrow_exception(failure);
+}
+
+// The rows [begin, end) of part p when n rows are cut into equal parts.
+struct Rows {
+    std::int64_t begin, end;
+    Rows(std::int64_t n, std::int64_t parts, std::int64_t p) : begin(n * p / parts), end(n * (p + 1) / parts) {}
+};
+
+// As many threads as a job of this many (sample, node) pairs is worth.
+inline int worthwhile(int threads, std::int64_t pairs) {
+    constexpr std::int64_t pairs_per_thread = 8192;
+    const std::int64_t most = pairs / pairs_per_thread + 1;
+    return most < threads ? static_cast<int>(most) : threads;
+}
+
+}  // namespace prunus
