@@ -1,0 +1,30 @@
+"""Random inputs of the operators."""
+
+import torch
+from torch import Tensor
+
+from prunus.ops.heap import level, n_nodes, n_splits
+
+__all__ = ["SCORES", "random_rewards", "random_scores"]
+
+SCORES = {"normal": 1.0, "dense": 0.3, "large": 3.0}
+"""Standard deviations of the split scores.
+
+A sample visits both sides of a split where its score is within 1/2 of zero: "dense" scores make it visit most of the
+tree, "large" ones little more than a path.
+"""
+
+
+def random_scores(n: int, depth: int, scores: str = "normal", *, device: str = "cpu", seed: int = 0) -> Tensor:
+    """Split scores s, (n, 2**depth - 1), float32."""
+    s = SCORES[scores] * torch.randn(n, n_splits(depth), generator=torch.Generator().manual_seed(seed))
+    return s.to(device).requires_grad_()
+
+
+def random_rewards(n: int, depth: int, *, seed: int = 0) -> Tensor:
+    """Rewards q, (n, 2**(depth + 1) - 1), float64, uniform in [-2, 2], then capped by the parent's."""
+    generator = torch.Generator().manual_seed(seed)
+    q = torch.empty(n, n_nodes(depth), dtype=torch.float64).uniform_(-2.0, 2.0, generator=generator)
+    for d in range(1, depth + 1):
+        q[:, level(d)] = torch.minimum(q[:, level(d)], q[:, level(d - 1)].repeat_interleave(2, dim=1))
+    return q.requires_grad_()
