@@ -1,0 +1,33 @@
+"""How close is close enough: every tolerance of the tests, with its reason."""
+
+import torch
+from torch import Tensor
+
+ROUNDING = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}
+"""The same number by another order of summation, relative to the largest entry."""
+
+NEAR_TIE = {torch.float32: 1e-5, torch.float64: 1e-11}
+"""A reward this close to a node's mass may be rounded to either side of it, where the gradient jumps."""
+
+INTERIOR_POINT = 1e-5
+"""What an interior point method leaves of the distance to the solution."""
+
+KKT = 1e-9
+"""Residual of the optimality conditions in float64: rounding of sums of up to 30 rewards times lam up to 1e3."""
+
+FINITE_DIFFERENCE = {"eps": 1e-6, "atol": 1e-6, "rtol": 1e-5}
+"""gradcheck in float64."""
+
+SMALL_LAM_SLOPE = {torch.float32: 1e-3, torch.float64: 1e-7}
+"""Relative error of a gradient whose denominator is lam + n with lam far below the resolution of n."""
+
+
+def assert_same(actual: Tensor, expected: Tensor, tolerance: float | None = None) -> None:
+    """Equal shapes, the same entries NaN, and the others equal but for rounding in the dtype of `actual`."""
+    assert actual.shape == expected.shape
+    actual, expected = actual.detach().cpu(), expected.detach().cpu().double()
+    if tolerance is None:
+        tolerance = ROUNDING[actual.dtype]
+    finite = expected[expected.isfinite()].abs()
+    size = float(finite.max()) if finite.numel() else 0.0
+    torch.testing.assert_close(actual.double(), expected, rtol=0.0, atol=tolerance * max(1.0, size), equal_nan=True)
