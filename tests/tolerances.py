@@ -21,6 +21,9 @@ FINITE_DIFFERENCE = {"eps": 1e-6, "atol": 1e-6, "rtol": 1e-5}
 SMALL_LAM_SLOPE = {torch.float32: 1e-3, torch.float64: 1e-7}
 """Relative error of a gradient whose denominator is lam + n with lam far below the resolution of n."""
 
+HUGE_LAM = 1e-6
+"""What a lam of 1e8 leaves of the sample's weights beside it, and rounding in single precision."""
+
 
 def assert_same(actual: Tensor, expected: Tensor, tolerance: float | None = None) -> None:
     """Equal shapes, the same entries NaN, and the others equal but for rounding in the dtype of `actual`."""

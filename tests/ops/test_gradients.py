@@ -1,0 +1,150 @@
+"""Gradients against finite differences, and how autograd may call them."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from prunus.ops import tree_argmin, tree_traverse
+from tests.ops.problems import Operator, generator, pools, rewards, scores, weights
+from tests.tolerances import FINITE_DIFFERENCE, assert_same
+
+OPERATORS = [tree_traverse, tree_argmin]
+
+
+def inputs(operator: Operator, n: int = 5, depth: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores or rewards, lam and weights, away from ties, that all require gradients."""
+    x = scores(n, depth) if operator is tree_traverse else rewards(n, depth)
+    lam = torch.tensor(1.3, dtype=torch.float64)
+    return x.requires_grad_(), lam.requires_grad_(), (weights(n) + 0.1).requires_grad_()
+
+
+@pytest.mark.parametrize("lam", [0.05, 1.3, 20.0])
+@pytest.mark.parametrize(("n", "depth"), [(1, 0), (1, 2), (5, 1), (7, 3)])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_finite_differences(operator: Operator, n: int, depth: int, lam: float, cpu_backend: str) -> None:
+    x, _, w = inputs(operator, n, depth)
+
+    def solve(x: Tensor, lam: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        return operator(x, lam, sample_weight=w, backend=cpu_backend)
+
+    strength = torch.tensor(lam, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(solve, (x, strength, w), **FINITE_DIFFERENCE)
+
+
+def test_finite_differences_where_nodes_pool(cpu_backend: str) -> None:
+    q = (rewards(5, 3, seed=3) + torch.linspace(-1, 1, 15, dtype=torch.float64)).requires_grad_()
+    lam = torch.tensor(4.0, dtype=torch.float64, requires_grad=True)
+    assert pools(tree_argmin(q, lam, backend=cpu_backend).a)
+    assert torch.autograd.gradcheck(
+        lambda q, lam: tree_argmin(q, lam, backend=cpu_backend), (q, lam), **FINITE_DIFFERENCE
+    )
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_finite_differences_at_no_pruning(operator: Operator, cpu_backend: str) -> None:
+    x = inputs(operator)[0]
+    assert torch.autograd.gradcheck(lambda x: operator(x, 0.0, backend=cpu_backend), (x,), **FINITE_DIFFERENCE)
+
+
+@pytest.mark.parametrize("output", ["z", "a"])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_one_output_alone_is_used(operator: Operator, output: str, cpu_backend: str) -> None:
+    x, lam, w = inputs(operator)
+
+    def solve(x: Tensor, lam: Tensor, w: Tensor) -> Tensor:
+        chosen: Tensor = getattr(operator(x, lam, sample_weight=w, backend=cpu_backend), output)
+        return chosen
+
+    assert torch.autograd.gradcheck(solve, (x, lam, w), **FINITE_DIFFERENCE)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_backward_twice_gives_the_same(operator: Operator, cpu_backend: str) -> None:
+    given = inputs(operator)
+    z, a = operator(given[0], given[1], sample_weight=given[2], backend=cpu_backend)
+    loss = (z**2).sum() + a.sum()
+    first = torch.autograd.grad(loss, given, retain_graph=True)
+    second = torch.autograd.grad(loss, given)
+    assert all(map(torch.equal, first, second))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_gradients_accumulate(operator: Operator, cpu_backend: str) -> None:
+    x, lam, w = inputs(operator)
+    for _ in range(2):
+        operator(x, lam, sample_weight=w, backend=cpu_backend).z.sum().backward()
+    once = torch.autograd.grad(operator(x, lam, sample_weight=w, backend=cpu_backend).z.sum(), (x, lam, w))
+    for leaf, grad in zip((x, lam, w), once, strict=True):
+        assert leaf.grad is not None
+        assert_same(leaf.grad, 2 * grad)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_lam_is_a_parameter_of_another_dtype(operator: Operator, cpu_backend: str) -> None:
+    x = inputs(operator)[0]
+    lam = torch.nn.Parameter(torch.tensor(1.3, dtype=torch.float32))
+    operator(x, lam, backend=cpu_backend).a.sum().backward()
+    as_double = lam.detach().double().requires_grad_()
+    operator(x, as_double, backend=cpu_backend).a.sum().backward()
+    assert lam.grad is not None
+    assert as_double.grad is not None
+    assert lam.grad.dtype == torch.float32
+    assert_same(lam.grad, as_double.grad)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_only_inputs_that_require_gradients_get_them(operator: Operator, cpu_backend: str) -> None:
+    x, lam, w = inputs(operator)
+    x, w = x.detach(), w.detach()
+    operator(x, lam, sample_weight=w, backend=cpu_backend).a.sum().backward()
+    assert lam.grad is not None
+    assert x.grad is None
+    assert w.grad is None
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_no_graph_without_gradients(operator: Operator, cpu_backend: str) -> None:
+    x, lam, _ = inputs(operator)
+    with torch.no_grad():
+        z, a = operator(x, lam, backend=cpu_backend)
+    assert not z.requires_grad
+    assert not a.requires_grad
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_inputs_are_left_as_they_were(operator: Operator, cpu_backend: str) -> None:
+    given = inputs(operator)
+    before = [x.detach().clone() for x in given]
+    z, a = operator(given[0], given[1], sample_weight=given[2], backend=cpu_backend)
+    (z.sum() + a.sum()).backward()
+    assert all(map(torch.equal, before, given))
+
+
+@pytest.mark.filterwarnings("ignore:.*an autograd kernel was not registered.*:UserWarning")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_second_derivatives_are_refused(operator: Operator, cpu_backend: str) -> None:
+    x = inputs(operator)[0]
+    z, _ = operator(x, 1.3, backend=cpu_backend)
+
+    def second_derivative() -> None:
+        (grad,) = torch.autograd.grad((z**2).sum(), x, create_graph=True)
+        torch.autograd.grad((grad**2).sum(), x)
+
+    with pytest.raises(RuntimeError, match=r"once|twice|second|double"):
+        second_derivative()
+
+
+def test_gradient_descent_with_learned_lam_lowers_the_loss(cpu_backend: str) -> None:
+    s = scores(63, 3).requires_grad_()
+    lam = torch.tensor(5.0, dtype=torch.float64, requires_grad=True)
+    goal = torch.rand(63, 15, generator=generator(1), dtype=torch.float64)
+    losses = []
+    for _ in range(20):
+        loss = ((tree_traverse(s, lam, backend=cpu_backend).z - goal) ** 2).sum()
+        grad_s, grad_lam = torch.autograd.grad(loss, (s, lam))
+        with torch.no_grad():
+            s -= 0.01 * grad_s
+            lam -= 1e-4 * grad_lam
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert losses == sorted(losses, reverse=True)
