@@ -17,8 +17,8 @@ tree, "large" ones little more than a path.
 
 def random_scores(n: int, depth: int, scores: str = "normal", *, device: str = "cpu", seed: int = 0) -> Tensor:
     """Split scores s, (n, 2**depth - 1), float32."""
-    s = SCORES[scores] * torch.randn(n, n_splits(depth), generator=torch.Generator().manual_seed(seed))
-    return s.to(device).requires_grad_()
+    generator = torch.Generator(device).manual_seed(seed)
+    return (SCORES[scores] * torch.randn(n, n_splits(depth), generator=generator, device=device)).requires_grad_()
 
 
 def random_rewards(n: int, depth: int, *, seed: int = 0) -> Tensor:

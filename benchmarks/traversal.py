@@ -33,5 +33,6 @@ def random_traversal(
     n: int, depth: int, scores: str = "normal", *, device: str = "cpu", backend: str = "auto"
 ) -> Traversal:
     """A traversal of random float32 scores with a random gradient."""
-    grad_z = torch.randn(n, n_nodes(depth), generator=torch.Generator().manual_seed(1))
-    return Traversal(random_scores(n, depth, scores, device=device), grad_z.to(device), backend)
+    generator = torch.Generator(device).manual_seed(1)
+    grad_z = torch.randn(n, n_nodes(depth), generator=generator, device=device)
+    return Traversal(random_scores(n, depth, scores, device=device), grad_z, backend)
