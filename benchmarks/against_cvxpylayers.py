@@ -50,7 +50,7 @@ def measure(*, quick: bool = False) -> list[Row]:
     for n, depth in sizes:
         ours = None
         for contender in contenders:
-            row = _measure_row(contender, n, depth, ours, budget_s=1.0 if quick else 5.0)
+            row = _measure_row(contender, n, depth, ours, budget_s=1.5 if quick else 20.0)
             ours = ours or row.ms  # prunus comes first
             rows.append(row)
             print(

@@ -62,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.quick:
             _store(name, part, rows, options.out)
         bars += part.bars(rows) if part.bars is not None else []
-    print(f"\n{format_bars(bars)}")
+    if bars:
+        print(f"\n{format_bars(bars)}")
     return 0 if options.quick or all(bar.met for bar in bars) else 1
 
 

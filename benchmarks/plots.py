@@ -36,9 +36,9 @@ def plot_against_cvxpylayers(rows: Sequence[against_cvxpylayers.Row], path: Path
             _draw_contender(axes[:, 1], contender, [row.n for row in by_n], by_n)
         axes[0, 0].set(title="100 samples", yscale="log", ylabel="time, forward and backward (ms)")
         axes[0, 1].set(title="depth 3", xscale="log")
-        axes[1, 0].set(xlabel="depth", yscale="log", ylabel=f"peak memory (MB, at least {LEAST_MB})")
+        axes[1, 0].set(xlabel="depth", xticks=range(7), yscale="log", ylabel=f"peak memory (MB, at least {LEAST_MB})")
         axes[1, 1].set(xlabel="samples")
-        axes[0, 0].legend(frameon=False)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
         figure.savefig(path, dpi=150)
 
 

@@ -50,11 +50,14 @@ def interleaved(
     return seconds
 
 
-def repeated(function: Function, *, budget_s: float = 5.0, most: int = 500) -> list[float]:
-    """Seconds of each call until the budget is spent; the first call only warms up, if there is time for another."""
+def repeated(function: Function, *, budget_s: float, enough: int = 30, least_s: float = 0.2) -> list[float]:
+    """Seconds of each call: enough calls and at least so long, or as many as the budget allows.
+
+    The first call warms up and is not counted, unless it alone spends the budget.
+    """
     seconds: list[float] = []
     with _no_garbage_collection():
-        while len(seconds) <= most and sum(seconds) < budget_s:
+        while sum(seconds) < (least_s if len(seconds) > enough else budget_s):
             seconds.append(_seconds_a_call(function, 1))
     return seconds[1:] or seconds
 
