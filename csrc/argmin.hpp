@@ -71,10 +71,10 @@ inline bool order_monotone_edges(Tree tree, const std::vector<Census>& parts, st
 template <class Real>
 std::vector<double> node_roots(const Samples<Real>& rewards, double lam, int threads) {
     std::vector<Census> parts(threads);
-    parallel(threads, threads, [&](std::int64_t p) { take_census(rewards, Rows(rewards.n, threads, p), parts[p]); });
+    parallel(threads, threads, [&](std::int64_t p) { take_census(rewards, Rows::part(rewards.n, threads, p), parts[p]); });
     NodeValues<Real> values = lay_out<Real>(rewards.tree, rewards.weight != nullptr, parts);
     parallel(threads, threads,
-             [&](std::int64_t p) { gather_rewards(rewards, Rows(rewards.n, threads, p), parts[p], values); });
+             [&](std::int64_t p) { gather_rewards(rewards, Rows::part(rewards.n, threads, p), parts[p], values); });
     std::vector<double> roots = own_roots(rewards.tree, values, lam, threads);
     if (order_monotone_edges(rewards.tree, parts, roots)) pool(rewards.tree, values, lam, roots);
     return roots;
@@ -93,7 +93,7 @@ void argmin_forward(const Samples<Real>& rewards, double lam, int threads, Real*
     }
     prefer_huge_pages(z, rewards.pairs() * sizeof(Real));
     parallel(threads, threads, [&](std::int64_t p) {
-        const Rows rows(rewards.n, threads, p);
+        const Rows rows = Rows::part(rewards.n, threads, p);
         for (std::int64_t i = rows.begin; i < rows.end; ++i) {
             const Real* q = rewards.row(i);
             Real* row = z + i * tree.nodes();
@@ -149,13 +149,13 @@ void argmin_backward(const Samples<Real>& rewards, const Gradients<Real>& grad, 
     std::vector<Pull> sums(threads, Pull(nodes));
     if (any_free(a, nodes)) {
         parallel(threads, threads, [&](std::int64_t p) {
-            sum_pull_of_rewards(rewards, Rows(rewards.n, threads, p), grad, a, sums[p]);
+            sum_pull_of_rewards(rewards, Rows::part(rewards.n, threads, p), grad, a, sums[p]);
         });
     }
     const std::vector<Real> slope = slopes(sums, grad.a, a, group, lam, nodes, grad_lam);
     prefer_huge_pages(grad_q, rewards.pairs() * sizeof(Real));
     parallel(threads, threads, [&](std::int64_t p) {
-        write_reward_gradients(rewards, Rows(rewards.n, threads, p), grad, a, slope, grad_q, grad_weight);
+        write_reward_gradients(rewards, Rows::part(rewards.n, threads, p), grad, a, slope, grad_q, grad_weight);
     });
 }
 

@@ -1,18 +1,76 @@
-// Scratch memory that is not cleared, and large pages for large outputs.
+// Scratch memory that is not cleared and is used again, and large pages for large outputs.
+//
+// Fresh memory costs a page fault for every 4 kB, more than the arithmetic done on it: the kernels keep some.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 
 namespace prunus {
+
+struct Block {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+};
+
+// Keeps up to `most` bytes of returned blocks for the next who asks. One for the process, never destroyed: threads may
+// outlive static objects.
+class ScratchPool {
+  public:
+    static ScratchPool& instance() {
+        static ScratchPool* pool = new ScratchPool;
+        return *pool;
+    }
+
+    Block take(std::size_t bytes) {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            const auto best = std::min_element(kept_.begin(), kept_.end(), [bytes](const Block& x, const Block& y) {
+                return (x.bytes >= bytes ? x.bytes : SIZE_MAX) < (y.bytes >= bytes ? y.bytes : SIZE_MAX);
+            });
+            if (best != kept_.end() && best->bytes >= bytes) {
+                const Block block = *best;
+                total_ -= block.bytes;
+                *best = kept_.back();
+                kept_.pop_back();
+                return block;
+            }
+        }
+        void* data = std::malloc(bytes);
+        if (data == nullptr) throw std::bad_alloc();
+        return {data, bytes};
+    }
+
+    void give_back(Block block) noexcept {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            if (total_ + block.bytes <= most && kept_.size() < kept_.capacity()) {
+                kept_.push_back(block);
+                total_ += block.bytes;
+                return;
+            }
+        }
+        std::free(block.data);
+    }
+
+  private:
+    static constexpr std::size_t most = std::size_t{64} << 20;
+    ScratchPool() { kept_.reserve(256); }
+    std::mutex mutex_;
+    std::vector<Block> kept_;
+    std::size_t total_ = 0;
+};
 
 // A growing array of plain values. Unlike std::vector it never writes what its user has not written.
 template <class T>
@@ -22,33 +80,34 @@ class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(std::size_t size) { reserve(size); }
-    Buffer(Buffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
+    Buffer(Buffer&& other) noexcept : block_(std::exchange(other.block_, Block{})) {}
     Buffer& operator=(Buffer&&) = delete;
-    ~Buffer() { std::free(data_); }
+    ~Buffer() {
+        if (block_.data != nullptr) ScratchPool::instance().give_back(block_);
+    }
 
     // Room for at least `size` values; keeps the old ones.
     void reserve(std::size_t size) {
-        if (size <= capacity_) return;
-        const std::size_t wanted = size > 2 * capacity_ ? size : 2 * capacity_;
-        void* grown = std::realloc(data_, wanted * sizeof(T));
-        if (grown == nullptr) throw std::bad_alloc();
-        data_ = static_cast<T*>(grown);
-        capacity_ = wanted;
+        if (size * sizeof(T) <= block_.bytes) return;
+        const Block grown = ScratchPool::instance().take(std::max(size * sizeof(T), 2 * block_.bytes));
+        if (block_.data != nullptr) {
+            std::copy_n(static_cast<const char*>(block_.data), block_.bytes, static_cast<char*>(grown.data));
+            ScratchPool::instance().give_back(block_);
+        }
+        block_ = grown;
     }
 
-    T* data() { return data_; }
-    const T* data() const { return data_; }
-    T& operator[](std::size_t i) { return data_[i]; }
-    const T& operator[](std::size_t i) const { return data_[i]; }
+    T* data() { return static_cast<T*>(block_.data); }
+    const T* data() const { return static_cast<const T*>(block_.data); }
+    T& operator[](std::size_t i) { return data()[i]; }
+    const T& operator[](std::size_t i) const { return data()[i]; }
 
   private:
-    T* data_ = nullptr;
-    std::size_t capacity_ = 0;
+    Block block_;
 };
 
-// Asks for huge pages under a large output before it is first written: page faults, not arithmetic, are what a fresh
-// array of many megabytes costs. Only a hint; without effect where the system does not know it.
+// Asks for huge pages under a large output before it is first written. Only a hint; without effect where the system
+// does not know it.
 inline void prefer_huge_pages(void* data, std::size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     constexpr std::uintptr_t page = std::uintptr_t{1} << 21;

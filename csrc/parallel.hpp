@@ -45,10 +45,14 @@ void parallel(int threads, std::int64_t parts, const Part& part) {
     if (failure) std::rethrow_exception(failure);
 }
 
-// The rows [begin, end) of part p when n rows are cut into equal parts.
+// The rows [begin, end).
 struct Rows {
     std::int64_t begin, end;
-    Rows(std::int64_t n, std::int64_t parts, std::int64_t p) : begin(n * p / parts), end(n * (p + 1) / parts) {}
+
+    // Part p when n rows are cut into equal parts.
+    static Rows part(std::int64_t n, std::int64_t parts, std::int64_t p) {
+        return {n * p / parts, n * (p + 1) / parts};
+    }
 };
 
 // As many threads as a job of this many (sample, node) pairs is worth.

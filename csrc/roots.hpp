@@ -25,6 +25,10 @@ struct NodeValues {
     Buffer<Real> weight;  // unused when all weights are 1
     bool weighted = false;
     std::vector<std::int64_t> begin;
+
+    std::int64_t count(std::int32_t t) const { return begin[t + 1] - begin[t]; }
+    Real* u_of(std::int32_t t) { return u.data() + begin[t]; }
+    Real* weight_of(std::int32_t t) { return weighted ? weight.data() + begin[t] : nullptr; }
 };
 
 // Lays out the values of each node one after the other, and each thread's part of them in thread order, so that the
@@ -51,7 +55,7 @@ NodeValues<Real> lay_out(Tree tree, bool weighted, std::vector<Part>& parts) {
 }
 
 struct Sums {
-    double total = 0;  // of w u over the u above a
+    double total = 0;  // of w u over the active values, those above a
     double held = 0;   // of w over the same
     double size = 0;   // number of nodes
 };
@@ -63,93 +67,115 @@ Real floor_to(double a) {
     return static_cast<double>(near) > a ? std::nextafter(near, -std::numeric_limits<Real>::infinity()) : near;
 }
 
-// Adds node t's share at the value a. Blocks are short enough that summing in Real loses nothing that matters; the
-// block sums are added in double.
+// Sum of w u, and of w, over values that are all active. Blocks are short enough that summing in Real loses nothing
+// that matters; the block sums are added in double.
 template <class Real>
-void add_node(const NodeValues<Real>& values, std::int32_t t, double a, Sums& sums) {
+Sums sum_all(const Real* u, const Real* w, std::int64_t count) {
     constexpr std::int64_t block = 512;
-    const Real above = floor_to<Real>(a);
-    const std::int64_t end = values.begin[t + 1];
-    for (std::int64_t start = values.begin[t]; start < end; start += block) {
-        const std::int64_t size = std::min(block, end - start);
-        const Real* u = values.u.data() + start;
+    Sums sums;
+    for (std::int64_t start = 0; start < count; start += block) {
+        const std::int64_t end = std::min(start + block, count);
         Real total = 0, held = 0;
-        if (values.weighted) {
-            const Real* w = values.weight.data() + start;
-#pragma omp simd reduction(+ : total, held)
-            for (std::int64_t i = 0; i < size; ++i) {
-                const bool active = u[i] > above && w[i] > 0;
-                total += active ? w[i] * u[i] : Real(0);
-                held += active ? w[i] : Real(0);
-            }
+        if (w == nullptr) {
+#pragma omp simd reduction(+ : total)
+            for (std::int64_t i = start; i < end; ++i) total += u[i];
+            held = static_cast<Real>(end - start);
         } else {
 #pragma omp simd reduction(+ : total, held)
-            for (std::int64_t i = 0; i < size; ++i) {
-                total += u[i] > above ? u[i] : Real(0);
-                held += u[i] > above ? Real(1) : Real(0);
+            for (std::int64_t i = start; i < end; ++i) {
+                total += w[i] > 0 ? w[i] * u[i] : Real(0);
+                held += w[i];
             }
         }
         sums.total += total;
         sums.held += held;
     }
-    sums.size += 1;
+    return sums;
 }
 
-// Climbs from a, left of the root, to the root of lam size a = total - held a; at most 1.
-template <class SumsAbove>
-double climb(double lam, double a, const SumsAbove& sums_above) {
-    while (true) {
-        const Sums sums = sums_above(a);
-        const double step = sums.total / (lam * sums.size + sums.held);
-        if (step >= 1) return 1;
-        // A step back means that rounding carried a onto or past the smallest active u: stay just below it.
-        if (step < a) return a * (1 - 4 * std::numeric_limits<double>::epsilon());
-        if (!(step > a)) return a;
-        a = step;
-    }
-}
-
-// The root of each node's own phi, capped at 1.
+// Moves the values above a to the front, without a branch on the data, and returns how many they are.
 template <class Real>
-std::vector<double> own_roots(Tree tree, const NodeValues<Real>& values, double lam, int threads) {
+std::int64_t partition_above(Real* u, Real* w, std::int64_t count, double a) {
+    const Real above = floor_to<Real>(a);
+    std::int64_t kept = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const Real value = u[i];
+        u[i] = u[kept];
+        u[kept] = value;
+        if (w != nullptr) std::swap(w[i], w[kept]);
+        kept += value > above;
+    }
+    return kept;
+}
+
+// The root of one node's phi, capped at 1: each step takes the active values' tangent, then drops the values that its
+// root has left behind, until none is. Most steps drop half or more, so that all of them together cost about two
+// passes over the values.
+template <class Real>
+double own_root(Real* u, Real* w, std::int64_t count, double lam) {
+    count = partition_above(u, w, count, 0.0);  // leaves NaN behind
+    double root = 0;
+    while (count > 0) {
+        const Sums sums = sum_all<Real>(u, w, count);
+        root = sums.total / (lam + sums.held);
+        if (root >= 1) return 1;
+        const std::int64_t kept = partition_above(u, w, count, root);
+        if (kept == count) return root;
+        count = kept;
+    }
+    // Rounding carried the root onto the last active values: stay just below them.
+    return root * (1 - 4 * std::numeric_limits<double>::epsilon());
+}
+
+// The own root of each node. Reorders the values within each node.
+template <class Real>
+std::vector<double> own_roots(Tree tree, NodeValues<Real>& values, double lam, int threads) {
     std::vector<double> roots(tree.nodes(), 1.0);
     if (lam == 0) return roots;
     constexpr std::int32_t chunk = 8;
     parallel(threads, (tree.nodes() + chunk - 1) / chunk, [&](std::int64_t p) {
         const auto first = static_cast<std::int32_t>(p) * chunk;
         for (std::int32_t t = first; t < std::min(first + chunk, tree.nodes()); ++t) {
-            roots[t] = climb(lam, 0.0, [&](double a) {
-                Sums sums;
-                add_node(values, t, a, sums);
-                return sums;
-            });
+            roots[t] = own_root(values.u_of(t), values.weight_of(t), values.count(t), lam);
         }
     });
     return roots;
 }
 
-// Raises each root to that of the node pooled with the descendants that press against it. From the leaves up: when a
-// node is raised the roots below it are final, and a child belongs to its group at the value a exactly if the
-// child's root exceeds a.
+// Sums over a node and the descendants that belong to its group at the value a: a child does exactly if its root,
+// that of its own group, exceeds a. Reorders the values within each node.
 template <class Real>
-void pool(Tree tree, const NodeValues<Real>& values, double lam, std::vector<double>& roots) {
-    std::vector<std::int32_t> stack;
+Sums sum_group(Tree tree, NodeValues<Real>& values, const std::vector<double>& roots, std::int32_t top, double a) {
+    Sums sums;
+    std::vector<std::int32_t> stack(1, top);
+    while (!stack.empty()) {
+        const std::int32_t t = stack.back();
+        stack.pop_back();
+        const std::int64_t active = partition_above(values.u_of(t), values.weight_of(t), values.count(t), a);
+        const Sums own = sum_all<Real>(values.u_of(t), values.weight_of(t), active);
+        sums.total += own.total;
+        sums.held += own.held;
+        sums.size += 1;
+        if (t >= tree.splits) continue;
+        for (const std::int32_t child : {2 * t + 1, 2 * t + 2}) {
+            if (roots[child] > a) stack.push_back(child);
+        }
+    }
+    return sums;
+}
+
+// Raises each root to that of the node pooled with the descendants that press against it, from the leaves up: when a
+// node is raised the roots below it are final.
+template <class Real>
+void pool(Tree tree, NodeValues<Real>& values, double lam, std::vector<double>& roots) {
     for (std::int32_t top = tree.splits - 1; top >= 0; --top) {
         if (std::max(roots[2 * top + 1], roots[2 * top + 2]) <= roots[top]) continue;
-        roots[top] = climb(lam, roots[top], [&](double a) {
-            Sums sums;
-            stack.assign(1, top);
-            while (!stack.empty()) {
-                const std::int32_t t = stack.back();
-                stack.pop_back();
-                add_node(values, t, a, sums);
-                if (t >= tree.splits) continue;
-                for (const std::int32_t child : {2 * t + 1, 2 * t + 2}) {
-                    if (roots[child] > a) stack.push_back(child);
-                }
-            }
-            return sums;
-        });
+        while (roots[top] < 1) {
+            const Sums sums = sum_group(tree, values, roots, top, roots[top]);
+            const double step = std::min(sums.total / (lam * sums.size + sums.held), 1.0);
+            if (!(step > roots[top])) break;
+            roots[top] = step;
+        }
     }
 }
 

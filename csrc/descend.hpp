@@ -1,0 +1,120 @@
+// Sends a block of samples down the tree and shows each node to a visitor with the samples that reach it.
+//
+// A sample reaches node t if u[t] = q[t] + 1/2 > 0, or if u[t] is NaN. Where it does not, it reaches nothing below
+// either, and its z and all its gradients are zero there: what is not visited need not be known.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "memory.hpp"
+#include "parallel.hpp"
+#include "tree.hpp"
+
+namespace prunus {
+
+// The samples of a block that reach a node.
+template <class Real>
+struct Arrivals {
+    std::int32_t count;
+    std::int32_t* row;   // within the block
+    Real* u;
+    std::int32_t* from;  // the score that u comes from: 2p for -s[p], 2p + 1 for +s[p], 2 * splits for the root's 1
+};
+
+template <class Real>
+class Descent {
+  public:
+    // Blocks hold as many rows as keep their scores, routes and gradients in a core's cache.
+    static std::int64_t block_rows(Tree tree) {
+        constexpr std::int64_t cells = std::int64_t{1} << 17;
+        return std::clamp<std::int64_t>(cells / tree.nodes(), 32, 512);
+    }
+
+    explicit Descent(const Samples<Real>& scores) : scores_(scores) {
+        const std::size_t room = block_rows(scores.tree) + 1;  // one more than can arrive: see `split`
+        for (std::int32_t width = 1; width <= scores.tree.nodes(); width *= 2) levels_.emplace_back(2 * room);
+    }
+
+    // Calls visit(t, arrivals) for the nodes that samples of the block reach, a parent before its children. Arrivals
+    // are in the order of the rows; `from` is set only with Source.
+    template <bool Source, class Visit>
+    void operator()(Rows block, const Visit& visit) {
+        s_ = scores_.row(block.begin);
+        Arrivals<Real> all = levels_[0].side(0);
+        all.count = static_cast<std::int32_t>(block.end - block.begin);
+        for (std::int32_t k = 0; k < all.count; ++k) {
+            all.row[k] = k;
+            all.u[k] = scores_.poisoned(block.begin + k) ? std::numeric_limits<Real>::quiet_NaN() : Real(1.5);
+            all.from[k] = 2 * scores_.tree.splits;
+        }
+        below<Source>(0, 0, all, visit);
+    }
+
+  private:
+    // Room for the arrivals at the left and the right child of one node of a level.
+    struct Level {
+        Buffer<std::int32_t> row, from;
+        Buffer<Real> u;
+        std::size_t room;
+        explicit Level(std::size_t size) : row(size), from(size), u(size), room(size / 2) {}
+        Arrivals<Real> side(int right) {
+            return {0, row.data() + right * room, u.data() + right * room, from.data() + right * room};
+        }
+    };
+
+    template <bool Source, class Visit>
+    void below(std::int32_t t, std::size_t depth, const Arrivals<Real>& here, const Visit& visit) {
+        if (here.count == 0) return;
+        visit(t, here);
+        if (t >= scores_.tree.splits) return;
+        Arrivals<Real> left = levels_[depth + 1].side(0), right = levels_[depth + 1].side(1);
+        split<Source>(t, here, left, right);
+        below<Source>(2 * t + 1, depth + 1, left, visit);
+        below<Source>(2 * t + 2, depth + 1, right, visit);
+    }
+
+    // No branch depends on the data: an arrival is written in any case, and counted if it is one. A tie between a
+    // score and the reward above keeps the one above.
+    template <bool Source>
+    void split(std::int32_t t, const Arrivals<Real>& here, Arrivals<Real>& left, Arrivals<Real>& right) const {
+        std::int32_t lefts = 0, rights = 0;
+        for (std::int32_t k = 0; k < here.count; ++k) {
+            const std::int32_t row = here.row[k];
+            const Real above = here.u[k];
+            const Real score = s_[row * scores_.columns + t] + (above - above);  // NaN above stays NaN below
+            const Real low = Real(0.5) - score, high = Real(0.5) + score;
+            const Real to_left = above < low ? above : low, to_right = above < high ? above : high;
+            left.row[lefts] = right.row[rights] = row;
+            left.u[lefts] = to_left;
+            right.u[rights] = to_right;
+            if constexpr (Source) {
+                const std::int32_t from = here.from[k];
+                left.from[lefts] = from + (-!(above <= low) & (2 * t - from));
+                right.from[rights] = from + (-!(above <= high) & (2 * t + 1 - from));
+            }
+            lefts += !(to_left <= 0);
+            rights += !(to_right <= 0);
+        }
+        left.count = lefts;
+        right.count = rights;
+    }
+
+    const Samples<Real>& scores_;
+    std::vector<Level> levels_;
+    const Real* s_ = nullptr;
+};
+
+// Calls visit_block(descent, block) for the blocks of a part of the rows.
+template <class Real, class VisitBlock>
+void for_blocks(const Samples<Real>& scores, Rows rows, const VisitBlock& visit_block) {
+    Descent<Real> descent(scores);
+    const std::int64_t step = Descent<Real>::block_rows(scores.tree);
+    for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
+        visit_block(descent, Rows{begin, std::min(begin + step, rows.end)});
+    }
+}
+
+}  // namespace prunus
