@@ -1,5 +1,7 @@
 """How close is close enough: every tolerance of the tests, with its reason."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ INTERIOR_POINT = 1e-5
 KKT = 1e-9
 """Residual of the optimality conditions in float64: rounding of sums of up to 30 rewards times lam up to 1e3."""
 
-FINITE_DIFFERENCE = {"eps": 1e-6, "atol": 1e-6, "rtol": 1e-5}
+FINITE_DIFFERENCE: dict[str, Any] = {"eps": 1e-6, "atol": 1e-6, "rtol": 1e-5}
 """gradcheck in float64."""
 
 SMALL_LAM_SLOPE = {torch.float32: 1e-3, torch.float64: 1e-7}
