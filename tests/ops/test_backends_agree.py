@@ -37,6 +37,7 @@ SIZES = [
 ]
 POOLING_SIZES = [(1, 1), (2, 3), (63, 2), (63, 7), (500, 5), (1000, 4)]
 STRENGTHS = [0.0, 1e-3, 1.0, 30.0, 1e4]
+POOLING_STRENGTHS = [0.0, 1e-3, 1.0, 30.0, 300.0, 1e4]
 
 
 def assert_agrees(
@@ -103,16 +104,24 @@ def test_argmin_of_path_rewards(target: Target, n: int, depth: int, lam: float) 
     assert_agrees(target, tree_argmin, path_rewards(scores(n, depth)), lam, weights(n))
 
 
-@pytest.mark.parametrize("lam", STRENGTHS)
+@pytest.mark.parametrize("lam", POOLING_STRENGTHS)
 @pytest.mark.parametrize(("n", "depth"), POOLING_SIZES)
 def test_argmin_with_pooling(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_argmin, rewards(n, depth), lam)
 
 
-@pytest.mark.parametrize("lam", STRENGTHS)
+@pytest.mark.parametrize("lam", POOLING_STRENGTHS)
 @pytest.mark.parametrize(("n", "depth"), POOLING_SIZES)
 def test_argmin_with_pooling_and_weights(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_argmin, rewards(n, depth), lam, weights(n))
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize(("n", "depth"), [(63, 4), (500, 5)])
+def test_argmin_with_pooling_of_masses_below_one(target: Target, n: int, depth: int, lam: float) -> None:
+    q = rewards(n, depth) / 4
+    assert pools(tree_argmin(q, lam, backend="reference").a)
+    assert_agrees(target, tree_argmin, q, lam, weights(n))
 
 
 @pytest.mark.parametrize("lam", [30.0, 300.0])

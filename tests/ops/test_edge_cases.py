@@ -269,6 +269,28 @@ def test_masses_obey_the_tree_exactly(operator: Operator, lam: float, target: Ta
         assert ((z >= 0) & (z <= a)).all()
 
 
+def nearly_equal_parent_and_child(target: Target, seed: int) -> Tensor:
+    """Scores at which node 2 holds one sample more than its child 6, so near its mass that only rounding tells."""
+    s = target.tensor(scores(63, 2, scale=0.3, seed=seed))
+    s[:, 2] = 5.0
+    s[0] = torch.tensor([-5.0, 0.0, -5.0])
+    s[0, 0] = tree_traverse(s, 1.3, backend=target.backend).a[2] - 0.5
+    return s
+
+
+def test_rounding_never_lifts_a_child_above_its_parent(target: Target) -> None:
+    for seed in range(40):
+        a = tree_traverse(nearly_equal_parent_and_child(target, seed), 1.3, backend=target.backend).a
+        assert a[6] <= a[2]
+
+
+def test_rounding_never_pools_path_rewards(target: Target) -> None:
+    for seed in range(40):
+        q = path_rewards(nearly_equal_parent_and_child(target, seed))
+        group = torch.ops.prunus.tree_argmin(q, torch.tensor(1.3).to(q), None, target.backend)[2]
+        assert group.tolist() == list(range(7))
+
+
 def test_a_reward_equal_to_the_mass_is_not_active(target: Target) -> None:
     q = target.tensor(torch.tensor([[0.25], [-0.125]]))  # u = 3/4, 3/8 and at lam = 1 the mass is 3/8
     result = evaluate(tree_argmin, q, 1.0, backend=target.backend)
