@@ -1,0 +1,314 @@
+// Runs the CPU kernels without Python, so that the compiler's sanitizers see everything they do. Random problems of all
+// shapes and oddities; what can be checked without a second solver is. Returns 1 at the first that fails. The argument
+// is how many problems to solve. test_sanitizers.py compiles and runs it.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../../csrc/argmin.hpp"
+#include "../../csrc/traverse.hpp"
+
+namespace {
+
+using prunus::Samples;
+using prunus::Tree;
+using Random = std::mt19937_64;
+
+enum class Weights { none, plain, zero, invalid };
+
+struct Case {
+    std::int64_t n;
+    int depth;
+    double lam;
+    double scale;  // of the scores: small ones reach all nodes, large ones a path
+    Weights weights;
+    bool odd;  // some scores and rewards are NaN, infinite or tied
+    int threads;
+
+    std::string name() const {
+        return "n=" + std::to_string(n) + " depth=" + std::to_string(depth) + " lam=" + std::to_string(lam) +
+               " scale=" + std::to_string(scale) + " weights=" + std::to_string(static_cast<int>(weights)) +
+               " odd=" + std::to_string(odd) + " threads=" + std::to_string(threads);
+    }
+};
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::runtime_error(what);
+}
+
+template <class T>
+T pick(Random& random, const std::vector<T>& from) {
+    return from[random() % from.size()];
+}
+
+template <class Real>
+std::vector<Real> normal(Random& random, std::int64_t size, double scale) {
+    std::normal_distribution<double> draw(0.0, scale);
+    std::vector<Real> x(size);
+    for (Real& value : x) value = static_cast<Real>(draw(random));
+    return x;
+}
+
+template <class Real>
+void make_odd(Random& random, std::vector<Real>& x) {
+    constexpr Real inf = std::numeric_limits<Real>::infinity();
+    const std::vector<Real> odd{inf, -inf, std::numeric_limits<Real>::quiet_NaN(), 0, Real(0.5), Real(-0.5), 1, -1};
+    for (Real& value : x) {
+        if (random() % 8 == 0) value = pick(random, odd);
+    }
+}
+
+template <class Real>
+std::vector<Real> weights_of(Random& random, const Case& c) {
+    if (c.weights == Weights::none) return {};
+    std::vector<Real> w = normal<Real>(random, c.n, 1.0);
+    constexpr Real inf = std::numeric_limits<Real>::infinity();
+    const std::vector<Real> invalid{inf, -inf, std::numeric_limits<Real>::quiet_NaN(), -1};
+    for (Real& value : w) {
+        value = c.weights == Weights::zero || random() % 4 == 0 ? Real(0) : std::abs(value);
+        if (c.weights == Weights::invalid && random() % 4 == 0) value = pick(random, invalid);
+    }
+    return w;
+}
+
+template <class Real>
+struct Problem {
+    Tree tree;
+    std::int64_t n;
+    double lam;
+    int threads;
+    std::vector<Real> s, arbitrary, weight, grad_z, grad_a;
+
+    Problem(Random& random, const Case& c)
+        : tree{(1 << c.depth) - 1},
+          n(c.n),
+          lam(c.lam),
+          threads(c.threads),
+          s(normal<Real>(random, c.n * tree.splits, c.scale)),
+          arbitrary(normal<Real>(random, c.n * tree.nodes(), c.scale)),
+          weight(weights_of<Real>(random, c)),
+          grad_z(normal<Real>(random, c.n * tree.nodes(), 1.0)),
+          grad_a(normal<Real>(random, tree.nodes(), 1.0)) {
+        if (c.odd) make_odd(random, s);
+        if (c.odd) make_odd(random, arbitrary);
+    }
+
+    Samples<Real> samples(const std::vector<Real>& x, std::int64_t columns) const {
+        return {x.data(), weight.empty() ? nullptr : weight.data(), n, columns, tree};
+    }
+    Samples<Real> scores() const { return samples(s, tree.splits); }
+    Samples<Real> rewards(const std::vector<Real>& q) const { return samples(q, tree.nodes()); }
+    prunus::Gradients<Real> upstream() const { return {grad_z.data(), grad_a.data()}; }
+};
+
+// All that one operator computes; NaN where it should but does not write.
+template <class Real>
+struct Evaluation {
+    std::vector<Real> z, a, grad_x, grad_weight;
+    std::vector<std::int64_t> group;
+    Real grad_lam = std::numeric_limits<Real>::quiet_NaN();
+
+    Evaluation(const Problem<Real>& p, std::int64_t columns)
+        : z(p.n * p.tree.nodes(), grad_lam),
+          a(p.tree.nodes(), grad_lam),
+          grad_x(p.n * columns, grad_lam),
+          grad_weight(p.n, grad_lam),
+          group(p.tree.nodes(), -1) {}
+};
+
+template <class T>
+bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
+    return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0);
+}
+
+template <class Real>
+void require_same_bits(const Evaluation<Real>& x, const Evaluation<Real>& y) {
+    require(same_bits(x.z, y.z) && same_bits(x.a, y.a) && same_bits(x.group, y.group), "repeating changes the solution");
+    require(same_bits(x.grad_x, y.grad_x) && same_bits(x.grad_weight, y.grad_weight) &&
+                std::memcmp(&x.grad_lam, &y.grad_lam, sizeof(Real)) == 0,
+            "repeating changes the gradients");
+}
+
+template <class Real>
+Evaluation<Real> traverse(const Problem<Real>& p) {
+    Evaluation<Real> out(p, p.tree.splits);
+    prunus::traverse_forward(p.scores(), p.lam, p.threads, out.z.data(), out.a.data());
+    for (std::int32_t t = 0; t < p.tree.nodes(); ++t) out.group[t] = t;
+    prunus::traverse_backward(p.scores(), p.upstream(), out.a.data(), p.lam, p.threads, out.grad_x.data(),
+                              &out.grad_lam, out.grad_weight.data());
+    return out;
+}
+
+template <class Real>
+void differentiate_argmin(const Problem<Real>& p, const std::vector<Real>& q, Evaluation<Real>& out) {
+    prunus::argmin_backward(p.rewards(q), p.upstream(), out.a.data(), out.group.data(), p.lam, p.threads,
+                            out.grad_x.data(), &out.grad_lam, out.grad_weight.data());
+}
+
+template <class Real>
+Evaluation<Real> argmin(const Problem<Real>& p, const std::vector<Real>& q) {
+    Evaluation<Real> out(p, p.tree.nodes());
+    prunus::argmin_forward(p.rewards(q), p.lam, p.threads, out.z.data(), out.a.data(), out.group.data());
+    differentiate_argmin(p, q, out);
+    return out;
+}
+
+// Gives the memory that the kernels keep back to the system, whose new blocks the sanitizer knows the exact size of.
+void forget_scratch() {
+    for (bool kept = true; kept;) {
+        const prunus::Block block = prunus::ScratchPool::instance().take(1);
+        kept = block.bytes > 1;
+        std::free(block.data);
+    }
+}
+
+// Evaluates in memory that is new and then in memory that holds what the first run left: what is read must have been
+// written.
+template <class Evaluate>
+auto twice(const Evaluate& evaluate) {
+    forget_scratch();
+    const auto first = evaluate();
+    require_same_bits(first, evaluate());
+    return first;
+}
+
+template <class Real>
+void require_feasible(const Problem<Real>& p, const Evaluation<Real>& x, const std::vector<Real>& q) {
+    const std::int32_t nodes = p.tree.nodes();
+    for (std::int32_t t = 0; t < nodes; ++t) {
+        require(x.a[t] >= 0 && x.a[t] <= 1, "a mass is outside [0, 1]");
+        require(x.a[t] <= x.a[Tree::parent(t)] || t == 0, "a mass exceeds its parent's");
+        require(x.group[t] >= 0 && x.group[t] <= t, "a group is not named after a node above");
+        require(x.a[x.group[t]] == x.a[t], "masses of a group differ");
+    }
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        for (std::int32_t t = 0; t < nodes; ++t) {
+            const Real z = x.z[i * nodes + t];
+            const bool spoiled = p.rewards(q).poisoned(i) || std::isnan(q[i * nodes + t]);
+            require(spoiled ? std::isnan(z) : z >= 0 && z <= x.a[t], "a route is outside [0, a], or not NaN if it must be");
+        }
+    }
+}
+
+template <class Real>
+void require_close(const std::vector<Real>& x, const std::vector<Real>& y, const char* what) {
+    double size = 1;
+    for (const Real value : x) size = std::isfinite(value) ? std::max(size, std::abs(static_cast<double>(value))) : size;
+    const double most = size * (sizeof(Real) == 4 ? 1e-4 : 1e-11);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const bool both_odd = !std::isfinite(x[i]) && !std::isfinite(y[i]);
+        require(both_odd || std::abs(x[i] - y[i]) <= most, what);
+    }
+}
+
+// The score that decides a child's reward instead of its parent's reward, as prunus.ops.path_rewards has it.
+template <class Real>
+bool takes(Real toward, Real above) {
+    return toward < above || (std::isnan(toward) && above > Real(-0.5));
+}
+
+template <class Real>
+std::vector<Real> path_rewards(const Problem<Real>& p) {
+    const std::int32_t nodes = p.tree.nodes();
+    std::vector<Real> q(p.n * nodes, Real(1));
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        for (std::int32_t t = 1; t < nodes; ++t) {
+            const Real score = p.s[i * p.tree.splits + Tree::parent(t)], above = q[i * nodes + Tree::parent(t)];
+            const Real toward = t % 2 == 0 ? score : -score;
+            q[i * nodes + t] = takes(toward, above) ? toward : above;
+        }
+    }
+    return q;
+}
+
+template <class Real>
+std::vector<Real> to_scores(const Problem<Real>& p, const std::vector<Real>& q, std::vector<Real> grad_q) {
+    const std::int32_t nodes = p.tree.nodes();
+    std::vector<Real> grad_s(p.s.size(), Real(0));
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        for (std::int32_t t = nodes - 1; t > 0; --t) {
+            const std::int64_t split = i * p.tree.splits + Tree::parent(t), above = i * nodes + Tree::parent(t);
+            const Real toward = t % 2 == 0 ? p.s[split] : -p.s[split], grad = grad_q[i * nodes + t];
+            if (takes(toward, q[above])) {
+                grad_s[split] += t % 2 == 0 ? grad : -grad;
+            } else {
+                grad_q[above] += grad;
+            }
+        }
+    }
+    return grad_s;
+}
+
+// Gradients are compared at the same masses: a reward next to its mass may be active for one and not for the other.
+template <class Real>
+void require_same_operator(const Problem<Real>& p, const Evaluation<Real>& traversed, const std::vector<Real>& q) {
+    Evaluation<Real> solved = argmin(p, q);
+    require_close(traversed.a, solved.a, "tree_traverse and tree_argmin give other masses");
+    require_close(traversed.z, solved.z, "tree_traverse and tree_argmin give other routes");
+    require(traversed.group == solved.group, "tree_argmin pools rewards of a tree");
+    solved.a = traversed.a;
+    differentiate_argmin(p, q, solved);
+    require_close(traversed.grad_x, to_scores(p, q, solved.grad_x), "the gradients of the scores differ");
+    require_close<Real>({traversed.grad_lam}, {solved.grad_lam}, "the gradients of lam differ");
+    if (!p.weight.empty()) require_close(traversed.grad_weight, solved.grad_weight, "the gradients of weights differ");
+}
+
+template <class Real>
+void check(Random& random, const Case& c) {
+    const Problem<Real> p(random, c);
+    const std::vector<Real> q = path_rewards(p);
+    const Evaluation<Real> traversed = twice([&] { return traverse(p); });
+    require_feasible(p, traversed, q);
+    require_same_operator(p, traversed, q);
+    require_feasible(p, twice([&] { return argmin(p, p.arbitrary); }), p.arbitrary);
+}
+
+Case random_case(Random& random) {
+    const int depth = static_cast<int>(random() % 9);
+    const std::int64_t most = depth <= 5 ? 700 : 150;  // more rows than a block holds, and than one thread is given
+    const std::int64_t n = random() % 4 == 0 ? random() % 3 : random() % most;
+    const auto weights = pick(random, std::vector<Weights>{Weights::none, Weights::plain, Weights::zero, Weights::invalid});
+    return {n,
+            depth,
+            pick(random, std::vector<double>{0.0, 1e-30, 1e-6, 0.3, 1.0, 17.0, 1e4, 1e30}),
+            pick(random, std::vector<double>{0.1, 1.0, 10.0}),
+            weights,
+            random() % 2 == 0,
+            static_cast<int>(1 + random() % 5)};
+}
+
+bool check_all(std::uint64_t seed, int cases) {
+    Random random(seed);
+    for (int k = 0; k < cases; ++k) {
+        const Case c = random_case(random);
+        try {
+            check<float>(random, c);
+            check<double>(random, c);
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "%s: %s\n", c.name().c_str(), error.what());
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const int cases = argc > 1 ? std::atoi(argv[1]) : 100;
+    bool first = false, second = false;
+    if (!check_all(0, cases)) return 1;
+    std::thread other([&] { first = check_all(1, cases / 4); });  // two callers at once
+    second = check_all(2, cases / 4);
+    other.join();
+    return first && second ? 0 : 1;
+}
