@@ -133,6 +133,21 @@ def last_level(tile, LEVEL: tl.constexpr):
 
 
 @triton.jit
+def step_up(tile, grads, below, s_ptr, grad_s_ptr, rows, n, LEVEL: tl.constexpr, SPLITS: tl.constexpr):
+    """Writes the gradient of a level's scores and passes on to its nodes what their children got from them."""
+    tile, u = last_level(tile, LEVEL)
+    grads, own = last_level(grads, LEVEL)
+    at = rows[:, None] * SPLITS + level_columns(LEVEL)[None, :]
+    s = tl.load(s_ptr + at, mask=rows[:, None] < n, other=0.0)
+    to_left, to_right = tl.split(tl.reshape(below, [below.shape[0], 1 << LEVEL, 2]))
+    # The score, rather than the parent's u, is the child's u where it is smaller. A tie keeps the parent's.
+    left, right = 0.5 - s < u, 0.5 + s < u
+    to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
+    tl.store(grad_s_ptr + at, to_s, mask=rows[:, None] < n)
+    return tile, grads, own + tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
+
+
+@triton.jit
 def gradients_kernel(
     s_ptr,
     weight_ptr,
@@ -169,14 +184,4 @@ def gradients_kernel(
         tile, u = last_level(tile, DEPTH)
         grads, below = last_level(grads, DEPTH)
         for step in tl.static_range(DEPTH):
-            level: tl.constexpr = DEPTH - 1 - step
-            tile, u = last_level(tile, level)
-            grads, own = last_level(grads, level)
-            columns = level_columns(level)[None, :]
-            s = tl.load(s_ptr + rows[:, None] * SPLITS + columns, mask=rows[:, None] < n, other=0.0)
-            to_left, to_right = tl.split(tl.reshape(below, [BLOCK, 1 << level, 2]))
-            # The score, rather than the parent's u, is the child's u: where it is smaller. A tie keeps the parent's.
-            left, right = 0.5 - s < u, 0.5 + s < u
-            to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
-            tl.store(grad_s_ptr + rows[:, None] * SPLITS + columns, to_s, mask=rows[:, None] < n)
-            below = own + tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
+            tile, grads, below = step_up(tile, grads, below, s_ptr, grad_s_ptr, rows, n, DEPTH - 1 - step, SPLITS)
