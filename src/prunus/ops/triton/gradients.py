@@ -3,10 +3,10 @@
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.roots import node_u, sum_programs
-from prunus.ops.triton.tiles import inorder_nodes, level_columns, step_down, top
+from prunus.ops.triton.layers import arrivals, first_index, levels_above, load_weight, subtree
+from prunus.ops.triton.roots import node_of, node_u, sum_blocks
 
-__all__ = ["gradients_kernel", "node_slope_kernel", "pull_kernel", "slope_kernel"]
+__all__ = ["ascend_kernel", "node_slope_kernel", "pull_kernel", "slope_kernel"]
 
 
 @triton.jit
@@ -17,171 +17,186 @@ def slope_of(pull, held, a, lam):
 
 @triton.jit
 def node_slope_kernel(
-    s_ptr,
-    weight_ptr,
-    lam_ptr,
-    a_ptr,
-    grad_z_ptr,
-    grad_a_ptr,
-    slope_ptr,
-    n,
-    DEPTH: tl.constexpr,
-    SPLITS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-):
+    s_ptr, weight_ptr, lam_ptr, a_ptr, grad_z_ptr, grad_a_ptr, slope_ptr, n,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
     """The slope of node program_id, from all samples: for few of them."""
-    NODES: tl.constexpr = 2 * SPLITS + 1
+    T: tl.constexpr = 2 * SPLITS + 1
     node = tl.program_id(0)
     a = tl.load(a_ptr + node)
-    lam = tl.load(lam_ptr)
     pull = tl.load(grad_a_ptr + node)
     held = 0.0
     for start in range(0, n, BLOCK):
         rows = start + tl.arange(0, BLOCK).to(tl.int64)
         u, weight = node_u(s_ptr, weight_ptr, rows, n, node, DEPTH, SPLITS, WEIGHTED)
         bounded = (u >= a) & (rows < n)
-        pull += tl.sum(tl.load(grad_z_ptr + rows * NODES + node, mask=bounded, other=0.0))
+        pull += tl.sum(tl.load(grad_z_ptr + rows * T + node, mask=bounded, other=0.0))
         held += tl.sum(tl.where(u > a, weight, 0.0))
-    tl.store(slope_ptr + node, slope_of(pull, held, a, lam))
+    tl.store(slope_ptr + node, slope_of(pull, held, a, tl.load(lam_ptr)))
 
 
 @triton.jit
-def load_where(grad_z_ptr, rows, needed, LEVEL: tl.constexpr, NODES: tl.constexpr):
-    """grad_z of one level where it is needed, else 0: most of it is not, and is not read."""
-    at = grad_z_ptr + rows[:, None] * NODES + level_columns(LEVEL)[None, :]
-    return tl.load(at, mask=needed, other=0.0)
-
-
-@triton.jit
-def bounded(a_ptr, u, rows, n, LEVEL: tl.constexpr):
-    """Where a free mass bounds z."""
-    a = tl.load(a_ptr + level_columns(LEVEL))[None, :]
-    return (u >= a) & (a > 0.0) & (a < 1.0) & (rows[:, None] < n)
+def pull_subtree(
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, index, root,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr,
+    ROWS: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """The sums of one subtree over one block of rows; nothing if none of its masses is free."""
+    NODES: tl.constexpr = (1 << HEIGHT) - 1
+    T: tl.constexpr = 2 * SPLITS + 1
+    block = tl.program_id(0)
+    here = (index - 1) * blocks + block
+    masses = ()
+    sums = ()
+    free = 0
+    for node in tl.static_range(NODES):
+        mass = tl.load(a_ptr + node_of(root, node))
+        free += ((mass > 0.0) & (mass < 1.0)).to(tl.int32)
+        masses = masses + (mass,)
+        sums = sums + (tl.zeros([CHUNK], tl.float32), tl.zeros([CHUNK], tl.float32))
+    if free > 0:
+        count = tl.minimum(n - block * ROWS, ROWS)
+        if not IS_TOP:
+            count = tl.load(count_ptr + here)
+        for start in range(0, count, CHUNK):
+            row, u, valid = arrivals(
+                weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
+            )
+            weight = load_weight(weight_ptr, row, valid, WEIGHTED)
+            us = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
+            added = ()
+            for node in tl.static_range(NODES):
+                at = grad_z_ptr + row * T + node_of(root, node)
+                grad = tl.load(at, mask=valid & (us[node] >= masses[node]), other=0.0)
+                held = tl.where(us[node] > masses[node], weight, 0.0)
+                added = added + (sums[2 * node] + grad, sums[2 * node + 1] + held)
+            sums = added
+    for node in tl.static_range(NODES):
+        for k in tl.static_range(2):
+            at = partial_ptr + (block * 2 + k).to(tl.int64) * T + node_of(root, node)
+            tl.store(at, tl.sum(sums[2 * node + k], 0))
 
 
 @triton.jit
 def pull_kernel(
-    s_ptr,
-    weight_ptr,
-    a_ptr,
-    grad_z_ptr,
-    partial_ptr,
-    n,
-    DEPTH: tl.constexpr,
-    SPLITS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-):
-    """Sums of grad_z where the mass bounds z, and of the active weight, (programs, 2, N), in-order."""
-    N: tl.constexpr = 2 << DEPTH
-    columns = tl.arange(0, N)
-    a = tl.load(a_ptr + inorder_nodes(columns, DEPTH))[None, :]
-    pull = tl.zeros([BLOCK, N], tl.float32)
-    held = pull
-    first = tl.program_id(0) * BLOCK
-    stride = tl.num_programs(0) * BLOCK
-    for start in range(first, n, stride):
-        rows = start + tl.arange(0, BLOCK).to(tl.int64)
-        u, weight = top(rows, n, weight_ptr, WEIGHTED)
-        pad = tl.full([BLOCK, 1], -1.0, tl.float32)
-        tile = tl.interleave(pad, u)
-        grad = tl.interleave(pad * 0.0, load_where(grad_z_ptr, rows, bounded(a_ptr, u, rows, n, 0), 0, N - 1))
-        for level in tl.static_range(DEPTH):
-            u = step_down(u, s_ptr, rows, n, level, SPLITS)
-            tile = tl.interleave(tile, u)
-            needed = bounded(a_ptr, u, rows, n, level + 1)
-            grad = tl.interleave(grad, load_where(grad_z_ptr, rows, needed, level + 1, N - 1))
-        pull += grad
-        held += tl.where(tile > a, weight[:, None], 0.0)
-    out = partial_ptr + tl.program_id(0).to(tl.int64) * 2 * N + columns
-    tl.store(out, tl.sum(pull, 0))
-    tl.store(out + N, tl.sum(held, 0))
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Sums of grad_z where the mass bounds z, and of the active weight, (blocks, 2, nodes)."""
+    index = tl.program_id(1)
+    if index == 0:
+        pull_subtree(
+            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, 0, 0,
+            SPLITS, WEIGHTED, True, TOP, ROWS, CHUNK,
+        )  # fmt: skip
+    for layer in tl.static_range(1, LAYERS):
+        if (index >= first_index(layer, TOP)) & (index < first_index(layer + 1, TOP)):
+            root = (1 << levels_above(layer, TOP)) - 1 + index - first_index(layer, TOP)
+            pull_subtree(
+                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, index, root,
+                SPLITS, WEIGHTED, False, 3, ROWS, CHUNK,
+            )  # fmt: skip
 
 
 @triton.jit
-def slope_kernel(
-    partial_ptr, lam_ptr, a_ptr, grad_a_ptr, slope_ptr, programs, DEPTH: tl.constexpr, BLOCK: tl.constexpr
-):
+def slope_kernel(partial_ptr, lam_ptr, a_ptr, grad_a_ptr, slope_ptr, blocks, T: tl.constexpr, BLOCK: tl.constexpr):
     """The slopes from the sums of pull_kernel."""
-    N: tl.constexpr = 2 << DEPTH
-    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = (columns < N) & (columns > 0)
-    node = inorder_nodes(columns, DEPTH)
-    pull = sum_programs(partial_ptr, columns, programs, 0, 2, N)
-    held = sum_programs(partial_ptr, columns, programs, 1, 2, N)
-    pull += tl.load(grad_a_ptr + node, mask=mask, other=0.0).to(tl.float64)
-    a = tl.load(a_ptr + node, mask=mask, other=0.0)
-    tl.store(slope_ptr + node, slope_of(pull, held, a, tl.load(lam_ptr).to(tl.float64)).to(tl.float32), mask=mask)
+    nodes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = nodes < T
+    pull = sum_blocks(partial_ptr, nodes, blocks, 0, 2, T)
+    held = sum_blocks(partial_ptr, nodes, blocks, 1, 2, T)
+    pull += tl.load(grad_a_ptr + nodes, mask=mask, other=0.0).to(tl.float64)
+    a = tl.load(a_ptr + nodes, mask=mask, other=0.0)
+    tl.store(slope_ptr + nodes, slope_of(pull, held, a, tl.load(lam_ptr).to(tl.float64)).to(tl.float32), mask=mask)
 
 
 @triton.jit
-def level_gradient(a_ptr, slope_ptr, grad_z_ptr, u, w, rows, n, LEVEL: tl.constexpr, NODES: tl.constexpr):
-    """d loss / d u of one level, and what each pair adds to the gradient of its sample's weight."""
-    columns = level_columns(LEVEL)
-    a = tl.load(a_ptr + columns)[None, :]
-    slope = tl.load(slope_ptr + columns)[None, :]
-    from_z = load_where(grad_z_ptr, rows, (u > 0.0) & (u < a) & (rows[:, None] < n), LEVEL, NODES)
-    active = u > a
-    return from_z + tl.where(active, w * slope, 0.0), tl.where(active, (u - a) * slope, 0.0)
+def from_lists(values_ptr, us, counts, child, blocks, ROWS: tl.constexpr, HEIGHT: tl.constexpr):
+    """For each subtree below: the value that it left in its list for each lane, 0 where the lane does not reach it.
+
+    Finds the place in the list as descend_kernel did. Also returns the new counts.
+    """
+    values = ()
+    counted = ()
+    for side in tl.static_range(1 << HEIGHT):
+        alive = (~(us[(1 << HEIGHT) - 1 + side] <= 0.0)).to(tl.int32)
+        at = (child + side * blocks).to(tl.int64) * ROWS + counts[side] + tl.cumsum(alive, 0) - 1
+        values = values + (tl.load(values_ptr + at, mask=alive == 1, other=0.0),)
+        counted = counted + (counts[side] + tl.sum(alive, 0),)
+    return values, counted
 
 
 @triton.jit
-def last_level(tile, LEVEL: tl.constexpr):
-    """Takes the last level off an in-order tile: (BLOCK, 2**(LEVEL + 1)) -> the rest and the level, both half as wide."""
-    return tl.split(tl.reshape(tile, [tile.shape[0], 1 << LEVEL, 2]))
+def ascend_kernel(
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, slope_ptr, grad_z_ptr,
+    to_u_ptr, to_weight_ptr, grad_s_ptr, grad_weight_ptr, n, blocks,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr, LAST: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Gradients of one subtree's scores over one block of rows; those of the subtrees below have been here before.
 
-
-@triton.jit
-def step_up(tile, grads, below, s_ptr, grad_s_ptr, rows, n, LEVEL: tl.constexpr, SPLITS: tl.constexpr):
-    """Writes the gradient of a level's scores and passes on to its nodes what their children got from them."""
-    tile, u = last_level(tile, LEVEL)
-    grads, own = last_level(grads, LEVEL)
-    at = rows[:, None] * SPLITS + level_columns(LEVEL)[None, :]
-    s = tl.load(s_ptr + at, mask=rows[:, None] < n, other=0.0)
-    to_left, to_right = tl.split(tl.reshape(below, [below.shape[0], 1 << LEVEL, 2]))
-    # The score, rather than the parent's u, is the child's u where it is smaller. A tie keeps the parent's.
-    left, right = 0.5 - s < u, 0.5 + s < u
-    to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
-    tl.store(grad_s_ptr + at, to_s, mask=rows[:, None] < n)
-    return tile, grads, own + tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
-
-
-@triton.jit
-def gradients_kernel(
-    s_ptr,
-    weight_ptr,
-    a_ptr,
-    slope_ptr,
-    grad_z_ptr,
-    grad_s_ptr,
-    grad_weight_ptr,
-    n,
-    DEPTH: tl.constexpr,
-    SPLITS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-):
-    """Gradients of the scores, and with WEIGHTED of the weights: down the tree for u, up again for who gave it."""
-    N: tl.constexpr = 2 << DEPTH
-    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    u, weight = top(rows, n, weight_ptr, WEIGHTED)
-    w = weight[:, None]
-    pad = tl.full([BLOCK, 1], 0.0, tl.float32)
-    grad, to_weight = level_gradient(a_ptr, slope_ptr, grad_z_ptr, u, w, rows, n, 0, N - 1)
-    grad_weight = tl.sum(to_weight, 1)
-    tile = tl.interleave(pad, u)
-    grads = tl.interleave(pad, grad)
-    for level in tl.static_range(DEPTH):
-        u = step_down(u, s_ptr, rows, n, level, SPLITS)
-        grad, to_weight = level_gradient(a_ptr, slope_ptr, grad_z_ptr, u, w, rows, n, level + 1, N - 1)
-        grad_weight += tl.sum(to_weight, 1)
-        tile = tl.interleave(tile, u)
-        grads = tl.interleave(grads, grad)
-    if WEIGHTED:
-        tl.store(grad_weight_ptr + rows, grad_weight, mask=rows < n)
-    if DEPTH > 0:
-        tile, u = last_level(tile, DEPTH)
-        grads, below = last_level(grads, DEPTH)
-        for step in tl.static_range(DEPTH):
-            tile, grads, below = step_up(tile, grads, below, s_ptr, grad_s_ptr, rows, n, DEPTH - 1 - step, SPLITS)
+    Leaves in its list, for the subtree above, the gradient of u at its root (to_u_ptr) and what it and all below add to
+    the gradients of the weights (to_weight_ptr). grad_s must be zero where nothing is reached.
+    """
+    IS_TOP: tl.constexpr = LAYER == 0
+    HEIGHT: tl.constexpr = TOP if IS_TOP else 3
+    LEVELS: tl.constexpr = HEIGHT if LAST else HEIGHT + 1
+    T: tl.constexpr = 2 * SPLITS + 1
+    block = tl.program_id(0)
+    place = tl.program_id(1)
+    first = 0 if IS_TOP else first_index(LAYER, TOP)
+    root = 0 if IS_TOP else (1 << levels_above(LAYER, TOP)) - 1 + place
+    here = (first + place - 1) * blocks + block
+    begin = here.to(tl.int64) * ROWS
+    count = tl.minimum(n - block * ROWS, ROWS)
+    if not IS_TOP:
+        count = tl.load(count_ptr + here)
+    child = (first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1) * blocks + block
+    counts = ()
+    for _ in tl.static_range(1 << HEIGHT):
+        counts = counts + (count * 0,)
+    for start in range(0, count, CHUNK):
+        row, u, valid = arrivals(
+            weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
+        )
+        weight = load_weight(weight_ptr, row, valid, WEIGHTED)
+        us = subtree(u, s_ptr, row, valid, root, SPLITS, LEVELS)
+        to_weight = tl.zeros([CHUNK], tl.float32)
+        if LAST:
+            grads = ()
+        else:
+            if WEIGHTED:
+                more, _ = from_lists(to_weight_ptr, us, counts, child, blocks, ROWS, HEIGHT)
+                for side in tl.static_range(1 << HEIGHT):
+                    to_weight += more[side]
+            grads, counts = from_lists(to_u_ptr, us, counts, child, blocks, ROWS, HEIGHT)
+        # grads holds the level below the one at hand; ends with the subtree's root.
+        for up in tl.static_range(HEIGHT):
+            own = ()
+            for offset in tl.static_range(1 << (HEIGHT - 1 - up)):
+                u = us[(1 << (HEIGHT - 1 - up)) - 1 + offset]
+                node = ((root + 1) << (HEIGHT - 1 - up)) - 1 + offset
+                mass = tl.load(a_ptr + node)
+                slope = tl.load(slope_ptr + node)
+                grad = tl.load(grad_z_ptr + row * T + node, mask=valid & (u > 0.0) & (u < mass), other=0.0)
+                grad += tl.where(u > mass, weight * slope, 0.0)
+                to_weight += tl.where(u > mass, (u - mass) * slope, 0.0)
+                if not LAST or up > 0:
+                    s = tl.load(s_ptr + row * SPLITS + node, mask=valid, other=0.0)
+                    # The score, rather than the parent's u, is the child's u where it is smaller.
+                    left, right = 0.5 - s < u, 0.5 + s < u
+                    to_left, to_right = grads[2 * offset], grads[2 * offset + 1]
+                    to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
+                    tl.store(grad_s_ptr + row * SPLITS + node, to_s, mask=valid & (u > 0.0))
+                    grad += tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
+                own = own + (grad,)
+            grads = own
+        lane = start + tl.arange(0, CHUNK)
+        if IS_TOP:
+            if WEIGHTED:
+                tl.store(grad_weight_ptr + row, to_weight, mask=valid)
+        else:
+            tl.store(to_u_ptr + begin + lane, grads[0], mask=valid)
+            if WEIGHTED:
+                tl.store(to_weight_ptr + begin + lane, to_weight, mask=valid)

@@ -1,16 +1,18 @@
 """Roots of the nodes' phi from split scores.
 
-Few samples: one program a node runs Newton to the end on the node's own values. Many samples: passes over all samples
-evaluate every node's phi at four points at once. phi is increasing and concave, so the roots of its tangents bound its
-root from the left and those of its chords from the right: each pass shrinks that bracket by an order of magnitude or more.
+Few samples: one program a node runs Newton to the end on the node's own values. Many samples: passes over the lists of
+`layers` evaluate every node's phi at four points at once. phi is increasing and concave, so the roots of its tangents bound
+its root from the left and those of its chords from the right: each pass shrinks that bracket by an order of magnitude or
+more. A node is settled when a Newton step from its root no longer moves it.
 """
 
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.tiles import inorder_nodes, step_down, top
+from prunus.ops.triton.layers import arrivals, first_index, levels_above, load_weight, subtree
+from prunus.ops.triton.tiles import top
 
-__all__ = ["cap_kernel", "check_kernel", "newton_kernel", "refine_kernel", "sums_kernel"]
+__all__ = ["cap_kernel", "newton_kernel", "refine_kernel", "sums_kernel"]
 
 
 @triton.jit
@@ -41,7 +43,7 @@ def newton_kernel(
     s_ptr,
     weight_ptr,
     lam_ptr,
-    unsettled_ptr,
+    settled_ptr,
     roots_ptr,
     n,
     DEPTH: tl.constexpr,
@@ -51,11 +53,11 @@ def newton_kernel(
     WEIGHTED: tl.constexpr,
     RESUME: tl.constexpr,
 ):
-    """Newton to the end for node program_id; with RESUME only for unsettled nodes, from the roots found so far."""
+    """Newton to the end for node program_id; with RESUME only for nodes not settled, from the roots found so far."""
     node = tl.program_id(0)
     a = 0.0
     if RESUME:
-        if tl.load(unsettled_ptr + node) == 0:
+        if tl.load(settled_ptr + node) != 0:
             return
         a = tl.load(roots_ptr + node)
     lam = tl.load(lam_ptr)
@@ -80,83 +82,106 @@ def newton_kernel(
 
 
 @triton.jit
-def point(points_ptr, columns, J: tl.constexpr, FIRST: tl.constexpr, N: tl.constexpr):
-    """The j-th place where phi is evaluated, for each in-order column; the same for all nodes in the first pass."""
-    x = tl.full([N], 0.25 * (J + 1), tl.float32)
-    if not FIRST:
-        x = tl.load(points_ptr + J * N + columns)
-    return x
+def add_sums(sums, us, weight, points, NODES: tl.constexpr, WEIGHTED: tl.constexpr):
+    """Adds w u and w of the lanes above each of four points, for each node of a subtree: eight sums a node."""
+    added = ()
+    for node in tl.static_range(NODES):
+        u = us[node]
+        wu = tl.where(weight > 0.0, weight * u, 0.0) if WEIGHTED else u
+        for j in tl.static_range(4):
+            above = u > points[4 * node + j]
+            added = added + (sums[8 * node + 2 * j] + tl.where(above, wu, 0.0),)
+            added = added + (sums[8 * node + 2 * j + 1] + tl.where(above, weight, 0.0),)
+    return added
+
+
+@triton.jit
+def node_of(root, NODE: tl.constexpr):
+    """Heap index in the tree of the NODE-th node of the subtree at root."""
+    if NODE == 0:
+        node = root
+    elif NODE < 3:
+        node = 2 * root + NODE
+    else:
+        node = 4 * root + NODE
+    return node
+
+
+@triton.jit
+def sum_subtree(
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, index, root,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr,
+    IS_TOP: tl.constexpr, HEIGHT: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """The sums of one subtree over one block of rows; nothing if all its nodes are settled."""
+    NODES: tl.constexpr = (1 << HEIGHT) - 1
+    T: tl.constexpr = 2 * SPLITS + 1
+    block = tl.program_id(0)
+    open_nodes = 1
+    if not FIRST_PASS:
+        open_nodes = 0
+        for node in tl.static_range(NODES):
+            open_nodes += (tl.load(settled_ptr + node_of(root, node)) == 0).to(tl.int32)
+    if open_nodes > 0:
+        here = (index - 1) * blocks + block
+        count = tl.minimum(n - block * ROWS, ROWS)
+        if not IS_TOP:
+            count = tl.load(count_ptr + here)
+        points = ()
+        sums = ()
+        for node in tl.static_range(NODES):
+            for j in tl.static_range(4):
+                if FIRST_PASS:
+                    points = points + (0.25 * (j + 1),)
+                else:
+                    points = points + (tl.load(points_ptr + j * T + node_of(root, node)),)
+                sums = sums + (tl.zeros([CHUNK], tl.float32), tl.zeros([CHUNK], tl.float32))
+        for start in range(0, count, CHUNK):
+            row, u, valid = arrivals(
+                weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
+            )
+            us = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
+            sums = add_sums(sums, us, load_weight(weight_ptr, row, valid, WEIGHTED), points, NODES, WEIGHTED)
+        for node in tl.static_range(NODES):
+            for k in tl.static_range(8):
+                at = partial_ptr + (block * 8 + k).to(tl.int64) * T + node_of(root, node)
+                tl.store(at, tl.sum(sums[8 * node + k], 0))
 
 
 @triton.jit
 def sums_kernel(
-    s_ptr,
-    weight_ptr,
-    points_ptr,
-    pending_ptr,
-    partial_ptr,
-    n,
-    DEPTH: tl.constexpr,
-    SPLITS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    FIRST: tl.constexpr,
-    GUARDED: tl.constexpr,
-):
-    """Sums of w u and of w above four points for every node, over this program's share of the samples.
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, LAYERS: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Sums of w u and of w above four points, over the list of block program_id(0) and subtree program_id(1).
 
-    partial_ptr: (programs, 8, N), in-order.
+    partial_ptr: (blocks, 8, nodes); the eight are total and weight for each point.
     """
-    if GUARDED:
-        if tl.load(pending_ptr) == 0:
-            return
-    N: tl.constexpr = 2 << DEPTH
-    columns = tl.arange(0, N)
-    x0 = point(points_ptr, columns, 0, FIRST, N)
-    x1 = point(points_ptr, columns, 1, FIRST, N)
-    x2 = point(points_ptr, columns, 2, FIRST, N)
-    x3 = point(points_ptr, columns, 3, FIRST, N)
-    total0 = tl.zeros([BLOCK, N], tl.float32)
-    total1, total2, total3, held0, held1, held2, held3 = total0, total0, total0, total0, total0, total0, total0
-    first = tl.program_id(0) * BLOCK
-    stride = tl.num_programs(0) * BLOCK
-    for start in range(first, n, stride):
-        rows = start + tl.arange(0, BLOCK).to(tl.int64)
-        u, weight = top(rows, n, weight_ptr, WEIGHTED)
-        tile = tl.interleave(tl.full([BLOCK, 1], -1.0, tl.float32), u)
-        for level in tl.static_range(DEPTH):
-            u = step_down(u, s_ptr, rows, n, level, SPLITS)
-            tile = tl.interleave(tile, u)
-        w = weight[:, None]
-        wu = tl.where(w > 0.0, w * tile, 0.0) if WEIGHTED else tile
-        held0 += tl.where(tile > x0[None, :], w, 0.0)
-        held1 += tl.where(tile > x1[None, :], w, 0.0)
-        held2 += tl.where(tile > x2[None, :], w, 0.0)
-        held3 += tl.where(tile > x3[None, :], w, 0.0)
-        total0 += tl.where(tile > x0[None, :], wu, 0.0)
-        total1 += tl.where(tile > x1[None, :], wu, 0.0)
-        total2 += tl.where(tile > x2[None, :], wu, 0.0)
-        total3 += tl.where(tile > x3[None, :], wu, 0.0)
-    out = partial_ptr + tl.program_id(0).to(tl.int64) * 8 * N + columns
-    tl.store(out, tl.sum(total0, 0))
-    tl.store(out + N, tl.sum(total1, 0))
-    tl.store(out + 2 * N, tl.sum(total2, 0))
-    tl.store(out + 3 * N, tl.sum(total3, 0))
-    tl.store(out + 4 * N, tl.sum(held0, 0))
-    tl.store(out + 5 * N, tl.sum(held1, 0))
-    tl.store(out + 6 * N, tl.sum(held2, 0))
-    tl.store(out + 7 * N, tl.sum(held3, 0))
+    index = tl.program_id(1)
+    if index == 0:
+        sum_subtree(
+            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, 0, 0,
+            SPLITS, WEIGHTED, FIRST_PASS, True, TOP, ROWS, CHUNK,
+        )  # fmt: skip
+    for layer in tl.static_range(1, LAYERS):
+        if (index >= first_index(layer, TOP)) & (index < first_index(layer + 1, TOP)):
+            root = (1 << levels_above(layer, TOP)) - 1 + index - first_index(layer, TOP)
+            sum_subtree(
+                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, index, root,
+                SPLITS, WEIGHTED, FIRST_PASS, False, 3, ROWS, CHUNK,
+            )  # fmt: skip
 
 
 @triton.jit
-def sum_programs(partial_ptr, columns, programs, WHICH: tl.constexpr, OF: tl.constexpr, N: tl.constexpr):
-    """One of the OF sums of each program, added over the programs in double precision."""
+def sum_blocks(partial_ptr, nodes, blocks, WHICH: tl.constexpr, OF: tl.constexpr, T: tl.constexpr):
+    """One of the OF sums of each block, added over the blocks in double precision."""
     CHUNK: tl.constexpr = 128
-    result = tl.zeros([CHUNK, columns.shape[0]], tl.float64)
-    for start in range(0, programs, CHUNK):
-        program = (start + tl.arange(0, CHUNK)).to(tl.int64)
-        at = partial_ptr + (program[:, None] * OF + WHICH) * N + columns[None, :]
-        result += tl.load(at, mask=(program[:, None] < programs) & (columns[None, :] < N), other=0.0).to(tl.float64)
+    result = tl.zeros([CHUNK, nodes.shape[0]], tl.float64)
+    for start in range(0, blocks, CHUNK):
+        block = (start + tl.arange(0, CHUNK)).to(tl.int64)
+        at = partial_ptr + (block[:, None] * OF + WHICH) * T + nodes[None, :]
+        result += tl.load(at, mask=(block[:, None] < blocks) & (nodes[None, :] < T), other=0.0).to(tl.float64)
     return tl.sum(result, 0)
 
 
@@ -183,92 +208,55 @@ def narrow(total, held, x, lam, low, left, phi_left, right, phi_right):
 
 @triton.jit
 def refine_kernel(
-    partial_ptr,
-    lam_ptr,
-    points_ptr,
-    pending_ptr,
-    high_ptr,
-    roots_ptr,
-    programs,
-    DEPTH: tl.constexpr,
-    BLOCK: tl.constexpr,
-    FIRST: tl.constexpr,
-    GUARDED: tl.constexpr,
-):
+    partial_ptr, lam_ptr, points_ptr, high_ptr, roots_ptr, settled_ptr, blocks,
+    T: tl.constexpr, BLOCK: tl.constexpr, FIRST_PASS: tl.constexpr,
+):  # fmt: skip
     """From the sums of a pass: better roots, and the points of the next pass, the first of which is the root itself."""
-    if GUARDED:
-        if tl.load(pending_ptr) == 0:
-            return
-    N: tl.constexpr = 2 << DEPTH
-    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = columns < N
+    nodes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = nodes < T
     lam = tl.load(lam_ptr).to(tl.float64)
-    zero = tl.zeros([BLOCK], tl.float64)
-    low, left = zero, zero
-    right = zero + 1.0
-    if not FIRST:
-        low = tl.load(points_ptr + columns, mask=mask, other=0.0).to(tl.float64)
-        right = tl.load(high_ptr + columns, mask=mask, other=1.0).to(tl.float64)
-    phi_left = zero + float("nan")
-    phi_right = zero + float("nan")
+    low = tl.zeros([BLOCK], tl.float64)
+    left = low
+    right = low + 1.0
+    if not FIRST_PASS:
+        mask = mask & (tl.load(settled_ptr + nodes, mask=mask, other=1) == 0)
+        low = tl.load(points_ptr + nodes, mask=mask, other=0.0).to(tl.float64)
+        right = tl.load(high_ptr + nodes, mask=mask, other=1.0).to(tl.float64)
+    phi_left = low + float("nan")
+    phi_right = phi_left
+    before = low
+    step = low
     for j in tl.static_range(4):
-        x = zero + 0.25 * (j + 1)
-        if not FIRST:
-            x = tl.load(points_ptr + j * N + columns, mask=mask, other=0.0).to(tl.float64)
-        total = sum_programs(partial_ptr, columns, programs, j, 8, N)
-        held = sum_programs(partial_ptr, columns, programs, 4 + j, 8, N)
+        x = tl.zeros([BLOCK], tl.float64) + 0.25 * (j + 1)
+        if not FIRST_PASS:
+            x = tl.load(points_ptr + j * T + nodes, mask=mask, other=0.0).to(tl.float64)
+        total = sum_blocks(partial_ptr, nodes, blocks, 2 * j, 8, T)
+        held = sum_blocks(partial_ptr, nodes, blocks, 2 * j + 1, 8, T)
+        if j == 0:
+            step = total / (lam + held)
         low, left, phi_left, right, phi_right = narrow(total, held, x, lam, low, left, phi_left, right, phi_right)
     chord = left - phi_left * (right - left) / (phi_right - phi_left)
     right = tl.where(chord < right, chord, right)  # not where the chord is NaN
-    low = tl.minimum(floor_to_float32(low), 1.0)
-    high = tl.maximum(right.to(tl.float32) * (1.0 + 1.2e-7), low)
-    tl.store(high_ptr + columns, high, mask=mask)
+    settled = low >= 1.0
+    if not FIRST_PASS:
+        settled = settled | (step <= before * (1.0 + 1e-6))
+    low32 = tl.minimum(floor_to_float32(low), 1.0)
+    high32 = tl.maximum(right.to(tl.float32) * (1.0 + 1.2e-7), low32)
+    tl.store(roots_ptr + nodes, low32, mask=mask)
+    tl.store(high_ptr + nodes, high32, mask=mask)
+    tl.store(settled_ptr + nodes, settled.to(tl.int32), mask=mask)
     for j in tl.static_range(4):
-        tl.store(points_ptr + j * N + columns, low + (high - low) * (0.25 * j), mask=mask)
-    tl.store(roots_ptr + inorder_nodes(columns, DEPTH), low, mask=mask & (columns > 0))
+        tl.store(points_ptr + j * T + nodes, low32 + (high32 - low32) * (0.25 * j), mask=mask)
 
 
 @triton.jit
-def cap_kernel(
-    roots_ptr, lam_ptr, pending_ptr, a_ptr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, GUARDED: tl.constexpr
-):
+def cap_kernel(roots_ptr, lam_ptr, a_ptr, T: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
     """Node masses from roots: the smallest on the path, which by the lemma differs from the own root by rounding only."""
-    if GUARDED:
-        if tl.load(pending_ptr) == 0:
-            return
-    NODES: tl.constexpr = (2 << DEPTH) - 1
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     lam = tl.load(lam_ptr)
     a = tl.full([BLOCK], 1.0, tl.float32)
     for step in tl.static_range(DEPTH + 1):
         ancestor = ((node + 1) >> step) - 1
-        a = tl.minimum(a, tl.load(roots_ptr + ancestor, mask=(node < NODES) & (ancestor >= 0), other=1.0))
+        a = tl.minimum(a, tl.load(roots_ptr + ancestor, mask=(node < T) & (ancestor >= 0), other=1.0))
     a = tl.where(lam > 0.0, a, tl.where(lam == 0.0, 1.0, float("nan")))
-    tl.store(a_ptr + node, a, mask=node < NODES)
-
-
-@triton.jit
-def check_kernel(
-    partial_ptr,
-    lam_ptr,
-    a_ptr,
-    unsettled_ptr,
-    pending_ptr,
-    programs,
-    DEPTH: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Whether one more Newton step, from sums at the masses themselves, still moves a node; marks those nodes."""
-    N: tl.constexpr = 2 << DEPTH
-    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = (columns < N) & (columns > 0)
-    node = inorder_nodes(columns, DEPTH)
-    lam = tl.load(lam_ptr).to(tl.float64)
-    total = sum_programs(partial_ptr, columns, programs, 0, 2, N)
-    held = sum_programs(partial_ptr, columns, programs, 1, 2, N)
-    a = tl.load(a_ptr + node, mask=mask, other=1.0)
-    step = tl.minimum(floor_to_float32(total / (lam + held)), 1.0)
-    moves = mask & (step > a * (1.0 + 1e-6)) & (a < 1.0)
-    tl.store(unsettled_ptr + node, moves.to(tl.int32), mask=mask)
-    if tl.max(moves.to(tl.int32), 0) > 0:
-        tl.store(pending_ptr, 1)
+    tl.store(a_ptr + node, a, mask=node < T)

@@ -1,24 +1,9 @@
-"""Pieces of kernels: a block of samples and all nodes of the tree in registers.
-
-A tile holds u for BLOCK samples and all nodes, padded by one column to N = 2**(DEPTH + 1). Level by level it grows by
-interleaving the old tile with the new level, which costs no data movement between threads; so its columns are in the
-*in-order* of the tree: leaves are the odd columns, their parents every fourth, and so on; column 0 is the padding.
-"""
+"""Pieces of kernels: a block of samples and one level of the tree in registers."""
 
 import triton
 import triton.language as tl
 
-__all__ = ["inorder_nodes", "level_columns", "step_down", "top", "turns"]
-
-
-@triton.jit
-def inorder_nodes(columns, DEPTH: tl.constexpr):
-    """Heap index of the node in each in-order column; the padding gets the root's."""
-    node = tl.zeros_like(columns)
-    for height in tl.static_range(DEPTH + 1):
-        here = (columns & ((2 << height) - 1)) == (1 << height)
-        node = tl.where(here, (1 << (DEPTH - height)) - 1 + (columns >> (height + 1)), node)
-    return node
+__all__ = ["level_columns", "step_down", "top"]
 
 
 @triton.jit
@@ -44,16 +29,9 @@ def top(rows, n, weight_ptr, WEIGHTED: tl.constexpr):
 
 
 @triton.jit
-def turns(u, s):
-    """u of the left and of the right children, from u and the scores of one level. NaN stays within what is reached."""
+def step_down(u, s_ptr, rows, n, LEVEL: tl.constexpr, SPLITS: tl.constexpr):
+    """u of the next level, (BLOCK, 2**(LEVEL + 1)), from that of LEVEL. NaN stays within what is reached."""
+    s = tl.load(s_ptr + rows[:, None] * SPLITS + level_columns(LEVEL)[None, :], mask=rows[:, None] < n, other=0.0)
     left = tl.minimum(u, 0.5 - s, propagate_nan=tl.PropagateNan.ALL)
     right = tl.minimum(u, 0.5 + s, propagate_nan=tl.PropagateNan.ALL)
-    return tl.where(u <= 0.0, u, left), tl.where(u <= 0.0, u, right)
-
-
-@triton.jit
-def step_down(u, s_ptr, rows, n, LEVEL: tl.constexpr, SPLITS: tl.constexpr):
-    """u of the next level, (BLOCK, 2**(LEVEL + 1)), from that of LEVEL."""
-    s = tl.load(s_ptr + rows[:, None] * SPLITS + level_columns(LEVEL)[None, :], mask=rows[:, None] < n, other=0.0)
-    left, right = turns(u, s)
-    return tl.interleave(left, right)
+    return tl.interleave(tl.where(u <= 0.0, u, left), tl.where(u <= 0.0, u, right))

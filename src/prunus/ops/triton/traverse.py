@@ -1,31 +1,39 @@
-"""tree_traverse on the GPU: which kernels run, with which tiles."""
-
-import functools
+"""tree_traverse on the GPU: which kernels run, on what."""
 
 import torch
 import triton
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits, n_nodes
-from prunus.ops.triton.gradients import gradients_kernel, node_slope_kernel, pull_kernel, slope_kernel
-from prunus.ops.triton.roots import cap_kernel, check_kernel, newton_kernel, refine_kernel, sums_kernel
+from prunus.ops.triton.gradients import ascend_kernel, node_slope_kernel, pull_kernel, slope_kernel
+from prunus.ops.triton.layers import Lists, descend
+from prunus.ops.triton.roots import cap_kernel, newton_kernel, refine_kernel, sums_kernel
 from prunus.ops.triton.routes import routes_kernel
 
 __all__ = ["traverse_backward", "traverse_forward"]
 
 FEW = 2048
-"""Up to so many samples one program a node is faster than passes over all samples."""
+"""Up to so many samples one program a node is faster than passes over lists."""
+
+PASSES = 5
+"""Passes that look for the roots. All but few nodes settle in three or four; the rest goes to newton_kernel."""
 
 
 def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     """Routes z, (n, T), and node masses a, (T,), of split scores s, (n, S)."""
     s, weight = s.contiguous(), None if weight is None else weight.contiguous()
-    nodes = n_nodes(depth_of_splits(s.shape[1]))
-    z, a = s.new_empty(s.shape[0], nodes), s.new_empty(nodes)
-    if s.shape[0] <= FEW:
-        _forward_few(s, lam, weight, z, a)
-    else:
-        _forward_many(s, lam, weight, z, a)
+    n, splits = s.shape
+    depth, nodes = depth_of_splits(splits), n_nodes(depth_of_splits(splits))
+    options = {"DEPTH": depth, "SPLITS": splits, "WEIGHTED": weight is not None}
+    z, a, roots = s.new_empty(n, nodes), s.new_empty(nodes), s.new_empty(nodes)
+    settled = None if n <= FEW else _bracket(s, lam, weight, roots)
+    block = _node_block(n)
+    resume = {"RESUME": settled is not None, "ONE_BLOCK": settled is None and n <= block}
+    newton_kernel[(nodes,)](s, weight, lam, settled, roots, n, **options, BLOCK=block, **resume)
+    cap_kernel[(triton.cdiv(nodes, 128),)](roots, lam, a, T=nodes, DEPTH=depth, BLOCK=128)
+    if n > 0:
+        rows = max(1, min(128, 1024 // (nodes + 1)))
+        routes_kernel[(triton.cdiv(n, rows),)](s, weight, a, z, n, **options, BLOCK=rows, num_warps=_route_warps(depth))
     return z, a
 
 
@@ -35,89 +43,49 @@ def traverse_backward(
     """Gradients of the scores, of lam and of the sample weights."""
     s, weight = s.contiguous(), None if weight is None else weight.contiguous()
     grad_z, grad_a = grad_z.contiguous(), grad_a.contiguous()
-    n, depth, options = s.shape[0], depth_of_splits(s.shape[1]), _options(s, weight)
-    slope = torch.empty_like(a)
+    n, splits = s.shape
+    slope, grad_s, grad_weight = torch.empty_like(a), torch.zeros_like(s), s.new_empty(n)
+    options = {"SPLITS": splits, "WEIGHTED": weight is not None}
+    lists = descend(s, weight)
     if n <= FEW:
         args = s, weight, lam, a, grad_z, grad_a, slope, n
-        node_slope_kernel[(a.numel(),)](*args, **options, BLOCK=_node_block(n), num_warps=4)
+        node_slope_kernel[(a.numel(),)](*args, **options, DEPTH=lists.depth, BLOCK=_node_block(n))
     else:
-        tile, programs = _tile(depth), _programs(s.device)
-        partial = s.new_empty(programs, 2, 2 << depth)
-        pull_kernel[(programs,)](s, weight, a, grad_z, partial, n, **options, **tile)
-        slope_kernel[(triton.cdiv(2 << depth, 16),)](partial, lam, a, grad_a, slope, programs, DEPTH=depth, BLOCK=16)
-    grad_s, grad_weight = torch.empty_like(s), s.new_empty(n)
-    if n > 0:
-        tile = _tile(depth)
-        args = s, weight, a, slope, grad_z, grad_s, grad_weight, n
-        gradients_kernel[(triton.cdiv(n, tile["BLOCK"]),)](*args, **options, **tile)
+        partial = s.new_empty(lists.blocks, 2, a.numel())
+        pull_kernel[(lists.blocks, lists.all_subtrees)](
+            s, weight, lists.row, lists.u, lists.count, a, grad_z, partial, n, lists.blocks,
+            **options, **lists.shape, LAYERS=lists.layers, num_warps=1,
+        )  # fmt: skip
+        args = partial, lam, a, grad_a, slope, lists.blocks
+        slope_kernel[(triton.cdiv(a.numel(), 16),)](*args, T=a.numel(), BLOCK=16)
+    to_u, to_weight = torch.empty_like(lists.u), lists.u if weight is None else torch.empty_like(lists.u)
+    for layer in reversed(range(lists.layers if n > 0 else 0)):
+        ascend_kernel[(lists.blocks, lists.subtrees(layer))](
+            s, weight, lists.row, lists.u, lists.count, a, slope, grad_z, to_u, to_weight, grad_s, grad_weight, n, lists.blocks,
+            **options, **lists.shape, LAYER=layer, LAST=layer == lists.layers - 1, num_warps=1,
+        )  # fmt: skip
     return grad_s, -(slope * a).sum(), grad_weight
 
 
-def _forward_few(s: Tensor, lam: Tensor, weight: Tensor | None, z: Tensor, a: Tensor) -> None:
-    n, depth, options = s.shape[0], depth_of_splits(s.shape[1]), _options(s, weight)
-    roots, block = torch.empty_like(a), _node_block(n)
-    args = s, weight, lam, None, roots, n
-    newton_kernel[(a.numel(),)](*args, **options, BLOCK=block, ONE_BLOCK=n <= block, RESUME=False, num_warps=4)
-    _cap(roots, lam, None, a, depth)
-    if n > 0:
-        tile = _tile(depth)
-        args = s, weight, a, None, z, None, n
-        routes_kernel[(triton.cdiv(n, tile["BLOCK"]),)](*args, **options, **tile, CHECK=False, GUARDED=False)
+def _bracket(s: Tensor, lam: Tensor, weight: Tensor | None, roots: Tensor) -> Tensor:
+    """Roots by passes over the lists; returns which nodes are settled."""
+    nodes, lists = roots.numel(), descend(s, weight)
+    points, high, partial = s.new_empty(4, nodes), s.new_empty(nodes), s.new_empty(lists.blocks, 8, nodes)
+    settled = torch.empty_like(roots, dtype=torch.int32)
+    for index in range(PASSES):
+        sums_kernel[(lists.blocks, lists.all_subtrees)](
+            s, weight, lists.row, lists.u, lists.count, points, settled, partial, lists.n, lists.blocks,
+            SPLITS=s.shape[1], WEIGHTED=weight is not None, FIRST_PASS=index == 0,
+            **lists.shape, LAYERS=lists.layers, num_warps=1,
+        )  # fmt: skip
+        args = partial, lam, points, high, roots, settled, lists.blocks
+        refine_kernel[(triton.cdiv(nodes, 16),)](*args, T=nodes, BLOCK=16, FIRST_PASS=index == 0)
+    return settled
 
 
-def _forward_many(s: Tensor, lam: Tensor, weight: Tensor | None, z: Tensor, a: Tensor) -> None:
-    """Three passes find the roots; the pass that writes z checks them and, seldom, marks nodes for another round."""
-    n, depth, options = s.shape[0], depth_of_splits(s.shape[1]), _options(s, weight)
-    tile, programs, columns = _tile(depth), _programs(s.device), 2 << depth
-    roots, points, high = torch.empty_like(a), s.new_empty(4, columns), s.new_empty(columns)
-    partial = s.new_empty(programs, 8, columns)
-    unsettled = torch.empty_like(a, dtype=torch.int32)
-    pending = unsettled.new_zeros(1)
-
-    def bracket(first: bool, guarded: bool) -> None:
-        sums_kernel[(programs,)](
-            s, weight, points, pending, partial, n, **options, **tile, FIRST=first, GUARDED=guarded
-        )
-        refine_kernel[(triton.cdiv(columns, 16),)](
-            partial, lam, points, pending, high, roots, programs, DEPTH=depth, BLOCK=16, FIRST=first, GUARDED=guarded
-        )
-
-    def route(guarded: bool) -> None:
-        _cap(roots, lam, pending if guarded else None, a, depth)
-        args = s, weight, a, pending, z, partial, n
-        routes_kernel[(programs,)](*args, **options, **tile, CHECK=not guarded, GUARDED=guarded)
-
-    for index in range(3):
-        bracket(first=index == 0, guarded=False)
-    route(guarded=False)
-    args = partial, lam, a, unsettled, pending, programs
-    check_kernel[(triton.cdiv(columns, 16),)](*args, DEPTH=depth, BLOCK=16)
-    bracket(first=False, guarded=True)
-    args = s, weight, lam, unsettled, roots, n
-    newton_kernel[(a.numel(),)](*args, **options, BLOCK=1024, ONE_BLOCK=False, RESUME=True, num_warps=4)
-    route(guarded=True)
-
-
-def _cap(roots: Tensor, lam: Tensor, pending: Tensor | None, a: Tensor, depth: int) -> None:
-    grid = (triton.cdiv(a.numel(), 128),)
-    cap_kernel[grid](roots, lam, pending, a, DEPTH=depth, BLOCK=128, GUARDED=pending is not None)
-
-
-def _options(s: Tensor, weight: Tensor | None) -> dict[str, int | bool]:
-    return {"DEPTH": depth_of_splits(s.shape[1]), "SPLITS": s.shape[1], "WEIGHTED": weight is not None}
-
-
-def _tile(depth: int) -> dict[str, int]:
-    """Rows of a tile and warps that share it: about 2,000 values, 16 a thread, more only where one row has more."""
-    columns = 2 << depth
-    return {"BLOCK": max(1, min(128, 2048 // columns)), "num_warps": max(4, columns // 512)}
+def _route_warps(depth: int) -> int:
+    return max(1, (2 << depth) // 2048)
 
 
 def _node_block(n: int) -> int:
     return max(16, min(1024, triton.next_power_of_2(n)))
-
-
-@functools.cache
-def _programs(device: torch.device) -> int:
-    """Programs of a pass over all samples: enough to fill the device, few enough that their sums are quickly added."""
-    return 4 * int(torch.cuda.get_device_properties(device).multi_processor_count)
