@@ -3,8 +3,8 @@
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.layers import arrivals, first_index, levels_above, load_weight, subtree
-from prunus.ops.triton.roots import node_of, node_u, sum_blocks
+from prunus.ops.triton.layers import arrivals, blocks_together, first_index, levels_above, load_weight, subtree
+from prunus.ops.triton.roots import add_groups, groups_of, node_of, node_u
 
 __all__ = ["ascend_kernel", "node_slope_kernel", "pull_kernel", "slope_kernel"]
 
@@ -37,15 +37,13 @@ def node_slope_kernel(
 
 @triton.jit
 def pull_subtree(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, index, root,
-    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr,
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, index, root, group,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, TOGETHER: tl.constexpr, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr,
     ROWS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """The sums of one subtree over one block of rows; nothing if none of its masses is free."""
+    """The sums of one subtree over a group of blocks; nothing if none of its masses is free."""
     NODES: tl.constexpr = (1 << HEIGHT) - 1
     T: tl.constexpr = 2 * SPLITS + 1
-    block = tl.program_id(0)
-    here = (index - 1) * blocks + block
     masses = ()
     sums = ()
     free = 0
@@ -55,25 +53,28 @@ def pull_subtree(
         masses = masses + (mass,)
         sums = sums + (tl.zeros([CHUNK], tl.float32), tl.zeros([CHUNK], tl.float32))
     if free > 0:
-        count = tl.minimum(n - block * ROWS, ROWS)
-        if not IS_TOP:
-            count = tl.load(count_ptr + here)
-        for start in range(0, count, CHUNK):
-            row, u, valid = arrivals(
-                weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
-            )
-            weight = load_weight(weight_ptr, row, valid, WEIGHTED)
-            us = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
-            added = ()
-            for node in tl.static_range(NODES):
-                at = grad_z_ptr + row * T + node_of(root, node)
-                grad = tl.load(at, mask=valid & (us[node] >= masses[node]), other=0.0)
-                held = tl.where(us[node] > masses[node], weight, 0.0)
-                added = added + (sums[2 * node] + grad, sums[2 * node + 1] + held)
-            sums = added
+        for block in range(group * TOGETHER, tl.minimum((group + 1) * TOGETHER, blocks)):
+            here = (index - 1) * blocks + block
+            count = tl.minimum(n - block * ROWS, ROWS)
+            if not IS_TOP:
+                count = tl.load(count_ptr + here)
+            for start in range(0, count, CHUNK):
+                row, u, valid = arrivals(
+                    weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS,
+                    WEIGHTED, IS_TOP, CHUNK,
+                )  # fmt: skip
+                weight = load_weight(weight_ptr, row, valid, WEIGHTED)
+                us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
+                added = ()
+                for node in tl.static_range(NODES):
+                    at = grad_z_ptr + row * T + node_of(root, node)
+                    grad = tl.load(at, mask=valid & (us[node] >= masses[node]), other=0.0)
+                    held = tl.where(us[node] > masses[node], weight, 0.0)
+                    added = added + (sums[2 * node] + grad, sums[2 * node + 1] + held)
+                sums = added
     for node in tl.static_range(NODES):
         for k in tl.static_range(2):
-            at = partial_ptr + (block * 2 + k).to(tl.int64) * T + node_of(root, node)
+            at = partial_ptr + (group * 2 + k).to(tl.int64) * T + node_of(root, node)
             tl.store(at, tl.sum(sums[2 * node + k], 0))
 
 
@@ -83,29 +84,37 @@ def pull_kernel(
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr,
     ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Sums of grad_z where the mass bounds z, and of the active weight, (blocks, 2, nodes)."""
-    index = tl.program_id(1)
-    if index == 0:
+    """Sums of grad_z where the mass bounds z, and of the active weight, (blocks, 2, nodes), as in sums_kernel."""
+    program = tl.program_id(0)
+    if program < blocks:
         pull_subtree(
-            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, 0, 0,
-            SPLITS, WEIGHTED, True, TOP, ROWS, CHUNK,
+            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, 0, 0, program,
+            SPLITS, WEIGHTED, 1, True, TOP, ROWS, CHUNK,
         )  # fmt: skip
+    program -= blocks
     for layer in tl.static_range(1, LAYERS):
-        if (index >= first_index(layer, TOP)) & (index < first_index(layer + 1, TOP)):
-            root = (1 << levels_above(layer, TOP)) - 1 + index - first_index(layer, TOP)
+        groups = tl.cdiv(blocks, blocks_together(layer))
+        place = program // groups
+        if (program >= 0) & (place < (1 << levels_above(layer, TOP))):
             pull_subtree(
-                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, index, root,
-                SPLITS, WEIGHTED, False, 3, ROWS, CHUNK,
+                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks,
+                first_index(layer, TOP) + place, (1 << levels_above(layer, TOP)) - 1 + place, program % groups,
+                SPLITS, WEIGHTED, blocks_together(layer), False, 3, ROWS, CHUNK,
             )  # fmt: skip
+        program -= groups << levels_above(layer, TOP)
 
 
 @triton.jit
-def slope_kernel(partial_ptr, lam_ptr, a_ptr, grad_a_ptr, slope_ptr, blocks, T: tl.constexpr, BLOCK: tl.constexpr):
+def slope_kernel(
+    partial_ptr, lam_ptr, a_ptr, grad_a_ptr, slope_ptr, blocks,
+    T: tl.constexpr, BLOCK: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr,
+):  # fmt: skip
     """The slopes from the sums of pull_kernel."""
     nodes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = nodes < T
-    pull = sum_blocks(partial_ptr, nodes, blocks, 0, 2, T)
-    held = sum_blocks(partial_ptr, nodes, blocks, 1, 2, T)
+    groups = groups_of(nodes, blocks, LAYERS, TOP)
+    pull = add_groups(partial_ptr, nodes, groups, 0, 2, T)
+    held = add_groups(partial_ptr, nodes, groups, 1, 2, T)
     pull += tl.load(grad_a_ptr + nodes, mask=mask, other=0.0).to(tl.float64)
     a = tl.load(a_ptr + nodes, mask=mask, other=0.0)
     tl.store(slope_ptr + nodes, slope_of(pull, held, a, tl.load(lam_ptr).to(tl.float64)).to(tl.float32), mask=mask)
@@ -154,20 +163,25 @@ def ascend_kernel(
         count = tl.load(count_ptr + here)
     child = (first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1) * blocks + block
     counts = ()
-    for _ in tl.static_range(1 << HEIGHT):
+    for side in tl.static_range(1 << HEIGHT):
         counts = counts + (count * 0,)
+    masses = ()
+    slopes = ()
+    for node in tl.static_range((1 << HEIGHT) - 1):
+        masses = masses + (tl.load(a_ptr + node_of(root, node)),)
+        slopes = slopes + (tl.load(slope_ptr + node_of(root, node)),)
     for start in range(0, count, CHUNK):
         row, u, valid = arrivals(
             weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
         )
         weight = load_weight(weight_ptr, row, valid, WEIGHTED)
-        us = subtree(u, s_ptr, row, valid, root, SPLITS, LEVELS)
+        us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, LEVELS)
         to_weight = tl.zeros([CHUNK], tl.float32)
         if LAST:
             grads = ()
         else:
             if WEIGHTED:
-                more, _ = from_lists(to_weight_ptr, us, counts, child, blocks, ROWS, HEIGHT)
+                more, counted = from_lists(to_weight_ptr, us, counts, child, blocks, ROWS, HEIGHT)
                 for side in tl.static_range(1 << HEIGHT):
                     to_weight += more[side]
             grads, counts = from_lists(to_u_ptr, us, counts, child, blocks, ROWS, HEIGHT)
@@ -176,14 +190,14 @@ def ascend_kernel(
             own = ()
             for offset in tl.static_range(1 << (HEIGHT - 1 - up)):
                 u = us[(1 << (HEIGHT - 1 - up)) - 1 + offset]
+                mass = masses[(1 << (HEIGHT - 1 - up)) - 1 + offset]
+                slope = slopes[(1 << (HEIGHT - 1 - up)) - 1 + offset]
                 node = ((root + 1) << (HEIGHT - 1 - up)) - 1 + offset
-                mass = tl.load(a_ptr + node)
-                slope = tl.load(slope_ptr + node)
                 grad = tl.load(grad_z_ptr + row * T + node, mask=valid & (u > 0.0) & (u < mass), other=0.0)
                 grad += tl.where(u > mass, weight * slope, 0.0)
                 to_weight += tl.where(u > mass, (u - mass) * slope, 0.0)
                 if not LAST or up > 0:
-                    s = tl.load(s_ptr + row * SPLITS + node, mask=valid, other=0.0)
+                    s = scores[(1 << (HEIGHT - 1 - up)) - 1 + offset]
                     # The score, rather than the parent's u, is the child's u where it is smaller.
                     left, right = 0.5 - s < u, 0.5 + s < u
                     to_left, to_right = grads[2 * offset], grads[2 * offset + 1]

@@ -16,10 +16,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["Lists", "arrivals", "descend", "first_index", "levels_above", "load_weight", "subtree"]
+__all__ = ["Lists", "arrivals", "blocks_together", "descend", "first_index", "levels_above", "load_weight", "subtree"]
 
 HEIGHT = 3
-CHUNK = 64
+MOST_BLOCKS = 256
+"""The sums of all blocks are added in one step: no more than this."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,25 @@ class Lists:
     @property
     def shape(self) -> dict[str, int]:
         """What every kernel over the lists must know."""
-        return {"ROWS": self.block_rows, "TOP": self.top_height, "CHUNK": CHUNK}
+        return {"ROWS": self.block_rows, "TOP": self.top_height}
+
+    @property
+    def programs(self) -> int:
+        """Programs of a kernel that sums over all lists: in lower layers one takes several blocks of a subtree."""
+        together = [1, 2] + [8] * self.layers
+        return sum(self.subtrees(layer) * triton.cdiv(self.blocks, together[layer]) for layer in range(self.layers))
+
+    def chunk(self, layer: int) -> dict[str, int]:
+        """Lanes and warps for one list: the lists get shorter from layer to layer."""
+        lanes = (min(self.block_rows, 256), 128)[layer] if layer < 2 else 32
+        return {"CHUNK": lanes, "num_warps": lanes // 32}
 
 
 def descend(s: Tensor, weight: Tensor | None) -> Lists:
     """Send all samples down the layers."""
     n, splits = s.shape
     depth = (splits + 1).bit_length() - 1
-    block_rows = max(128, triton.next_power_of_2(triton.cdiv(n, 128)))
+    block_rows = max(128, triton.next_power_of_2(triton.cdiv(n, MOST_BLOCKS)))
     empty = Lists(s, s, s, n, depth, block_rows)
     size = (empty.all_subtrees - 1, max(empty.blocks, 1))
     row, count = (s.new_empty(shape, dtype=torch.int32) for shape in ((*size, block_rows), size))
@@ -75,7 +87,7 @@ def descend(s: Tensor, weight: Tensor | None) -> Lists:
     for layer in range(lists.layers - 1):
         descend_kernel[(lists.blocks, lists.subtrees(layer))](
             s, weight, lists.row, lists.u, lists.count, n, lists.blocks,
-            SPLITS=splits, WEIGHTED=weight is not None, LAYER=layer, **lists.shape, num_warps=1,
+            SPLITS=splits, WEIGHTED=weight is not None, LAYER=layer, **lists.shape, **lists.chunk(layer),
         )  # fmt: skip
     return lists
 
@@ -90,6 +102,12 @@ def first_index(LAYER: tl.constexpr, TOP: tl.constexpr):
 def levels_above(LAYER: tl.constexpr, TOP: tl.constexpr):
     """Depth of the roots of a layer below the top one."""
     return TOP + 3 * (LAYER - 1)
+
+
+@triton.jit
+def blocks_together(LAYER: tl.constexpr):
+    """How many blocks of a subtree one program sums over; `Lists.programs` counts on it."""
+    return 1 if LAYER == 0 else (2 if LAYER == 1 else 8)
 
 
 @triton.jit
@@ -124,8 +142,12 @@ def arrivals(
 
 @triton.jit
 def subtree(u, s_ptr, row, valid, root, SPLITS: tl.constexpr, LEVELS: tl.constexpr):
-    """u of the nodes of a subtree in heap order, a tuple of 2**LEVELS - 1 vectors. NaN stays within what is reached."""
+    """u of the nodes of a subtree in heap order, a tuple of 2**LEVELS - 1 vectors, and the scores of its splits.
+
+    NaN stays within what is reached.
+    """
     below = (u,)
+    scores = ()
     for level in tl.static_range(LEVELS - 1):
         for offset in tl.static_range(1 << level):
             above = below[(1 << level) - 1 + offset]
@@ -133,7 +155,8 @@ def subtree(u, s_ptr, row, valid, root, SPLITS: tl.constexpr, LEVELS: tl.constex
             left = tl.minimum(above, 0.5 - s, propagate_nan=tl.PropagateNan.ALL)
             right = tl.minimum(above, 0.5 + s, propagate_nan=tl.PropagateNan.ALL)
             below = below + (tl.where(above <= 0.0, above, left), tl.where(above <= 0.0, above, right))
-    return below
+            scores = scores + (s,)
+    return below, scores
 
 
 @triton.jit
@@ -156,13 +179,13 @@ def descend_kernel(
         count = tl.load(count_ptr + here)
     child = (first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1) * blocks + block  # list of the first child
     counts = ()
-    for _ in tl.static_range(1 << HEIGHT):
+    for side in tl.static_range(1 << HEIGHT):
         counts = counts + (count * 0,)
     for start in range(0, count, CHUNK):
         row, u, valid = arrivals(
             weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
         )
-        below = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT + 1)
+        below, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT + 1)
         counted = ()
         for side in tl.static_range(1 << HEIGHT):
             value = below[(1 << HEIGHT) - 1 + side]

@@ -9,7 +9,7 @@ more. A node is settled when a Newton step from its root no longer moves it.
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.layers import arrivals, first_index, levels_above, load_weight, subtree
+from prunus.ops.triton.layers import arrivals, blocks_together, first_index, levels_above, load_weight, subtree
 from prunus.ops.triton.tiles import top
 
 __all__ = ["cap_kernel", "newton_kernel", "refine_kernel", "sums_kernel"]
@@ -109,24 +109,19 @@ def node_of(root, NODE: tl.constexpr):
 
 @triton.jit
 def sum_subtree(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, index, root,
-    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr,
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, index, root, group,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, TOGETHER: tl.constexpr,
     IS_TOP: tl.constexpr, HEIGHT: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """The sums of one subtree over one block of rows; nothing if all its nodes are settled."""
+    """The sums of one subtree over a group of blocks; nothing if all its nodes are settled."""
     NODES: tl.constexpr = (1 << HEIGHT) - 1
     T: tl.constexpr = 2 * SPLITS + 1
-    block = tl.program_id(0)
     open_nodes = 1
     if not FIRST_PASS:
         open_nodes = 0
         for node in tl.static_range(NODES):
             open_nodes += (tl.load(settled_ptr + node_of(root, node)) == 0).to(tl.int32)
     if open_nodes > 0:
-        here = (index - 1) * blocks + block
-        count = tl.minimum(n - block * ROWS, ROWS)
-        if not IS_TOP:
-            count = tl.load(count_ptr + here)
         points = ()
         sums = ()
         for node in tl.static_range(NODES):
@@ -136,15 +131,21 @@ def sum_subtree(
                 else:
                     points = points + (tl.load(points_ptr + j * T + node_of(root, node)),)
                 sums = sums + (tl.zeros([CHUNK], tl.float32), tl.zeros([CHUNK], tl.float32))
-        for start in range(0, count, CHUNK):
-            row, u, valid = arrivals(
-                weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
-            )
-            us = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
-            sums = add_sums(sums, us, load_weight(weight_ptr, row, valid, WEIGHTED), points, NODES, WEIGHTED)
+        for block in range(group * TOGETHER, tl.minimum((group + 1) * TOGETHER, blocks)):
+            here = (index - 1) * blocks + block
+            count = tl.minimum(n - block * ROWS, ROWS)
+            if not IS_TOP:
+                count = tl.load(count_ptr + here)
+            for start in range(0, count, CHUNK):
+                row, u, valid = arrivals(
+                    weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS,
+                    WEIGHTED, IS_TOP, CHUNK,
+                )  # fmt: skip
+                us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
+                sums = add_sums(sums, us, load_weight(weight_ptr, row, valid, WEIGHTED), points, NODES, WEIGHTED)
         for node in tl.static_range(NODES):
             for k in tl.static_range(8):
-                at = partial_ptr + (block * 8 + k).to(tl.int64) * T + node_of(root, node)
+                at = partial_ptr + (group * 8 + k).to(tl.int64) * T + node_of(root, node)
                 tl.store(at, tl.sum(sums[8 * node + k], 0))
 
 
@@ -154,35 +155,47 @@ def sums_kernel(
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, LAYERS: tl.constexpr,
     ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Sums of w u and of w above four points, over the list of block program_id(0) and subtree program_id(1).
+    """Sums of w u and of w above four points, over the lists of one subtree for a group of blocks.
 
-    partial_ptr: (blocks, 8, nodes); the eight are total and weight for each point.
+    partial_ptr: (blocks, 8, nodes), of which each node uses a row a group; the eight are total and weight for each point.
     """
-    index = tl.program_id(1)
-    if index == 0:
+    program = tl.program_id(0)
+    if program < blocks:
         sum_subtree(
-            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, 0, 0,
-            SPLITS, WEIGHTED, FIRST_PASS, True, TOP, ROWS, CHUNK,
+            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, 0, 0, program,
+            SPLITS, WEIGHTED, FIRST_PASS, 1, True, TOP, ROWS, CHUNK,
         )  # fmt: skip
+    program -= blocks
     for layer in tl.static_range(1, LAYERS):
-        if (index >= first_index(layer, TOP)) & (index < first_index(layer + 1, TOP)):
-            root = (1 << levels_above(layer, TOP)) - 1 + index - first_index(layer, TOP)
+        groups = tl.cdiv(blocks, blocks_together(layer))
+        place = program // groups
+        if (program >= 0) & (place < (1 << levels_above(layer, TOP))):
             sum_subtree(
-                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, index, root,
-                SPLITS, WEIGHTED, FIRST_PASS, False, 3, ROWS, CHUNK,
+                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks,
+                first_index(layer, TOP) + place, (1 << levels_above(layer, TOP)) - 1 + place, program % groups,
+                SPLITS, WEIGHTED, FIRST_PASS, blocks_together(layer), False, 3, ROWS, CHUNK,
             )  # fmt: skip
+        program -= groups << levels_above(layer, TOP)
 
 
 @triton.jit
-def sum_blocks(partial_ptr, nodes, blocks, WHICH: tl.constexpr, OF: tl.constexpr, T: tl.constexpr):
-    """One of the OF sums of each block, added over the blocks in double precision."""
-    CHUNK: tl.constexpr = 128
-    result = tl.zeros([CHUNK, nodes.shape[0]], tl.float64)
-    for start in range(0, blocks, CHUNK):
-        block = (start + tl.arange(0, CHUNK)).to(tl.int64)
-        at = partial_ptr + (block[:, None] * OF + WHICH) * T + nodes[None, :]
-        result += tl.load(at, mask=(block[:, None] < blocks) & (nodes[None, :] < T), other=0.0).to(tl.float64)
-    return tl.sum(result, 0)
+def groups_of(nodes, blocks, LAYERS: tl.constexpr, TOP: tl.constexpr):
+    """How many groups of blocks have summed for each node."""
+    groups = tl.zeros_like(nodes) + blocks
+    for layer in tl.static_range(1, LAYERS):
+        here = nodes + 1 >= (1 << levels_above(layer, TOP))
+        groups = tl.where(here, tl.cdiv(blocks, blocks_together(layer)), groups)
+    return groups
+
+
+@triton.jit
+def add_groups(partial_ptr, nodes, groups, WHICH: tl.constexpr, OF: tl.constexpr, T: tl.constexpr):
+    """One of the OF sums of each group, added in double precision."""
+    MOST: tl.constexpr = 256
+    group = tl.arange(0, MOST).to(tl.int64)[:, None]
+    at = partial_ptr + (group * OF + WHICH) * T + nodes[None, :]
+    mask = (group < groups[None, :]) & (nodes[None, :] < T)
+    return tl.sum(tl.load(at, mask=mask, other=0.0).to(tl.float64), 0)
 
 
 @triton.jit
@@ -209,11 +222,12 @@ def narrow(total, held, x, lam, low, left, phi_left, right, phi_right):
 @triton.jit
 def refine_kernel(
     partial_ptr, lam_ptr, points_ptr, high_ptr, roots_ptr, settled_ptr, blocks,
-    T: tl.constexpr, BLOCK: tl.constexpr, FIRST_PASS: tl.constexpr,
+    T: tl.constexpr, BLOCK: tl.constexpr, FIRST_PASS: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr,
 ):  # fmt: skip
     """From the sums of a pass: better roots, and the points of the next pass, the first of which is the root itself."""
     nodes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = nodes < T
+    groups = groups_of(nodes, blocks, LAYERS, TOP)
     lam = tl.load(lam_ptr).to(tl.float64)
     low = tl.zeros([BLOCK], tl.float64)
     left = low
@@ -230,8 +244,8 @@ def refine_kernel(
         x = tl.zeros([BLOCK], tl.float64) + 0.25 * (j + 1)
         if not FIRST_PASS:
             x = tl.load(points_ptr + j * T + nodes, mask=mask, other=0.0).to(tl.float64)
-        total = sum_blocks(partial_ptr, nodes, blocks, 2 * j, 8, T)
-        held = sum_blocks(partial_ptr, nodes, blocks, 2 * j + 1, 8, T)
+        total = add_groups(partial_ptr, nodes, groups, 2 * j, 8, T)
+        held = add_groups(partial_ptr, nodes, groups, 2 * j + 1, 8, T)
         if j == 0:
             step = total / (lam + held)
         low, left, phi_left, right, phi_right = narrow(total, held, x, lam, low, left, phi_left, right, phi_right)

@@ -52,17 +52,19 @@ def traverse_backward(
         node_slope_kernel[(a.numel(),)](*args, **options, DEPTH=lists.depth, BLOCK=_node_block(n))
     else:
         partial = s.new_empty(lists.blocks, 2, a.numel())
-        pull_kernel[(lists.blocks, lists.all_subtrees)](
+        pull_kernel[(lists.programs,)](
             s, weight, lists.row, lists.u, lists.count, a, grad_z, partial, n, lists.blocks,
-            **options, **lists.shape, LAYERS=lists.layers, num_warps=1,
+            **options, **lists.shape, LAYERS=lists.layers, CHUNK=32, num_warps=1,
         )  # fmt: skip
         args = partial, lam, a, grad_a, slope, lists.blocks
-        slope_kernel[(triton.cdiv(a.numel(), 16),)](*args, T=a.numel(), BLOCK=16)
+        layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
+        slope_kernel[(triton.cdiv(a.numel(), 8),)](*args, T=a.numel(), BLOCK=8, **layers)
     to_u, to_weight = torch.empty_like(lists.u), lists.u if weight is None else torch.empty_like(lists.u)
     for layer in reversed(range(lists.layers if n > 0 else 0)):
         ascend_kernel[(lists.blocks, lists.subtrees(layer))](
             s, weight, lists.row, lists.u, lists.count, a, slope, grad_z, to_u, to_weight, grad_s, grad_weight, n, lists.blocks,
-            **options, **lists.shape, LAYER=layer, LAST=layer == lists.layers - 1, num_warps=1,
+            **options, **lists.shape, LAYER=layer, LAST=layer == lists.layers - 1,
+            **lists.chunk(layer),
         )  # fmt: skip
     return grad_s, -(slope * a).sum(), grad_weight
 
@@ -73,13 +75,15 @@ def _bracket(s: Tensor, lam: Tensor, weight: Tensor | None, roots: Tensor) -> Te
     points, high, partial = s.new_empty(4, nodes), s.new_empty(nodes), s.new_empty(lists.blocks, 8, nodes)
     settled = torch.empty_like(roots, dtype=torch.int32)
     for index in range(PASSES):
-        sums_kernel[(lists.blocks, lists.all_subtrees)](
+        sums_kernel[(lists.programs,)](
             s, weight, lists.row, lists.u, lists.count, points, settled, partial, lists.n, lists.blocks,
             SPLITS=s.shape[1], WEIGHTED=weight is not None, FIRST_PASS=index == 0,
-            **lists.shape, LAYERS=lists.layers, num_warps=1,
+            **lists.shape, LAYERS=lists.layers, CHUNK=32, num_warps=1,
         )  # fmt: skip
         args = partial, lam, points, high, roots, settled, lists.blocks
-        refine_kernel[(triton.cdiv(nodes, 16),)](*args, T=nodes, BLOCK=16, FIRST_PASS=index == 0)
+        refine_kernel[(triton.cdiv(nodes, 8),)](
+            *args, T=nodes, BLOCK=8, FIRST_PASS=index == 0, LAYERS=lists.layers, TOP=lists.top_height
+        )
     return settled
 
 
