@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -34,7 +35,10 @@ void take_census(const Samples<Real>& rewards, Rows rows, Census& census) {
         if (rewards.poisoned(i)) continue;
         const Real* q = rewards.row(i);
         for (std::int32_t t = 0; t < nodes; ++t) census.count[t] += q[t] + Real(0.5) > 0;
-        for (std::int32_t t = 1; t < nodes; ++t) census.preferred[t] |= q[t] > q[Tree::parent(t)];
+        for (std::int32_t t = 1; t < nodes; ++t) {
+            // A sample that the parent lacks, for its reward there is NaN, prefers the child.
+            census.preferred[t] |= !(q[t] <= q[Tree::parent(t)]) && !std::isnan(q[t]);
+        }
     }
 }
 

@@ -67,12 +67,13 @@ Real floor_to(double a) {
     return static_cast<double>(near) > a ? std::nextafter(near, -std::numeric_limits<Real>::infinity()) : near;
 }
 
-// Sum of w u, and of w, over values that are all active. Blocks are short enough that summing in Real loses nothing
+// Sum of w u, and of w, over values of one node that are all active. Blocks are short enough that summing in Real loses nothing
 // that matters; the block sums are added in double.
 template <class Real>
 Sums sum_all(const Real* u, const Real* w, std::int64_t count) {
     constexpr std::int64_t block = 512;
     Sums sums;
+    sums.size = 1;
     for (std::int64_t start = 0; start < count; start += block) {
         const std::int64_t end = std::min(start + block, count);
         Real total = 0, held = 0;
@@ -108,23 +109,41 @@ std::int64_t partition_above(Real* u, Real* w, std::int64_t count, double a) {
     return kept;
 }
 
+// A Newton step for a node or a group of nodes. No number where both lam and a reward are infinite.
+inline double newton_step(const Sums& sums, double lam) { return sums.total / (lam * sums.size + sums.held); }
+
+// Rounding may carry a root onto or past values that the exact one lies below: values of one column that are all equal,
+// say, if lam is too small to be seen beside their number. They then do not count as active, and the next step falls
+// back. Goes back until none does, by as many last places of a Real as it takes.
+template <class Real, class StepFrom>
+double settle(double root, double step, const StepFrom& step_from) {
+    for (double back = std::numeric_limits<Real>::epsilon(); step < root; back *= 2) {
+        root -= back * root;
+        step = step_from(root);
+    }
+    return root;
+}
+
 // The root of one node's phi, capped at 1: each step takes the active values' tangent, then drops the values that its
 // root has left behind, until none is. Most steps drop half or more, so that all of them together cost about two
 // passes over the values.
 template <class Real>
 double own_root(Real* u, Real* w, std::int64_t count, double lam) {
-    count = partition_above(u, w, count, 0.0);  // leaves NaN behind
+    std::int64_t active = partition_above(u, w, count, 0.0);  // leaves NaN behind
     double root = 0;
-    while (count > 0) {
-        const Sums sums = sum_all<Real>(u, w, count);
-        root = sums.total / (lam + sums.held);
-        if (root >= 1) return 1;
-        const std::int64_t kept = partition_above(u, w, count, root);
-        if (kept == count) return root;
-        count = kept;
+    while (true) {
+        const double step = newton_step(sum_all<Real>(u, w, active), lam);
+        if (step >= 1) return 1;
+        if (!(step > root)) {
+            return settle<Real>(root, step, [=](double a) {
+                return newton_step(sum_all<Real>(u, w, partition_above(u, w, count, a)), lam);
+            });
+        }
+        root = step;
+        const std::int64_t kept = partition_above(u, w, active, root);
+        if (kept == active) return root;
+        active = kept;
     }
-    // Rounding carried the root onto the last active values: stay just below them.
-    return root * (1 - 4 * std::numeric_limits<double>::epsilon());
 }
 
 // The own root of each node. Reorders the values within each node.
@@ -155,7 +174,7 @@ Sums sum_group(Tree tree, NodeValues<Real>& values, const std::vector<double>& r
         const Sums own = sum_all<Real>(values.u_of(t), values.weight_of(t), active);
         sums.total += own.total;
         sums.held += own.held;
-        sums.size += 1;
+        sums.size += own.size;
         if (t >= tree.splits) continue;
         for (const std::int32_t child : {2 * t + 1, 2 * t + 2}) {
             if (roots[child] > a) stack.push_back(child);
@@ -170,11 +189,14 @@ template <class Real>
 void pool(Tree tree, NodeValues<Real>& values, double lam, std::vector<double>& roots) {
     for (std::int32_t top = tree.splits - 1; top >= 0; --top) {
         if (std::max(roots[2 * top + 1], roots[2 * top + 2]) <= roots[top]) continue;
+        const auto step_from = [&](double a) { return newton_step(sum_group(tree, values, roots, top, a), lam); };
         while (roots[top] < 1) {
-            const Sums sums = sum_group(tree, values, roots, top, roots[top]);
-            const double step = std::min(sums.total / (lam * sums.size + sums.held), 1.0);
-            if (!(step > roots[top])) break;
-            roots[top] = step;
+            const double step = step_from(roots[top]);
+            if (!(step > roots[top])) {
+                roots[top] = settle<Real>(roots[top], step, step_from);
+                break;
+            }
+            roots[top] = std::min(step, 1.0);
         }
     }
 }

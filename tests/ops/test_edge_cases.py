@@ -96,7 +96,7 @@ def test_a_nan_reward_spoils_its_own_route_alone(node: int, target: Target) -> N
 def test_a_child_pools_with_a_parent_whose_rewards_are_nan(target: Target) -> None:
     q = target.tensor(torch.tensor([[torch.nan, 1.0, 1.0]]))
     a = tree_argmin(q, 1.0, backend=target.backend).a
-    assert_same(a, torch.full((3,), 0.6))  # 3 lam a = 2 (1.5 - a)
+    assert_same(a, torch.full((3,), 0.6, dtype=torch.float64))  # 3 lam a = 2 (1.5 - a)
 
 
 def test_all_nan_leaves_nothing_to_keep(target: Target) -> None:
@@ -219,6 +219,24 @@ def test_tiny_strength_keeps_constant_columns_below_their_rewards(n: int, target
     u = path_rewards(s)[0] + 0.5
     assert (a[1:] < u[1:]).all()
     assert_same(a[1:], u[1:] * n / (lam + n))
+
+
+@pytest.mark.parametrize("n", [1, 7, 1000])
+@pytest.mark.parametrize("value", [0.1, 0.2, 0.3])
+def test_tiny_strength_keeps_the_slope_of_pooled_constant_columns(n: int, value: float, target: Target) -> None:
+    lam = torch.tensor(1e-8, dtype=target.dtype, device=target.device, requires_grad=True)
+    q = target.tensor(torch.tensor([[-0.25, value, value]]).repeat(n, 1))
+    a = tree_argmin(q, lam, backend=target.backend).a
+    (slope,) = torch.autograd.grad(a.sum(), lam)
+    # 3 lam a = 2 n (u - a): each of the three masses has the slope -3 a / (3 lam + 2 n)
+    assert float(slope) == pytest.approx(-9 * (value + 0.5) / (2 * n), rel=SMALL_LAM_SLOPE[target.dtype])
+
+
+def test_a_reward_of_hardly_any_weight_does_not_lower_a_mass(target: Target) -> None:
+    q = target.tensor(torch.tensor([[0.0], [0.375]]))
+    w = target.tensor(torch.tensor([1.0, 1e-30]))
+    a = tree_argmin(q, 1e-20, sample_weight=w, backend=target.backend).a
+    assert_same(a, torch.tensor([0.5]))  # beside the weight 1 neither lam nor the weight of u = 0.875 can be seen
 
 
 @pytest.mark.parametrize("lam", [1e-3, 1.0, 1e3])
