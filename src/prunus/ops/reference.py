@@ -27,7 +27,7 @@ def path_rewards(s: Tensor) -> Tensor:
 
 def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     """Routes z, (n, T), and node masses a, (T,), of split scores s, (n, S)."""
-    u, weight = _shifted(path_rewards(s), weight)
+    u, weight = _shifted(path_rewards(s.contiguous()), weight)
     a = _cap_by_parent(_newton_roots(u, lam, weight))
     return _clip(u, a), a
 
@@ -36,6 +36,7 @@ def traverse_backward(
     grad_z: Tensor, grad_a: Tensor, s: Tensor, a: Tensor, lam: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the scores, of lam and of the sample weights."""
+    s = s.contiguous()
     q = path_rewards(s)
     grad_q, grad_lam, grad_weight = argmin_backward(grad_z, grad_a, q, a, None, lam, weight)
     return _path_rewards_backward(grad_q, s, q), grad_lam, grad_weight
@@ -43,7 +44,7 @@ def traverse_backward(
 
 def argmin_forward(q: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Routes z, (n, T), node masses a, (T,), and the pooled group of each node, named by its topmost node, (T,)."""
-    u, weight = _shifted(q, weight)
+    u, weight = _shifted(q.contiguous(), weight)
     roots = _cap_monotone_edges(u, _newton_roots(u, lam, weight))
     if bool((roots > _of_parent(roots)).any()):
         roots = _pooled_roots(u, lam, weight, roots)
@@ -55,7 +56,8 @@ def argmin_backward(
     grad_z: Tensor, grad_a: Tensor, q: Tensor, a: Tensor, group: Tensor | None, lam: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the rewards, of lam and of the sample weights."""
-    u, weight = _shifted(q, weight)
+    u, weight = _shifted(q.contiguous(), weight)
+    grad_z = grad_z.contiguous()
     active = u > a
     pull = grad_a + torch.where(u >= a, grad_z, 0.0).sum(0)  # (T,)
     held = torch.where(active, weight, 0.0).sum(0)
@@ -65,7 +67,7 @@ def argmin_backward(
     free = (a > 0) & (a < 1)
     slope = torch.where(free, pull / (lam * size + held), 0.0)
     grad_q = torch.where((u > 0) & (u < a), grad_z, 0.0) + torch.where(active, weight * slope, 0.0)
-    grad_weight = torch.where(active, (u - a) * slope, 0.0).sum(1)
+    grad_weight = torch.where(active & (slope != 0), (u - a) * slope, 0.0).sum(1)  # u may be infinite where slope is 0
     return grad_q, -(slope * a).sum(), grad_weight
 
 
@@ -93,7 +95,7 @@ def _path_rewards_backward(grad_q: Tensor, s: Tensor, q: Tensor) -> Tensor:
 
 
 def _shifted(q: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-    """u = q + 1/2 and the weights as a column; a sample whose weight is no number takes part in nothing but its own z."""
+    """``u = q + 1/2``, and the weights as a column. Without a valid weight a sample takes part in its own z alone."""
     if weight is None:
         return q + 0.5, q.new_ones(1, 1)
     valid = (weight >= 0) & (weight < torch.inf)
@@ -124,13 +126,15 @@ def _newton_roots(u: Tensor, lam: Tensor, weight: Tensor) -> Tensor:
 
 def _newton(step: Callable[[Tensor], Tensor], a: Tensor) -> Tensor:
     """Raise a from left of the roots until no step raises it further; at most 1."""
-    while True:
-        proposed = step(a).clamp(max=1.0)
-        if not bool((proposed > a).any()):
-            break
+    while bool(((proposed := step(a).clamp(max=1.0)) > a).any()):
         a = torch.maximum(a, proposed)
-    # A step back means that rounding carried a onto or past the smallest active u: stay just below it.
-    return torch.where((proposed < a) & (a < 1), a * (1 - 4 * torch.finfo(a.dtype).eps), a)
+    # Rounding may carry a onto or past values that the exact root lies below; the next step then falls back. Go back
+    # until none does, by as many last places as it takes.
+    back = torch.finfo(a.dtype).eps
+    while bool((falls := (proposed < a) & (a < 1)).any()):
+        a = torch.where(falls, a - back * a, a)
+        proposed, back = step(a).clamp(max=1.0), 2 * back
+    return a
 
 
 def _pooled_roots(u: Tensor, lam: Tensor, weight: Tensor, roots: Tensor) -> Tensor:
@@ -181,7 +185,7 @@ def _cap_by_parent(a: Tensor) -> Tensor:
 
 def _cap_monotone_edges(u: Tensor, a: Tensor) -> Tensor:
     """Where no sample prefers the child to its parent the roots are ordered by the lemma: undo rounding there."""
-    prefers_child = (u > _of_parent(u)).any(0)
+    prefers_child = (~(u <= _of_parent(u)) & ~u.isnan()).any(0)  # a sample that the parent lacks prefers the child
     levels = [a[level(0)]]
     for d in range(1, depth_of_nodes(a.numel()) + 1):
         own, parent = a[level(d)], levels[-1].repeat_interleave(2)
