@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from prunus.ops.triton.layers import arrivals, blocks_together, first_index, levels_above, load_weight, subtree
-from prunus.ops.triton.roots import add_groups, groups_of, node_of, node_u
+from prunus.ops.triton.roots import add_groups, groups_of, node_of, node_u, one_of
 
 __all__ = ["ascend_kernel", "node_slope_kernel", "pull_kernel", "slope_kernel"]
 
@@ -112,9 +112,8 @@ def slope_kernel(
     """The slopes from the sums of pull_kernel."""
     nodes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = nodes < T
-    groups = groups_of(nodes, blocks, LAYERS, TOP)
-    pull = add_groups(partial_ptr, nodes, groups, 0, 2, T)
-    held = add_groups(partial_ptr, nodes, groups, 1, 2, T)
+    sums = add_groups(partial_ptr, nodes, groups_of(nodes, blocks, LAYERS, TOP), 2, T)
+    pull, held = one_of(sums, 0), one_of(sums, 1)
     pull += tl.load(grad_a_ptr + nodes, mask=mask, other=0.0).to(tl.float64)
     a = tl.load(a_ptr + nodes, mask=mask, other=0.0)
     tl.store(slope_ptr + nodes, slope_of(pull, held, a, tl.load(lam_ptr).to(tl.float64)).to(tl.float32), mask=mask)
@@ -137,9 +136,42 @@ def from_lists(values_ptr, us, counts, child, blocks, ROWS: tl.constexpr, HEIGHT
 
 
 @triton.jit
+def step_up(
+    us, scores, masses, slopes, grads, row, weight, valid, root, grad_z_ptr, grad_s_ptr,
+    SPLITS: tl.constexpr, HEIGHT: tl.constexpr, LAST: tl.constexpr,
+):  # fmt: skip
+    """Up one subtree: writes the gradients of its scores, and returns that of u at its root and its nodes' to the weights.
+
+    grads holds the gradients of u of the level below, at first those of the subtrees below; with LAST there are none.
+    """
+    to_weight = weight * 0.0
+    for up in tl.static_range(HEIGHT):
+        own = ()
+        for offset in tl.static_range(1 << (HEIGHT - 1 - up)):
+            u = us[(1 << (HEIGHT - 1 - up)) - 1 + offset]
+            mass = masses[(1 << (HEIGHT - 1 - up)) - 1 + offset]
+            slope = slopes[(1 << (HEIGHT - 1 - up)) - 1 + offset]
+            node = ((root + 1) << (HEIGHT - 1 - up)) - 1 + offset
+            at = grad_z_ptr + row * (2 * SPLITS + 1) + node
+            grad = tl.load(at, mask=valid & (u > 0.0) & (u < mass), other=0.0)
+            grad += tl.where(u > mass, weight * slope, 0.0)
+            to_weight += tl.where(u > mass, (u - mass) * slope, 0.0)
+            if not LAST or up > 0:
+                s = scores[(1 << (HEIGHT - 1 - up)) - 1 + offset]
+                left, right = 0.5 - s < u, 0.5 + s < u  # the score, not the parent's u, is the child's
+                to_left, to_right = grads[2 * offset], grads[2 * offset + 1]
+                to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
+                tl.store(grad_s_ptr + row * SPLITS + node, to_s, mask=valid & (u > 0.0))
+                grad += tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
+            own = own + (grad,)
+        grads = own
+    return grads[0], to_weight
+
+
+@triton.jit
 def ascend_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, slope_ptr, grad_z_ptr,
-    to_u_ptr, to_weight_ptr, grad_s_ptr, grad_weight_ptr, n, blocks,
+    to_u_ptr, to_weight_ptr, grad_s_ptr, grad_weight_ptr, n, blocks, first_block,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr, LAST: tl.constexpr,
     ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
@@ -151,8 +183,7 @@ def ascend_kernel(
     IS_TOP: tl.constexpr = LAYER == 0
     HEIGHT: tl.constexpr = TOP if IS_TOP else 3
     LEVELS: tl.constexpr = HEIGHT if LAST else HEIGHT + 1
-    T: tl.constexpr = 2 * SPLITS + 1
-    block = tl.program_id(0)
+    block = first_block + tl.program_id(0)
     place = tl.program_id(1)
     first = 0 if IS_TOP else first_index(LAYER, TOP)
     root = 0 if IS_TOP else (1 << levels_above(LAYER, TOP)) - 1 + place
@@ -185,32 +216,15 @@ def ascend_kernel(
                 for side in tl.static_range(1 << HEIGHT):
                     to_weight += more[side]
             grads, counts = from_lists(to_u_ptr, us, counts, child, blocks, ROWS, HEIGHT)
-        # grads holds the level below the one at hand; ends with the subtree's root.
-        for up in tl.static_range(HEIGHT):
-            own = ()
-            for offset in tl.static_range(1 << (HEIGHT - 1 - up)):
-                u = us[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-                mass = masses[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-                slope = slopes[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-                node = ((root + 1) << (HEIGHT - 1 - up)) - 1 + offset
-                grad = tl.load(grad_z_ptr + row * T + node, mask=valid & (u > 0.0) & (u < mass), other=0.0)
-                grad += tl.where(u > mass, weight * slope, 0.0)
-                to_weight += tl.where(u > mass, (u - mass) * slope, 0.0)
-                if not LAST or up > 0:
-                    s = scores[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-                    # The score, rather than the parent's u, is the child's u where it is smaller.
-                    left, right = 0.5 - s < u, 0.5 + s < u
-                    to_left, to_right = grads[2 * offset], grads[2 * offset + 1]
-                    to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
-                    tl.store(grad_s_ptr + row * SPLITS + node, to_s, mask=valid & (u > 0.0))
-                    grad += tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
-                own = own + (grad,)
-            grads = own
+        grad, more_to_weight = step_up(
+            us, scores, masses, slopes, grads, row, weight, valid, root, grad_z_ptr, grad_s_ptr, SPLITS, HEIGHT, LAST
+        )
+        to_weight += more_to_weight
         lane = start + tl.arange(0, CHUNK)
         if IS_TOP:
             if WEIGHTED:
                 tl.store(grad_weight_ptr + row, to_weight, mask=valid)
         else:
-            tl.store(to_u_ptr + begin + lane, grads[0], mask=valid)
+            tl.store(to_u_ptr + begin + lane, grad, mask=valid)
             if WEIGHTED:
                 tl.store(to_weight_ptr + begin + lane, to_weight, mask=valid)

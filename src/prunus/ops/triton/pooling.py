@@ -44,7 +44,8 @@ def own_roots_kernel(
         rows = start + tl.arange(0, BLOCK).to(tl.int64)
         u, _ = shifted(q_ptr, weight_ptr, rows, nodes, n, NODES, WEIGHTED)
         above, _ = shifted(q_ptr, weight_ptr, rows, parents, n, NODES, WEIGHTED)
-        preferred = tl.maximum(preferred, tl.max((u > above).to(tl.int32), 0))
+        prefers = (u > above) | ((u == u) & (above != above))
+        preferred = tl.maximum(preferred, tl.max(prefers.to(tl.int32), 0))
     a = tl.zeros([COLUMNS], tl.float32)
     moving = lam > 0.0
     while moving:
@@ -56,7 +57,8 @@ def own_roots_kernel(
             active = tl.where(u > a[None, :], weight, 0.0)
             total += tl.sum(tl.where(active > 0.0, active * u, 0.0), 0)
             held += tl.sum(active, 0)
-        step = tl.minimum(total / (lam + held), 1.0)
+        step = total / (lam + held)
+        step = tl.where(step > 1.0, 1.0, step)  # NaN stays, and moves nothing
         moving = tl.max((step > a).to(tl.int32), 0) > 0
         # A step back means that rounding carried a onto or past the smallest active u: stay just below it.
         a = tl.where(step > a, step, tl.where(~moving & (step < a) & (a < 1.0), a * (1.0 - 4.8e-7), a))
@@ -123,9 +125,10 @@ def pool_kernel(
                     rows = start + tl.arange(0, BLOCK).to(tl.int64)
                     u, weight = shifted(q_ptr, weight_ptr, rows, member + tl.arange(0, 1), n, NODES, WEIGHTED)
                     total, held = add_above(total, held, u, weight, a)
-        step = tl.minimum(total / (lam * size + held), 1.0)
+        step = total / (lam * size + held)
+        step = tl.where(step > 1.0, 1.0, step)  # NaN stays, and moves nothing
         moving = step > a
-        a = tl.maximum(a, step)
+        a = tl.where(moving, step, a)
     tl.store(roots_ptr + node, a)
 
 

@@ -189,13 +189,20 @@ def groups_of(nodes, blocks, LAYERS: tl.constexpr, TOP: tl.constexpr):
 
 
 @triton.jit
-def add_groups(partial_ptr, nodes, groups, WHICH: tl.constexpr, OF: tl.constexpr, T: tl.constexpr):
-    """One of the OF sums of each group, added in double precision."""
+def add_groups(partial_ptr, nodes, groups, OF: tl.constexpr, T: tl.constexpr):
+    """The OF sums of all groups, added in double precision: (OF, nodes). One load for all: its latency is what counts."""
     MOST: tl.constexpr = 256
-    group = tl.arange(0, MOST).to(tl.int64)[:, None]
-    at = partial_ptr + (group * OF + WHICH) * T + nodes[None, :]
-    mask = (group < groups[None, :]) & (nodes[None, :] < T)
+    group = tl.arange(0, MOST).to(tl.int64)[:, None, None]
+    which = tl.arange(0, OF)[None, :, None]
+    at = partial_ptr + (group * OF + which) * T + nodes[None, None, :]
+    mask = (group < groups[None, None, :]) & (nodes[None, None, :] < T)
     return tl.sum(tl.load(at, mask=mask, other=0.0).to(tl.float64), 0)
+
+
+@triton.jit
+def one_of(sums, WHICH: tl.constexpr):
+    """One row of a matrix of sums."""
+    return tl.sum(tl.where(tl.arange(0, sums.shape[0])[:, None] == WHICH, sums, 0.0), 0)
 
 
 @triton.jit
@@ -227,7 +234,7 @@ def refine_kernel(
     """From the sums of a pass: better roots, and the points of the next pass, the first of which is the root itself."""
     nodes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = nodes < T
-    groups = groups_of(nodes, blocks, LAYERS, TOP)
+    sums = add_groups(partial_ptr, nodes, groups_of(nodes, blocks, LAYERS, TOP), 8, T)
     lam = tl.load(lam_ptr).to(tl.float64)
     low = tl.zeros([BLOCK], tl.float64)
     left = low
@@ -244,8 +251,8 @@ def refine_kernel(
         x = tl.zeros([BLOCK], tl.float64) + 0.25 * (j + 1)
         if not FIRST_PASS:
             x = tl.load(points_ptr + j * T + nodes, mask=mask, other=0.0).to(tl.float64)
-        total = add_groups(partial_ptr, nodes, groups, 2 * j, 8, T)
-        held = add_groups(partial_ptr, nodes, groups, 2 * j + 1, 8, T)
+        total = one_of(sums, 2 * j)
+        held = one_of(sums, 2 * j + 1)
         if j == 0:
             step = total / (lam + held)
         low, left, phi_left, right, phi_right = narrow(total, held, x, lam, low, left, phi_left, right, phi_right)

@@ -15,6 +15,9 @@ __all__ = ["traverse_backward", "traverse_forward"]
 FEW = 2048
 """Up to so many samples one program a node is faster than passes over lists."""
 
+SLICE = 1 << 22
+"""Scores whose gradients are written at a time: 16 MiB."""
+
 PASSES = 5
 """Passes that look for the roots. All but few nodes settle in three or four; the rest goes to newton_kernel."""
 
@@ -44,7 +47,7 @@ def traverse_backward(
     s, weight = s.contiguous(), None if weight is None else weight.contiguous()
     grad_z, grad_a = grad_z.contiguous(), grad_a.contiguous()
     n, splits = s.shape
-    slope, grad_s, grad_weight = torch.empty_like(a), torch.zeros_like(s), s.new_empty(n)
+    slope, grad_s, grad_weight = torch.empty_like(a), torch.empty_like(s), s.new_empty(n)
     options = {"SPLITS": splits, "WEIGHTED": weight is not None}
     lists = descend(s, weight)
     if n <= FEW:
@@ -59,14 +62,36 @@ def traverse_backward(
         args = partial, lam, a, grad_a, slope, lists.blocks
         layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
         slope_kernel[(triton.cdiv(a.numel(), 8),)](*args, T=a.numel(), BLOCK=8, **layers)
-    to_u, to_weight = torch.empty_like(lists.u), lists.u if weight is None else torch.empty_like(lists.u)
-    for layer in reversed(range(lists.layers if n > 0 else 0)):
-        ascend_kernel[(lists.blocks, lists.subtrees(layer))](
-            s, weight, lists.row, lists.u, lists.count, a, slope, grad_z, to_u, to_weight, grad_s, grad_weight, n, lists.blocks,
-            **options, **lists.shape, LAYER=layer, LAST=layer == lists.layers - 1,
-            **lists.chunk(layer),
-        )  # fmt: skip
+    _ascend(lists, s, weight, a, slope, grad_z, grad_s, grad_weight)
     return grad_s, -(slope * a).sum(), grad_weight
+
+
+def _ascend(
+    lists: Lists,
+    s: Tensor,
+    weight: Tensor | None,
+    a: Tensor,
+    slope: Tensor,
+    grad_z: Tensor,
+    grad_s: Tensor,
+    grad_weight: Tensor,
+) -> None:
+    """Gradients of the scores from the leaves up, a slice of rows after the other.
+
+    What a slice zeroes is still in the cache when its few nonzero gradients are written.
+    """
+    to_u, to_weight = torch.empty_like(lists.u), lists.u if weight is None else torch.empty_like(lists.u)
+    step = max(1, min(lists.blocks, SLICE // (lists.block_rows * max(s.shape[1], 1))))
+    for first in range(0, lists.blocks, step):
+        blocks = min(step, lists.blocks - first)
+        grad_s[first * lists.block_rows : (first + blocks) * lists.block_rows].zero_()
+        for layer in reversed(range(lists.layers)):
+            ascend_kernel[(blocks, lists.subtrees(layer))](
+                s, weight, lists.row, lists.u, lists.count, a, slope, grad_z,
+                to_u, to_weight, grad_s, grad_weight, lists.n, lists.blocks, first,
+                SPLITS=s.shape[1], WEIGHTED=weight is not None, LAYER=layer, LAST=layer == lists.layers - 1,
+                **lists.shape, **lists.chunk(layer),
+            )  # fmt: skip
 
 
 def _bracket(s: Tensor, lam: Tensor, weight: Tensor | None, roots: Tensor) -> Tensor:
