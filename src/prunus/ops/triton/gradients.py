@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.layers import arrivals, block_of, count_of, first_index, levels_above, load_weight, places_below, subtree
+from prunus.ops.triton.layers import arrivals, blocks_together, first_index, levels_above, load_weight, subtree
 from prunus.ops.triton.roots import add_groups, groups_of, node_of, node_u, one_of
 
 __all__ = ["ascend_kernel", "node_slope_kernel", "pull_kernel", "slope_kernel"]
@@ -38,7 +38,8 @@ def node_slope_kernel(
 @triton.jit
 def pull_subtree(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, index, root, group,
-    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr, ROWS: tl.constexpr,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, TOGETHER: tl.constexpr, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr,
+    ROWS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """The sums of one subtree over a group of blocks; nothing if none of its masses is free."""
     NODES: tl.constexpr = (1 << HEIGHT) - 1
@@ -50,23 +51,27 @@ def pull_subtree(
         mass = tl.load(a_ptr + node_of(root, node))
         free += ((mass > 0.0) & (mass < 1.0)).to(tl.int32)
         masses = masses + (mass,)
-        sums = sums + (tl.zeros([32], tl.float32), tl.zeros([32], tl.float32))
+        sums = sums + (tl.zeros([CHUNK], tl.float32), tl.zeros([CHUNK], tl.float32))
     if free > 0:
-        block = block_of(group, IS_TOP)
-        count = count_of(count_ptr, block, index, n, blocks, IS_TOP, ROWS)
-        for start in range(0, tl.max(count, 0), 256 if IS_TOP else 32):
-            place, row, u, valid = arrivals(
-                weight_ptr, row_ptr, u_ptr, index, block, start, count, blocks, WEIGHTED, IS_TOP, ROWS
-            )
-            weight = load_weight(weight_ptr, row, valid, WEIGHTED)
-            us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
-            added = ()
-            for node in tl.static_range(NODES):
-                at = grad_z_ptr + row * T + node_of(root, node)
-                grad = tl.load(at, mask=valid & (us[node] >= masses[node]), other=0.0)
-                held = tl.where(us[node] > masses[node], weight, 0.0)
-                added = added + (sums[2 * node] + tl.sum(grad, 0), sums[2 * node + 1] + tl.sum(held, 0))
-            sums = added
+        for block in range(group * TOGETHER, tl.minimum((group + 1) * TOGETHER, blocks)):
+            here = (index - 1) * blocks + block
+            count = tl.minimum(n - block * ROWS, ROWS)
+            if not IS_TOP:
+                count = tl.load(count_ptr + here)
+            for start in range(0, count, CHUNK):
+                row, u, valid = arrivals(
+                    weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS,
+                    WEIGHTED, IS_TOP, CHUNK,
+                )  # fmt: skip
+                weight = load_weight(weight_ptr, row, valid, WEIGHTED)
+                us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
+                added = ()
+                for node in tl.static_range(NODES):
+                    at = grad_z_ptr + row * T + node_of(root, node)
+                    grad = tl.load(at, mask=valid & (us[node] >= masses[node]), other=0.0)
+                    held = tl.where(us[node] > masses[node], weight, 0.0)
+                    added = added + (sums[2 * node] + grad, sums[2 * node + 1] + held)
+                sums = added
     for node in tl.static_range(NODES):
         for k in tl.static_range(2):
             at = partial_ptr + (group * 2 + k).to(tl.int64) * T + node_of(root, node)
@@ -77,24 +82,24 @@ def pull_subtree(
 def pull_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr,
-    ROWS: tl.constexpr, TOP: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Sums of grad_z where the mass bounds z, and of the active weight, (blocks, 2, nodes), as in sums_kernel."""
     program = tl.program_id(0)
     if program < blocks:
         pull_subtree(
             s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, 0, 0, program,
-            SPLITS, WEIGHTED, True, TOP, ROWS,
+            SPLITS, WEIGHTED, 1, True, TOP, ROWS, CHUNK,
         )  # fmt: skip
     program -= blocks
     for layer in tl.static_range(1, LAYERS):
-        groups = tl.cdiv(blocks, 8)
+        groups = tl.cdiv(blocks, blocks_together(layer))
         place = program // groups
         if (program >= 0) & (place < (1 << levels_above(layer, TOP))):
             pull_subtree(
                 s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks,
                 first_index(layer, TOP) + place, (1 << levels_above(layer, TOP)) - 1 + place, program % groups,
-                SPLITS, WEIGHTED, False, 3, ROWS,
+                SPLITS, WEIGHTED, blocks_together(layer), False, 3, ROWS, CHUNK,
             )  # fmt: skip
         program -= groups << levels_above(layer, TOP)
 
@@ -115,18 +120,18 @@ def slope_kernel(
 
 
 @triton.jit
-def from_lists(values_ptr, us, counts, child, block, blocks, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr, ROWS: tl.constexpr):
+def from_lists(values_ptr, us, counts, child, blocks, ROWS: tl.constexpr, HEIGHT: tl.constexpr):
     """For each subtree below: the value that it left in its list for each lane, 0 where the lane does not reach it.
 
-    Also returns the new counts.
+    Finds the place in the list as descend_kernel did. Also returns the new counts.
     """
     values = ()
     counted = ()
     for side in tl.static_range(1 << HEIGHT):
-        u = us[(1 << HEIGHT) - 1 + side]
-        at, alive, after = places_below(u, counts[side], child + side, block, blocks, IS_TOP, ROWS)
-        values = values + (tl.load(values_ptr + at, mask=alive, other=0.0),)
-        counted = counted + (after,)
+        alive = (~(us[(1 << HEIGHT) - 1 + side] <= 0.0)).to(tl.int32)
+        at = (child + side * blocks).to(tl.int64) * ROWS + counts[side] + tl.cumsum(alive, 0) - 1
+        values = values + (tl.load(values_ptr + at, mask=alive == 1, other=0.0),)
+        counted = counted + (counts[side] + tl.sum(alive, 0),)
     return values, counted
 
 
@@ -166,24 +171,28 @@ def step_up(
 @triton.jit
 def ascend_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, slope_ptr, grad_z_ptr,
-    to_u_ptr, to_weight_ptr, grad_s_ptr, grad_weight_ptr, n, blocks, first_group,
+    to_u_ptr, to_weight_ptr, grad_s_ptr, grad_weight_ptr, n, blocks, first_block,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr, LAST: tl.constexpr,
-    ROWS: tl.constexpr, TOP: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of one subtree's scores for a group of blocks; those of the subtrees below have been here before.
+    """Gradients of one subtree's scores over one block of rows; those of the subtrees below have been here before.
 
     Leaves in its list, for the subtree above, the gradient of u at its root (to_u_ptr) and what it and all below add to
     the gradients of the weights (to_weight_ptr). grad_s must be zero where nothing is reached.
     """
     IS_TOP: tl.constexpr = LAYER == 0
     HEIGHT: tl.constexpr = TOP if IS_TOP else 3
-    STEP: tl.constexpr = 256 if IS_TOP else 32
-    subtree_place = tl.program_id(1)
-    index = 0 if IS_TOP else first_index(LAYER, TOP) + subtree_place
-    root = 0 if IS_TOP else (1 << levels_above(LAYER, TOP)) - 1 + subtree_place
-    child = first_index(LAYER + 1, TOP) + (subtree_place << HEIGHT) - 1
-    block = block_of(first_group + tl.program_id(0), IS_TOP)
-    count = count_of(count_ptr, block, index, n, blocks, IS_TOP, ROWS)
+    LEVELS: tl.constexpr = HEIGHT if LAST else HEIGHT + 1
+    block = first_block + tl.program_id(0)
+    place = tl.program_id(1)
+    first = 0 if IS_TOP else first_index(LAYER, TOP)
+    root = 0 if IS_TOP else (1 << levels_above(LAYER, TOP)) - 1 + place
+    here = (first + place - 1) * blocks + block
+    begin = here.to(tl.int64) * ROWS
+    count = tl.minimum(n - block * ROWS, ROWS)
+    if not IS_TOP:
+        count = tl.load(count_ptr + here)
+    child = (first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1) * blocks + block
     counts = ()
     for side in tl.static_range(1 << HEIGHT):
         counts = counts + (count * 0,)
@@ -192,29 +201,30 @@ def ascend_kernel(
     for node in tl.static_range((1 << HEIGHT) - 1):
         masses = masses + (tl.load(a_ptr + node_of(root, node)),)
         slopes = slopes + (tl.load(slope_ptr + node_of(root, node)),)
-    for start in range(0, tl.max(count, 0), STEP):
-        place, row, u, valid = arrivals(
-            weight_ptr, row_ptr, u_ptr, index, block, start, count, blocks, WEIGHTED, IS_TOP, ROWS
+    for start in range(0, count, CHUNK):
+        row, u, valid = arrivals(
+            weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
         )
         weight = load_weight(weight_ptr, row, valid, WEIGHTED)
-        us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT if LAST else HEIGHT + 1)
-        to_weight = weight * 0.0
+        us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, LEVELS)
+        to_weight = tl.zeros([CHUNK], tl.float32)
         if LAST:
             grads = ()
         else:
             if WEIGHTED:
-                more, counted = from_lists(to_weight_ptr, us, counts, child, block, blocks, IS_TOP, HEIGHT, ROWS)
+                more, counted = from_lists(to_weight_ptr, us, counts, child, blocks, ROWS, HEIGHT)
                 for side in tl.static_range(1 << HEIGHT):
                     to_weight += more[side]
-            grads, counts = from_lists(to_u_ptr, us, counts, child, block, blocks, IS_TOP, HEIGHT, ROWS)
-        grad, of_nodes = step_up(
+            grads, counts = from_lists(to_u_ptr, us, counts, child, blocks, ROWS, HEIGHT)
+        grad, more_to_weight = step_up(
             us, scores, masses, slopes, grads, row, weight, valid, root, grad_z_ptr, grad_s_ptr, SPLITS, HEIGHT, LAST
         )
-        to_weight += of_nodes
+        to_weight += more_to_weight
+        lane = start + tl.arange(0, CHUNK)
         if IS_TOP:
             if WEIGHTED:
                 tl.store(grad_weight_ptr + row, to_weight, mask=valid)
         else:
-            tl.store(to_u_ptr + place, grad, mask=valid)
+            tl.store(to_u_ptr + begin + lane, grad, mask=valid)
             if WEIGHTED:
-                tl.store(to_weight_ptr + place, to_weight, mask=valid)
+                tl.store(to_weight_ptr + begin + lane, to_weight, mask=valid)

@@ -6,8 +6,7 @@ block of rows there is a list of the rows that reach its root, with their u. The
 lists, a program a list: lanes are samples, and the few nodes of a subtree are unrolled.
 
 Subtrees are numbered through all layers from the top (`index`); the subtree at the root of the tree has all rows and no
-list. List `index`, block b, begins at ((index - 1) * blocks + b) * block_rows. A program works on a tile of 8 by 32 lanes:
-32 of each of eight blocks' lists, or at the top 256 rows of one block. Eight values a thread hide the latency of memory.
+list. List `index`, block b, begins at ((index - 1) * blocks + b) * block_rows.
 """
 
 from dataclasses import dataclass
@@ -17,14 +16,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["Lists", "arrivals", "block_of", "count_of", "descend", "first_index", "levels_above", "load_weight", "subtree"]
+__all__ = ["Lists", "arrivals", "blocks_together", "descend", "first_index", "levels_above", "load_weight", "subtree"]
 
 HEIGHT = 3
 MOST_BLOCKS = 256
 """The sums of all blocks are added in one step: no more than this."""
-
-TOGETHER = 8
-"""Blocks of a program's tile below the top; the kernels count on it."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +63,16 @@ class Lists:
         """What every kernel over the lists must know."""
         return {"ROWS": self.block_rows, "TOP": self.top_height}
 
-    def groups(self, layer: int) -> int:
-        """Programs for one subtree of a layer: one a block at the top, one for eight blocks below."""
-        return self.blocks if layer == 0 else triton.cdiv(self.blocks, TOGETHER)
-
     @property
     def programs(self) -> int:
-        """Programs for all subtrees."""
-        return sum(self.subtrees(layer) * self.groups(layer) for layer in range(self.layers))
+        """Programs of a kernel that sums over all lists: in lower layers one takes several blocks of a subtree."""
+        together = [1, 1] + [2] * self.layers
+        return sum(self.subtrees(layer) * triton.cdiv(self.blocks, together[layer]) for layer in range(self.layers))
+
+    def chunk(self, layer: int) -> dict[str, int]:
+        """Lanes and warps for one list: the lists get shorter from layer to layer."""
+        lanes = (min(self.block_rows, 256), 128)[layer] if layer < 2 else 32
+        return {"CHUNK": lanes, "num_warps": lanes // 32}
 
 
 def descend(s: Tensor, weight: Tensor | None) -> Lists:
@@ -87,9 +85,9 @@ def descend(s: Tensor, weight: Tensor | None) -> Lists:
     row, count = (s.new_empty(shape, dtype=torch.int32) for shape in ((*size, block_rows), size))
     lists = Lists(row, s.new_empty(*size, block_rows), count, n, depth, block_rows)
     for layer in range(lists.layers - 1):
-        descend_kernel[(lists.groups(layer), lists.subtrees(layer))](
+        descend_kernel[(lists.blocks, lists.subtrees(layer))](
             s, weight, lists.row, lists.u, lists.count, n, lists.blocks,
-            SPLITS=splits, WEIGHTED=weight is not None, LAYER=layer, **lists.shape, num_warps=1,
+            SPLITS=splits, WEIGHTED=weight is not None, LAYER=layer, **lists.shape, **lists.chunk(layer),
         )  # fmt: skip
     return lists
 
@@ -107,24 +105,9 @@ def levels_above(LAYER: tl.constexpr, TOP: tl.constexpr):
 
 
 @triton.jit
-def block_of(group, IS_TOP: tl.constexpr):
-    """The block of each of the tile's eight rows."""
-    eight = tl.arange(0, 8)
-    if IS_TOP:
-        block = group + eight * 0
-    else:
-        block = group * 8 + eight
-    return block
-
-
-@triton.jit
-def count_of(count_ptr, block, index, n, blocks, IS_TOP: tl.constexpr, ROWS: tl.constexpr):
-    """Length of the list of each of the tile's eight rows; at the top they share one."""
-    if IS_TOP:
-        count = tl.minimum(n - block * ROWS, ROWS)
-    else:
-        count = tl.load(count_ptr + (index - 1) * blocks + block, mask=block < blocks, other=0)
-    return count
+def blocks_together(LAYER: tl.constexpr):
+    """How many blocks of a subtree one program sums over; `Lists.programs` counts on it."""
+    return 1 if LAYER < 2 else 2
 
 
 @triton.jit
@@ -139,42 +122,22 @@ def load_weight(weight_ptr, row, valid, WEIGHTED: tl.constexpr):
 
 @triton.jit
 def arrivals(
-    weight_ptr, row_ptr, u_ptr, index, block, start, count, blocks,
-    WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr, ROWS: tl.constexpr,
+    weight_ptr, row_ptr, u_ptr, begin, start, count, first_row,
+    WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """A tile of arrivals, (8, 32): their places in the lists, rows, u at the subtree's root, and which lanes are in use.
-
-    Lanes not in use have u = -1.
-    """
-    lane = start + tl.arange(0, 32)[None, :]
+    """A chunk of a list: rows, their u at the subtree's root, and which lanes are in use. The others have u = -1."""
+    lane = start + tl.arange(0, CHUNK)
+    valid = lane < count
     if IS_TOP:
-        lane = lane + tl.arange(0, 8)[:, None] * 32
-    valid = lane < count[:, None]
-    place = ((index - 1) * blocks + block).to(tl.int64)[:, None] * ROWS + lane
-    if IS_TOP:
-        row = (block[:, None] * ROWS + lane).to(tl.int64)
+        row = (first_row + lane).to(tl.int64)
         u = tl.where(valid, 1.5, -1.0)
         if WEIGHTED:
             weight = tl.load(weight_ptr + row, mask=valid, other=0.0)
             u = tl.where((weight >= 0.0) & (weight < float("inf")), u, float("nan"))
     else:
-        row = tl.load(row_ptr + place, mask=valid, other=0).to(tl.int64)
-        u = tl.load(u_ptr + place, mask=valid, other=-1.0)
-    return place, row, u, valid
-
-
-@triton.jit
-def places_below(u, counts, child, block, blocks, IS_TOP: tl.constexpr, ROWS: tl.constexpr):
-    """Where the arrivals at a subtree below stand in its lists, whether they are any, and the new counts of these lists."""
-    alive = (~(u <= 0.0)).to(tl.int32)
-    rows = tl.sum(alive, 1)
-    first = counts
-    after = counts + rows
-    if IS_TOP:  # the eight rows go to one list, one after the other
-        first = counts + tl.cumsum(rows, 0) - rows
-        after = counts + tl.sum(rows, 0)
-    place = (child * blocks + block).to(tl.int64)[:, None] * ROWS + first[:, None] + tl.cumsum(alive, 1) - 1
-    return place, alive == 1, after
+        row = tl.load(row_ptr + begin + lane, mask=valid, other=0).to(tl.int64)
+        u = tl.load(u_ptr + begin + lane, mask=valid, other=-1.0)
+    return row, u, valid
 
 
 @triton.jit
@@ -199,36 +162,39 @@ def subtree(u, s_ptr, row, valid, root, SPLITS: tl.constexpr, LEVELS: tl.constex
 @triton.jit
 def descend_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, n, blocks,
-    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr, ROWS: tl.constexpr, TOP: tl.constexpr,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Fills the lists of the subtrees below one subtree of LAYER, for a group of blocks; in the order of the rows."""
+    """Fills the lists of the subtrees below one subtree of LAYER, for one block of rows; in the order of the rows."""
     IS_TOP: tl.constexpr = LAYER == 0
     HEIGHT: tl.constexpr = TOP if IS_TOP else 3
-    STEP: tl.constexpr = 256 if IS_TOP else 32
-    subtree_place = tl.program_id(1)
-    index = 0 if IS_TOP else first_index(LAYER, TOP) + subtree_place
-    root = 0 if IS_TOP else (1 << levels_above(LAYER, TOP)) - 1 + subtree_place
-    child = first_index(LAYER + 1, TOP) + (subtree_place << HEIGHT) - 1
-    block = block_of(tl.program_id(0), IS_TOP)
-    count = count_of(count_ptr, block, index, n, blocks, IS_TOP, ROWS)
+    block = tl.program_id(0)
+    place = tl.program_id(1)
+    first = 0 if IS_TOP else first_index(LAYER, TOP)
+    root = 0 if IS_TOP else (1 << levels_above(LAYER, TOP)) - 1 + place
+    here = (first + place - 1) * blocks + block
+    begin = here.to(tl.int64) * ROWS
+    count = tl.minimum(n - block * ROWS, ROWS)
+    if not IS_TOP:
+        count = tl.load(count_ptr + here)
+    child = (first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1) * blocks + block  # list of the first child
     counts = ()
     for side in tl.static_range(1 << HEIGHT):
         counts = counts + (count * 0,)
-    for start in range(0, tl.max(count, 0), STEP):
-        place, row, u, valid = arrivals(
-            weight_ptr, row_ptr, u_ptr, index, block, start, count, blocks, WEIGHTED, IS_TOP, ROWS
+    for start in range(0, count, CHUNK):
+        row, u, valid = arrivals(
+            weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
         )
         below, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT + 1)
         counted = ()
         for side in tl.static_range(1 << HEIGHT):
             value = below[(1 << HEIGHT) - 1 + side]
-            at, alive, after = places_below(value, counts[side], child + side, block, blocks, IS_TOP, ROWS)
-            tl.store(row_ptr + at, row.to(tl.int32), mask=alive)
-            tl.store(u_ptr + at, value, mask=alive)
-            counted = counted + (after,)
+            alive = (~(value <= 0.0)).to(tl.int32)
+            place_in_list = counts[side] + tl.cumsum(alive, 0) - 1
+            at = (child + side * blocks).to(tl.int64) * ROWS + place_in_list
+            tl.store(row_ptr + at, row.to(tl.int32), mask=alive == 1)
+            tl.store(u_ptr + at, value, mask=alive == 1)
+            counted = counted + (counts[side] + tl.sum(alive, 0),)
         counts = counted
-    mine = block < blocks
-    if IS_TOP:
-        mine = tl.arange(0, 8) == 0
     for side in tl.static_range(1 << HEIGHT):
-        tl.store(count_ptr + (child + side) * blocks + block, counts[side], mask=mine)
+        tl.store(count_ptr + child + side * blocks, counts[side])

@@ -9,7 +9,7 @@ more. A node is settled when a Newton step from its root no longer moves it.
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.layers import arrivals, block_of, count_of, first_index, levels_above, load_weight, subtree
+from prunus.ops.triton.layers import arrivals, blocks_together, first_index, levels_above, load_weight, subtree
 from prunus.ops.triton.tiles import top
 
 __all__ = ["cap_kernel", "newton_kernel", "refine_kernel", "sums_kernel"]
@@ -90,8 +90,8 @@ def add_sums(sums, us, weight, points, NODES: tl.constexpr, WEIGHTED: tl.constex
         wu = tl.where(weight > 0.0, weight * u, 0.0) if WEIGHTED else u
         for j in tl.static_range(4):
             above = u > points[4 * node + j]
-            added = added + (sums[8 * node + 2 * j] + tl.sum(tl.where(above, wu, 0.0), 0),)
-            added = added + (sums[8 * node + 2 * j + 1] + tl.sum(tl.where(above, weight, 0.0), 0),)
+            added = added + (sums[8 * node + 2 * j] + tl.where(above, wu, 0.0),)
+            added = added + (sums[8 * node + 2 * j + 1] + tl.where(above, weight, 0.0),)
     return added
 
 
@@ -110,8 +110,8 @@ def node_of(root, NODE: tl.constexpr):
 @triton.jit
 def sum_subtree(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, index, root, group,
-    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr,
-    IS_TOP: tl.constexpr, HEIGHT: tl.constexpr, ROWS: tl.constexpr,
+    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, TOGETHER: tl.constexpr,
+    IS_TOP: tl.constexpr, HEIGHT: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """The sums of one subtree over a group of blocks; nothing if all its nodes are settled."""
     NODES: tl.constexpr = (1 << HEIGHT) - 1
@@ -130,15 +130,19 @@ def sum_subtree(
                     points = points + (0.25 * (j + 1),)
                 else:
                     points = points + (tl.load(points_ptr + j * T + node_of(root, node)),)
-                sums = sums + (tl.zeros([32], tl.float32), tl.zeros([32], tl.float32))
-        block = block_of(group, IS_TOP)
-        count = count_of(count_ptr, block, index, n, blocks, IS_TOP, ROWS)
-        for start in range(0, tl.max(count, 0), 256 if IS_TOP else 32):
-            place, row, u, valid = arrivals(
-                weight_ptr, row_ptr, u_ptr, index, block, start, count, blocks, WEIGHTED, IS_TOP, ROWS
-            )
-            us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
-            sums = add_sums(sums, us, load_weight(weight_ptr, row, valid, WEIGHTED), points, NODES, WEIGHTED)
+                sums = sums + (tl.zeros([CHUNK], tl.float32), tl.zeros([CHUNK], tl.float32))
+        for block in range(group * TOGETHER, tl.minimum((group + 1) * TOGETHER, blocks)):
+            here = (index - 1) * blocks + block
+            count = tl.minimum(n - block * ROWS, ROWS)
+            if not IS_TOP:
+                count = tl.load(count_ptr + here)
+            for start in range(0, count, CHUNK):
+                row, u, valid = arrivals(
+                    weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS,
+                    WEIGHTED, IS_TOP, CHUNK,
+                )  # fmt: skip
+                us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
+                sums = add_sums(sums, us, load_weight(weight_ptr, row, valid, WEIGHTED), points, NODES, WEIGHTED)
         for node in tl.static_range(NODES):
             for k in tl.static_range(8):
                 at = partial_ptr + (group * 8 + k).to(tl.int64) * T + node_of(root, node)
@@ -149,7 +153,7 @@ def sum_subtree(
 def sums_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, LAYERS: tl.constexpr,
-    ROWS: tl.constexpr, TOP: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Sums of w u and of w above four points, over the lists of one subtree for a group of blocks.
 
@@ -159,17 +163,17 @@ def sums_kernel(
     if program < blocks:
         sum_subtree(
             s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, 0, 0, program,
-            SPLITS, WEIGHTED, FIRST_PASS, True, TOP, ROWS,
+            SPLITS, WEIGHTED, FIRST_PASS, 1, True, TOP, ROWS, CHUNK,
         )  # fmt: skip
     program -= blocks
     for layer in tl.static_range(1, LAYERS):
-        groups = tl.cdiv(blocks, 8)
+        groups = tl.cdiv(blocks, blocks_together(layer))
         place = program // groups
         if (program >= 0) & (place < (1 << levels_above(layer, TOP))):
             sum_subtree(
                 s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks,
                 first_index(layer, TOP) + place, (1 << levels_above(layer, TOP)) - 1 + place, program % groups,
-                SPLITS, WEIGHTED, FIRST_PASS, False, 3, ROWS,
+                SPLITS, WEIGHTED, FIRST_PASS, blocks_together(layer), False, 3, ROWS, CHUNK,
             )  # fmt: skip
         program -= groups << levels_above(layer, TOP)
 
@@ -180,7 +184,7 @@ def groups_of(nodes, blocks, LAYERS: tl.constexpr, TOP: tl.constexpr):
     groups = tl.zeros_like(nodes) + blocks
     for layer in tl.static_range(1, LAYERS):
         here = nodes + 1 >= (1 << levels_above(layer, TOP))
-        groups = tl.where(here, tl.cdiv(blocks, 8), groups)
+        groups = tl.where(here, tl.cdiv(blocks, blocks_together(layer)), groups)
     return groups
 
 

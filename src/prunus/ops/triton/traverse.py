@@ -6,7 +6,7 @@ from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits, n_nodes
 from prunus.ops.triton.gradients import ascend_kernel, node_slope_kernel, pull_kernel, slope_kernel
-from prunus.ops.triton.layers import TOGETHER, Lists, descend
+from prunus.ops.triton.layers import Lists, descend
 from prunus.ops.triton.roots import cap_kernel, newton_kernel, refine_kernel, sums_kernel
 from prunus.ops.triton.routes import routes_kernel
 
@@ -57,7 +57,7 @@ def traverse_backward(
         partial = s.new_empty(lists.blocks, 2, a.numel())
         pull_kernel[(lists.programs,)](
             s, weight, lists.row, lists.u, lists.count, a, grad_z, partial, n, lists.blocks,
-            **options, **lists.shape, LAYERS=lists.layers, num_warps=1,
+            **options, **lists.shape, LAYERS=lists.layers, CHUNK=32, num_warps=1,
         )  # fmt: skip
         args = partial, lam, a, grad_a, slope, lists.blocks
         layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
@@ -81,17 +81,16 @@ def _ascend(
     What a slice zeroes is still in the cache when its few nonzero gradients are written.
     """
     to_u, to_weight = torch.empty_like(lists.u), lists.u if weight is None else torch.empty_like(lists.u)
-    step = TOGETHER * max(1, SLICE // (TOGETHER * lists.block_rows * max(s.shape[1], 1)))  # blocks of a slice
+    step = max(1, min(lists.blocks, SLICE // (lists.block_rows * max(s.shape[1], 1))))
     for first in range(0, lists.blocks, step):
         blocks = min(step, lists.blocks - first)
         grad_s[first * lists.block_rows : (first + blocks) * lists.block_rows].zero_()
         for layer in reversed(range(lists.layers)):
-            together = 1 if layer == 0 else TOGETHER
-            ascend_kernel[(triton.cdiv(blocks, together), lists.subtrees(layer))](
+            ascend_kernel[(blocks, lists.subtrees(layer))](
                 s, weight, lists.row, lists.u, lists.count, a, slope, grad_z,
-                to_u, to_weight, grad_s, grad_weight, lists.n, lists.blocks, first // together,
+                to_u, to_weight, grad_s, grad_weight, lists.n, lists.blocks, first,
                 SPLITS=s.shape[1], WEIGHTED=weight is not None, LAYER=layer, LAST=layer == lists.layers - 1,
-                **lists.shape, num_warps=1,
+                **lists.shape, **lists.chunk(layer),
             )  # fmt: skip
 
 
@@ -104,7 +103,7 @@ def _bracket(s: Tensor, lam: Tensor, weight: Tensor | None, roots: Tensor) -> Te
         sums_kernel[(lists.programs,)](
             s, weight, lists.row, lists.u, lists.count, points, settled, partial, lists.n, lists.blocks,
             SPLITS=s.shape[1], WEIGHTED=weight is not None, FIRST_PASS=index == 0,
-            **lists.shape, LAYERS=lists.layers, num_warps=1,
+            **lists.shape, LAYERS=lists.layers, CHUNK=32, num_warps=1,
         )  # fmt: skip
         args = partial, lam, points, high, roots, settled, lists.blocks
         refine_kernel[(triton.cdiv(nodes, 8),)](
