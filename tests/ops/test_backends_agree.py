@@ -84,6 +84,12 @@ def test_traverse_with_weights(target: Target, n: int, depth: int, lam: float) -
     assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "depth", "lam"), [(5001, 5, 1.0), (3000, 8, 1e-3), (2500, 3, 300.0), (4096, 0, 1e4)])
+def test_traverse_of_many_samples(target: Target, n: int, depth: int, lam: float, weighted: bool) -> None:
+    assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n) if weighted else None)
+
+
 @pytest.mark.parametrize("lam", [1e-3, 1.0, 30.0])
 @pytest.mark.parametrize(("n", "depth"), [(63, 4), (500, 6)])
 def test_traverse_of_scores_within_the_margin(target: Target, n: int, depth: int, lam: float) -> None:

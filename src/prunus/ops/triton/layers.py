@@ -66,7 +66,7 @@ class Lists:
     @property
     def programs(self) -> int:
         """Programs of a kernel that sums over all lists: in lower layers one takes several blocks of a subtree."""
-        together = [1, 1] + [2] * self.layers
+        together = [1, 2] + [8] * self.layers
         return sum(self.subtrees(layer) * triton.cdiv(self.blocks, together[layer]) for layer in range(self.layers))
 
     def chunk(self, layer: int) -> dict[str, int]:
@@ -107,7 +107,7 @@ def levels_above(LAYER: tl.constexpr, TOP: tl.constexpr):
 @triton.jit
 def blocks_together(LAYER: tl.constexpr):
     """How many blocks of a subtree one program sums over; `Lists.programs` counts on it."""
-    return 1 if LAYER < 2 else 2
+    return 1 if LAYER == 0 else (2 if LAYER == 1 else 8)
 
 
 @triton.jit
