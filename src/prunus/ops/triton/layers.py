@@ -9,12 +9,12 @@ Subtrees are numbered through all layers from the top (`index`); the subtree at 
 list. List `index`, block b, begins at ((index - 1) * blocks + b) * block_rows.
 """
 
-from dataclasses import dataclass
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from prunus.ops.heap import depth_of_splits
 
 __all__ = ["Lists", "arrivals", "blocks_together", "descend", "first_index", "levels_above", "load_weight", "subtree"]
 
@@ -23,40 +23,27 @@ MOST_BLOCKS = 256
 """The sums of all blocks are added in one step: no more than this."""
 
 
-@dataclass(frozen=True)
 class Lists:
-    """Which rows reach the root of each subtree. row, u: (subtrees - 1, blocks, block_rows); count: (subtrees - 1, blocks)."""
+    """Which rows reach the root of each subtree: empty lists for scores s, (n, splits), which `descend` fills.
 
-    row: Tensor
-    u: Tensor
-    count: Tensor
-    n: int
-    depth: int
-    block_rows: int
+    row and u have shape (subtrees - 1, blocks, block_rows), count has (subtrees - 1, blocks). All layers have three levels
+    but for the first, which has what remains.
+    """
 
-    @property
-    def blocks(self) -> int:
-        """Number of blocks of rows."""
-        return triton.cdiv(self.n, self.block_rows)
-
-    @property
-    def layers(self) -> int:
-        """Number of layers: all of three levels but for the first, which has what remains."""
-        return triton.cdiv(self.depth + 1, HEIGHT)
-
-    @property
-    def top_height(self) -> int:
-        """Levels of the first layer."""
-        return self.depth + 1 - HEIGHT * (self.layers - 1)
+    def __init__(self, s: Tensor) -> None:
+        self.n, self.depth = s.shape[0], depth_of_splits(s.shape[1])
+        self.block_rows = max(128, triton.next_power_of_2(triton.cdiv(self.n, MOST_BLOCKS)))
+        self.blocks: int = triton.cdiv(self.n, self.block_rows)
+        self.layers: int = triton.cdiv(self.depth + 1, HEIGHT)
+        self.top_height = self.depth + 1 - HEIGHT * (self.layers - 1)
+        size = (sum(map(self.subtrees, range(1, self.layers))), self.blocks)
+        self.row = s.new_empty(*size, self.block_rows, dtype=torch.int32)
+        self.u = s.new_empty(*size, self.block_rows)
+        self.count = s.new_empty(size, dtype=torch.int32)
 
     def subtrees(self, layer: int) -> int:
         """Number of subtrees of a layer."""
         return 1 if layer == 0 else int(2 ** (self.top_height + HEIGHT * (layer - 1)))
-
-    @property
-    def all_subtrees(self) -> int:
-        """Number of subtrees of all layers."""
-        return sum(self.subtrees(layer) for layer in range(self.layers))
 
     @property
     def shape(self) -> dict[str, int]:
@@ -77,17 +64,11 @@ class Lists:
 
 def descend(s: Tensor, weight: Tensor | None) -> Lists:
     """Send all samples down the layers."""
-    n, splits = s.shape
-    depth = (splits + 1).bit_length() - 1
-    block_rows = max(128, triton.next_power_of_2(triton.cdiv(n, MOST_BLOCKS)))
-    empty = Lists(s, s, s, n, depth, block_rows)
-    size = (empty.all_subtrees - 1, max(empty.blocks, 1))
-    row, count = (s.new_empty(shape, dtype=torch.int32) for shape in ((*size, block_rows), size))
-    lists = Lists(row, s.new_empty(*size, block_rows), count, n, depth, block_rows)
+    lists = Lists(s)
     for layer in range(lists.layers - 1):
         descend_kernel[(lists.blocks, lists.subtrees(layer))](
-            s, weight, lists.row, lists.u, lists.count, n, lists.blocks,
-            SPLITS=splits, WEIGHTED=weight is not None, LAYER=layer, **lists.shape, **lists.chunk(layer),
+            s, weight, lists.row, lists.u, lists.count, lists.n, lists.blocks,
+            SPLITS=s.shape[1], WEIGHTED=weight is not None, LAYER=layer, **lists.shape, **lists.chunk(layer),
         )  # fmt: skip
     return lists
 
