@@ -3,7 +3,7 @@
 Few samples: one program a node runs Newton to the end on the node's own values. Many samples: passes over the lists of
 `layers` evaluate every node's phi at four points at once. phi is increasing and concave, so the roots of its tangents bound
 its root from the left and those of its chords from the right: each pass shrinks that bracket by an order of magnitude or
-more. A node is settled when a Newton step from its root no longer moves it.
+more. A node is settled when its bracket is no wider than rounding, or when a Newton step from its root no longer moves it.
 """
 
 import triton
@@ -258,7 +258,7 @@ def refine_kernel(
         low, left, phi_left, right, phi_right = narrow(total, held, x, lam, low, left, phi_left, right, phi_right)
     chord = left - phi_left * (right - left) / (phi_right - phi_left)
     right = tl.where(chord < right, chord, right)  # not where the chord is NaN
-    settled = low >= 1.0
+    settled = (low >= 1.0) | (right <= low * (1.0 + 1e-6))
     if not FIRST_PASS:
         settled = settled | (step <= before * (1.0 + 1e-6))
     low32 = tl.minimum(floor_to_float32(low), 1.0)
