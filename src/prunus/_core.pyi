@@ -1,33 +1,36 @@
-"""CPU kernels, compiled from csrc/. Arrays are float32 or float64, all of one dtype, C-contiguous; outputs come last."""
+# CPU kernels, compiled from csrc/. Outputs come last. Arrays are DLPack capsules or have DLPack's methods; they are
+# float32 or float64, all of one dtype (group: int64), and C-contiguous.
 
-from torch import Tensor
+from typing import Any, TypeAlias
 
-def traverse_forward(s: Tensor, lam: float, weight: Tensor | None, z: Tensor, a: Tensor, threads: int) -> None: ...
+Array: TypeAlias = Any
+
+def traverse_forward(s: Array, lam: float, weight: Array | None, z: Array, a: Array, threads: int) -> None: ...
 def traverse_backward(
-    grad_z: Tensor,
-    grad_a: Tensor,
-    s: Tensor,
-    a: Tensor,
+    grad_z: Array,
+    grad_a: Array,
+    s: Array,
+    a: Array,
     lam: float,
-    weight: Tensor | None,
-    grad_s: Tensor,
-    grad_lam: Tensor,
-    grad_weight: Tensor,
+    weight: Array | None,
+    grad_s: Array,
+    grad_lam: Array,
+    grad_weight: Array,
     threads: int,
 ) -> None: ...
 def argmin_forward(
-    q: Tensor, lam: float, weight: Tensor | None, z: Tensor, a: Tensor, group: Tensor, threads: int
+    q: Array, lam: float, weight: Array | None, z: Array, a: Array, group: Array, threads: int
 ) -> None: ...
 def argmin_backward(
-    grad_z: Tensor,
-    grad_a: Tensor,
-    q: Tensor,
-    a: Tensor,
-    group: Tensor,
+    grad_z: Array,
+    grad_a: Array,
+    q: Array,
+    a: Array,
+    group: Array,
     lam: float,
-    weight: Tensor | None,
-    grad_q: Tensor,
-    grad_lam: Tensor,
-    grad_weight: Tensor,
+    weight: Array | None,
+    grad_q: Array,
+    grad_lam: Array,
+    grad_weight: Array,
     threads: int,
 ) -> None: ...

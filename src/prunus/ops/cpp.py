@@ -1,7 +1,10 @@
 """The CPU backend: allocates the outputs and calls the C++ kernels of ``prunus._core``."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.utils.dlpack import to_dlpack  # type: ignore[attr-defined]
 
 from prunus import _core
 
@@ -10,10 +13,9 @@ __all__ = ["argmin_backward", "argmin_forward", "traverse_backward", "traverse_f
 
 def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     """Routes z, (n, T), and node masses a, (T,), of split scores s, (n, S)."""
-    s, weight = _plain(s), _plain_or_none(weight)
     nodes = 2 * s.shape[1] + 1
     z, a = s.new_empty(s.shape[0], nodes), s.new_empty(nodes)
-    _core.traverse_forward(s, lam.item(), weight, z, a, torch.get_num_threads())
+    _core.traverse_forward(_rows(s), lam.item(), _rows(weight), _rows(z), _rows(a), torch.get_num_threads())
     return z, a
 
 
@@ -21,18 +23,27 @@ def traverse_backward(
     grad_z: Tensor, grad_a: Tensor, s: Tensor, a: Tensor, lam: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the scores, of lam and of the sample weights."""
-    grad_z, grad_a, s, a, weight = _plain(grad_z), _plain(grad_a), _plain(s), _plain(a), _plain_or_none(weight)
-    grads = torch.empty_like(s), s.new_empty(()), s.new_empty(s.shape[0])
-    _core.traverse_backward(grad_z, grad_a, s, a, lam.item(), weight, *grads, torch.get_num_threads())
-    return grads
+    grad_s, grad_lam, grad_weight = _empty_like(s), torch.empty_like(lam), s.new_empty(s.shape[0])
+    _core.traverse_backward(
+        _rows(grad_z),
+        _rows(grad_a),
+        _rows(s),
+        _rows(a),
+        lam.item(),
+        _rows(weight),
+        _rows(grad_s),
+        _rows(grad_lam),
+        _rows(grad_weight),
+        torch.get_num_threads(),
+    )
+    return grad_s, grad_lam, grad_weight
 
 
 def argmin_forward(q: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Routes z, (n, T), node masses a, (T,), and the pooled group of each node, named by its topmost node, (T,)."""
-    q, weight = _plain(q), _plain_or_none(weight)
     nodes = q.shape[1]
-    z, a, group = torch.empty_like(q), q.new_empty(nodes), q.new_empty(nodes, dtype=torch.int64)
-    _core.argmin_forward(q, lam.item(), weight, z, a, group, torch.get_num_threads())
+    z, a, group = _empty_like(q), q.new_empty(nodes), q.new_empty(nodes, dtype=torch.int64)
+    _core.argmin_forward(_rows(q), lam.item(), _rows(weight), _rows(z), _rows(a), _rows(group), torch.get_num_threads())
     return z, a, group
 
 
@@ -40,16 +51,27 @@ def argmin_backward(
     grad_z: Tensor, grad_a: Tensor, q: Tensor, a: Tensor, group: Tensor, lam: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the rewards, of lam and of the sample weights."""
-    grad_z, grad_a, q, a, weight = _plain(grad_z), _plain(grad_a), _plain(q), _plain(a), _plain_or_none(weight)
-    grads = torch.empty_like(q), q.new_empty(()), q.new_empty(q.shape[0])
-    _core.argmin_backward(grad_z, grad_a, q, a, group, lam.item(), weight, *grads, torch.get_num_threads())
-    return grads
+    grad_q, grad_lam, grad_weight = _empty_like(q), torch.empty_like(lam), q.new_empty(q.shape[0])
+    _core.argmin_backward(
+        _rows(grad_z),
+        _rows(grad_a),
+        _rows(q),
+        _rows(a),
+        _rows(group),
+        lam.item(),
+        _rows(weight),
+        _rows(grad_q),
+        _rows(grad_lam),
+        _rows(grad_weight),
+        torch.get_num_threads(),
+    )
+    return grad_q, grad_lam, grad_weight
 
 
-def _plain(x: Tensor) -> Tensor:
-    """The tensor as the kernels take it: dense rows, no autograd."""
-    return x.detach().contiguous()
+def _empty_like(x: Tensor) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-def _plain_or_none(x: Tensor | None) -> Tensor | None:
-    return None if x is None else _plain(x)
+def _rows(x: Tensor | None) -> Any:
+    """Dense rows as the kernels take them: in a capsule, made in a tenth of the time of the tensor's ``__dlpack__``."""
+    return None if x is None else to_dlpack(x.contiguous())
