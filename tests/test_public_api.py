@@ -46,6 +46,15 @@ print(json.dumps(prunus.ops.tree_traverse(torch.tensor([[0.25]]), 0.0, backend="
     assert run_without(BEYOND_TORCH, script) == [[1.0, 0.25, 0.75]]
 
 
+def test_ops_do_not_load_the_compiler() -> None:
+    script = """
+import json, sys
+import prunus.ops
+print(json.dumps([name for name in ("torch._dynamo", "sympy", "triton") if name in sys.modules]))
+"""
+    assert run_without((), script) == []  # it takes longer to import than torch
+
+
 def test_ops_import_nothing_above_them() -> None:
     allowed = ("prunus.ops", "prunus.errors", "prunus._core")
     for path in sorted((PACKAGE / "ops").rglob("*.py")):

@@ -3,6 +3,8 @@
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 from prunus.ops import tree_argmin, tree_traverse
 from tests.ops.problems import Operator, generator, pools, rewards, scores, weights
@@ -120,7 +122,6 @@ def test_inputs_are_left_as_they_were(operator: Operator, cpu_backend: str) -> N
     assert all(map(torch.equal, before, given))
 
 
-@pytest.mark.filterwarnings("ignore:.*an autograd kernel was not registered.*:UserWarning")
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_second_derivatives_are_refused(operator: Operator, cpu_backend: str) -> None:
     x = inputs(operator)[0]
@@ -132,6 +133,44 @@ def test_second_derivatives_are_refused(operator: Operator, cpu_backend: str) ->
 
     with pytest.raises(RuntimeError, match=r"once|twice|second|double"):
         second_derivative()
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_second_derivatives_are_refused_where_the_loss_is_linear(operator: Operator, cpu_backend: str) -> None:
+    x, lam, _ = inputs(operator)
+    (grad,) = torch.autograd.grad(operator(x, lam, backend=cpu_backend).a.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=f"{operator.__name__} can be differentiated once only"):
+        torch.autograd.grad(grad.sum(), lam)  # which is not zero
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_graph_that_is_made_but_not_used_changes_nothing(operator: Operator, cpu_backend: str) -> None:
+    given = inputs(operator)
+    z, a = operator(given[0], given[1], sample_weight=given[2], backend=cpu_backend)
+    loss = (z**2).sum() + a.sum()
+    with_graph = torch.autograd.grad(loss, given, create_graph=True)
+    assert all(map(torch.equal, with_graph, torch.autograd.grad(loss, given)))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own use of it
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_derivatives_in_forward_mode_are_refused(operator: Operator, cpu_backend: str) -> None:
+    x = inputs(operator)[0].detach()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))  # type: ignore[no-untyped-call]
+        with pytest.raises(NotImplementedError, match="forward mode"):
+            operator(dual, 1.3, backend=cpu_backend)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_checkpointing_gives_the_same(operator: Operator, cpu_backend: str) -> None:
+    x, lam, w = inputs(operator)
+
+    def loss(x: Tensor, lam: Tensor, w: Tensor) -> Tensor:
+        return (operator(2 * x, lam, sample_weight=w, backend=cpu_backend).z ** 2).sum()
+
+    later = torch.autograd.grad(checkpoint(loss, x, lam, w, use_reentrant=False), (x, lam, w))
+    assert all(map(torch.equal, later, torch.autograd.grad(loss(x, lam, w), (x, lam, w))))
 
 
 def test_gradient_descent_with_learned_lam_lowers_the_loss(cpu_backend: str) -> None:

@@ -120,9 +120,31 @@ def test_compiled_checks_the_values_it_is_given() -> None:
         whole(scores(9, 2), torch.tensor(-1.0))
 
 
+@compiled
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("autocast", [False, True])
+def test_compiled_keeps_the_dtypes(autocast: bool, cpu_backend: str) -> None:
+    whole = torch.compile(lambda s: tree_traverse(s, 1.3, backend=cpu_backend), fullgraph=True, backend="aot_eager")
+    s = scores(9, 2).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        z, a = whole(s)
+    assert z.dtype == a.dtype == (torch.float32 if autocast else torch.bfloat16)
+
+
+@compiled
+@pytest.mark.usefixtures("fresh_compiler")
+def test_compiled_takes_any_number_as_lam() -> None:
+    whole = torch.compile(lambda s, lam: tree_traverse(s, lam).a, fullgraph=True, backend="aot_eager")
+    for lam in (1.3, 2.5, 7.0, 3):
+        assert torch.equal(whole(scores(9, 2), lam), tree_traverse(scores(9, 2), lam).a)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("backend", ["auto", "reference", "cpp"])
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_shapes_are_known_without_data(operator: Operator) -> None:
-    z, a = operator(torch.empty(5, 7, device="meta"), 1.0)
+def test_shapes_are_known_without_data(operator: Operator, backend: str, dtype: torch.dtype) -> None:
+    z, a = operator(torch.empty(5, 7, dtype=dtype, device="meta"), 1.0, backend=backend)
+    assert z.dtype == a.dtype == dtype
     assert z.device.type == a.device.type == "meta"
     assert a.shape == (15 if operator is tree_traverse else 7,)
     assert z.shape == (5, *a.shape)

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from prunus.ops.backends import choose_backend, kernels
+from prunus.ops.backends import check_backend, choose_backend, kernels
 from prunus.ops.checks import check_lam, check_matrix, check_values, check_weight
 from prunus.ops.heap import depth_of_nodes
-from prunus.ops.library import register, solve_dtype, to_result_dtype
+from prunus.ops.library import register, solve_dtype, to_dtype, to_result_dtype
 
 __all__ = ["TreeArgmin", "tree_argmin"]
 
@@ -63,21 +63,21 @@ def tree_argmin(
     check_matrix(q, "q")
     depth_of_nodes(q.shape[1])
     dtype = solve_dtype(q)
+    check_backend(backend, q.device.type, dtype)
     strength, weight = check_lam(lam, q, dtype), check_weight(sample_weight, q, dtype)
-    name = choose_backend(backend, q.device.type, dtype)
-    z, a, _ = _tree_argmin(q.to(dtype), strength, weight, name)
+    z, a, _ = _tree_argmin(to_dtype(q, dtype), strength, weight, backend)
     return TreeArgmin(to_result_dtype(z, q), to_result_dtype(a, q))
 
 
 def _forward(q: Tensor, lam: Tensor, weight: Tensor | None, backend: str) -> tuple[Tensor, Tensor, Tensor]:
     check_values(lam, weight)
-    return kernels(backend).argmin_forward(q, lam, weight)
+    name = choose_backend(backend, q.device.type, q.dtype)
+    return kernels(name).argmin_forward(q, lam, weight)
 
 
-def _fake_forward(q: Tensor, lam: Tensor, weight: Tensor | None, backend: str) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(q, memory_format=torch.contiguous_format), *(
-        q.new_empty(q.shape[1], dtype=dtype) for dtype in (q.dtype, torch.int64)
-    )
+def _fake_forward(q: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    nodes = q.shape[1]
+    return q.new_empty(q.shape), q.new_empty(nodes), q.new_empty(nodes, dtype=torch.int64)
 
 
 def _backward(
@@ -90,11 +90,12 @@ def _backward(
     weight: Tensor | None,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return kernels(backend).argmin_backward(grad_z, grad_a, q, a, group, lam, weight)
+    name = choose_backend(backend, q.device.type, q.dtype)
+    return kernels(name).argmin_backward(grad_z, grad_a, q, a, group, lam, weight)
 
 
-def _fake_backward(grad_z: Tensor, grad_a: Tensor, q: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(q, memory_format=torch.contiguous_format), q.new_empty(()), q.new_empty(q.shape[0])
+def _fake_backward(_grad_z: Tensor, _grad_a: Tensor, q: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return q.new_empty(q.shape), q.new_empty(()), q.new_empty(q.shape[0])
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 import warnings
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from prunus.errors import BackendError, InputTypeError, InputValueError
 
-__all__ = ["available_backends", "choose_backend", "kernels"]
+__all__ = ["available_backends", "check_backend", "choose_backend", "kernels"]
 
 
 class Kernels(Protocol):
@@ -75,17 +76,26 @@ def available_backends() -> tuple[str, ...]:
     return tuple(name for name in BACKENDS if not isinstance(_load(name), Exception))
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def check_backend(name: str, device: str, dtype: torch.dtype) -> None:
+    """The name is "auto", or that of a backend that takes tensors of this device and dtype, installed or not."""
+    if name == "auto":
+        return
+    try:
+        known = name in BACKENDS
+    except TypeError:
+        raise InputTypeError(f"backend must be a str, however: {name!r}") from None
+    if not known:
+        raise InputValueError(f"backend must be one of {['auto', *BACKENDS]}, however: {name!r}")
+    misfit = _misfit(name, device, dtype)
+    if misfit is not None and device != "meta":  # which has no data to compute on
+        raise misfit
+
+
 def choose_backend(name: str, device: str, dtype: torch.dtype) -> str:
     """The backend that is named, or the fastest that takes tensors of this device and dtype when name is "auto"."""
     if name == "auto":
-        fitting = (candidate for candidate in BACKENDS if _misfit(candidate, device, dtype) is None)
-        return next(candidate for candidate in fitting if _usable(candidate))
-    if name not in BACKENDS:
-        raise InputValueError(f"backend must be one of {['auto', *BACKENDS]}, however: {name!r}")
-    misfit = _misfit(name, device, dtype)
-    if misfit is not None:
-        raise misfit
+        return _fastest(device, dtype)
+    check_backend(name, device, dtype)
     kernels(name)
     return name
 
@@ -104,10 +114,16 @@ def kernels(name: str) -> Kernels:
 def _load(name: str) -> Kernels | Exception:
     """The backend's module, or the error that says why it cannot be used."""
     try:
-        module: Kernels = importlib.import_module(BACKENDS[name].module)  # type: ignore[assignment]
+        module: Kernels = importlib.import_module(BACKENDS[name].module)
     except (ImportError, OSError) as error:
         return error
     return module
+
+
+@functools.cache
+def _fastest(device: str, dtype: torch.dtype) -> str:
+    fitting = (name for name in BACKENDS if _misfit(name, device, dtype) is None)
+    return next(name for name in fitting if _usable(name))
 
 
 @functools.cache
@@ -119,10 +135,18 @@ def _usable(name: str) -> bool:
             f"prunus falls back from its {name} backend, which is not available ({loaded}), to slower code. "
             f"To get it: {BACKENDS[name].cure}.",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=_distance_to_caller(),
         )
         return False
     return True
+
+
+def _distance_to_caller() -> int:
+    """The stacklevel at which a warning points at the first frame outside of prunus and torch."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("prunus", "torch"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _misfit(name: str, device: str, dtype: torch.dtype) -> Exception | None:

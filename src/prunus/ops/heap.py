@@ -42,7 +42,5 @@ def depth_of_nodes(nodes: int) -> int:
     """
     depth = (nodes + 1).bit_length() - 2
     if depth < 0 or n_nodes(depth) != nodes:
-        raise InputValueError(
-            f"the number of nodes must be 2**(depth + 1) - 1 (1, 3, 7, 15, ...), however: {nodes}"
-        )
+        raise InputValueError(f"the number of nodes must be 2**(depth + 1) - 1 (1, 3, 7, 15, ...), however: {nodes}")
     return depth

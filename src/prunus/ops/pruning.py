@@ -5,6 +5,7 @@ from torch import Tensor
 
 from prunus.ops.checks import check_lam, check_matrix, check_values, check_weight
 from prunus.ops.heap import depth_of_nodes, level
+from prunus.ops.library import solve_dtype
 
 __all__ = ["integer_pruning"]
 
@@ -40,9 +41,8 @@ def integer_pruning(q: Tensor, lam: float | Tensor, *, sample_weight: Tensor | N
     """
     check_matrix(q, "q")
     depth = depth_of_nodes(q.shape[1])
-    dtype = torch.promote_types(q.dtype, torch.float32)
-    strength = check_lam(lam, q, dtype)
-    weight = check_weight(sample_weight, q, dtype)
+    dtype = solve_dtype(q)
+    strength, weight = check_lam(lam, q, dtype), check_weight(sample_weight, q, dtype)
     check_values(strength, weight)
     return _best_rooted_subtree(_gains(q.detach().to(dtype), strength, weight), depth) | (strength == 0)
 
@@ -58,7 +58,7 @@ def _gains(q: Tensor, lam: Tensor, weight: Tensor | None) -> Tensor:
 def _best_rooted_subtree(gain: Tensor, depth: int) -> Tensor:
     best = [gain[level(depth)]]  # of each subtree, its root kept; leaves first
     for d in reversed(range(depth)):
-        best.insert(0, gain[level(d)] + best[0].clamp(min=0.0).unflatten(0, (-1, 2)).sum(1))
+        best.insert(0, gain[level(d)] + torch.unflatten(best[0].clamp(min=0.0), 0, (-1, 2)).sum(1))
     keep = [best[0] > 0]
     for values in best[1:]:
         keep.append(keep[-1].repeat_interleave(2) & (values > 0))

@@ -87,7 +87,7 @@ def _path_rewards_backward(grad_q: Tensor, s: Tensor, q: Tensor) -> Tensor:
     below = grad_q[:, level(depth)]
     for d in reversed(range(depth)):
         takes = _turns(s[:, level(d)], q[:, level(d)])[1]
-        below = below.unflatten(1, (-1, 2))  # (n, 2**d, 2)
+        below = torch.unflatten(below, 1, (-1, 2))  # (n, 2**d, 2)
         to_split = torch.where(takes, below, 0.0)
         grad_s[:, level(d)] = to_split[..., 1] - to_split[..., 0]
         below = grad_q[:, level(d)] + torch.where(takes, 0.0, below).sum(2)
@@ -163,7 +163,7 @@ def _pooled_sums(u: Tensor, weight: Tensor, roots: Tensor, a: Tensor, top: int) 
         joined = joined.repeat_interleave(2) & (roots[level(d)] > at)
         more_total, more_held = _sums_above(u[:, level(d)], weight, at)
         total, held, size = (
-            x + torch.where(joined, more, 0.0).unflatten(0, (a.numel(), -1)).sum(1)
+            x + torch.unflatten(torch.where(joined, more, 0.0), 0, (a.numel(), -1)).sum(1)
             for x, more in ((total, more_total), (held, more_held), (size, torch.ones_like(at)))
         )
     return total, held, size

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from prunus.ops.argmin import TreeArgmin
-from prunus.ops.backends import choose_backend, kernels
+from prunus.ops.backends import check_backend, choose_backend, kernels
 from prunus.ops.checks import check_lam, check_matrix, check_values, check_weight
 from prunus.ops.heap import depth_of_splits, n_nodes
-from prunus.ops.library import register, solve_dtype, to_result_dtype
+from prunus.ops.library import register, solve_dtype, to_dtype, to_result_dtype
 
 __all__ = ["tree_traverse"]
 
@@ -52,18 +51,19 @@ def tree_traverse(
     check_matrix(s, "s")
     depth_of_splits(s.shape[1])
     dtype = solve_dtype(s)
+    check_backend(backend, s.device.type, dtype)
     strength, weight = check_lam(lam, s, dtype), check_weight(sample_weight, s, dtype)
-    name = choose_backend(backend, s.device.type, dtype)
-    z, a = _tree_traverse(s.to(dtype), strength, weight, name)
+    z, a = _tree_traverse(to_dtype(s, dtype), strength, weight, backend)
     return TreeArgmin(to_result_dtype(z, s), to_result_dtype(a, s))
 
 
 def _forward(s: Tensor, lam: Tensor, weight: Tensor | None, backend: str) -> tuple[Tensor, Tensor]:
     check_values(lam, weight)
-    return kernels(backend).traverse_forward(s, lam, weight)
+    name = choose_backend(backend, s.device.type, s.dtype)
+    return kernels(name).traverse_forward(s, lam, weight)
 
 
-def _fake_forward(s: Tensor, lam: Tensor, weight: Tensor | None, backend: str) -> tuple[Tensor, Tensor]:
+def _fake_forward(s: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     nodes = n_nodes(depth_of_splits(s.shape[1]))
     return s.new_empty(s.shape[0], nodes), s.new_empty(nodes)
 
@@ -71,11 +71,12 @@ def _fake_forward(s: Tensor, lam: Tensor, weight: Tensor | None, backend: str) -
 def _backward(
     grad_z: Tensor, grad_a: Tensor, s: Tensor, a: Tensor, lam: Tensor, weight: Tensor | None, backend: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return kernels(backend).traverse_backward(grad_z, grad_a, s, a, lam, weight)
+    name = choose_backend(backend, s.device.type, s.dtype)
+    return kernels(name).traverse_backward(grad_z, grad_a, s, a, lam, weight)
 
 
-def _fake_backward(grad_z: Tensor, grad_a: Tensor, s: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(s, memory_format=torch.contiguous_format), s.new_empty(()), s.new_empty(s.shape[0])
+def _fake_backward(_grad_z: Tensor, _grad_a: Tensor, s: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return s.new_empty(s.shape), s.new_empty(()), s.new_empty(s.shape[0])
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
