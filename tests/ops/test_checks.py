@@ -65,6 +65,12 @@ def test_matrix_is_too_short_a_float(name: str, dtype: torch.dtype) -> None:
 
 
 @EVERY
+def test_matrix_is_sparse(name: str) -> None:
+    with pytest.raises(InputTypeError, match=r"must be dense, however: .*\.layout=torch\.sparse_coo"):
+        any_operator(name)(MATRIX.to_sparse())
+
+
+@EVERY
 @pytest.mark.parametrize("shape", [(), (7,), (2, 4, 7)])
 def test_matrix_has_not_two_dimensions(name: str, shape: tuple[int, ...]) -> None:
     with pytest.raises(InputValueError, match=r"two dimensions.*shape=\(") as raised:
@@ -168,6 +174,12 @@ def test_weight_is_complex(operator: Call) -> None:
 
 
 @PRICED
+def test_weight_is_sparse(operator: Call) -> None:
+    with pytest.raises(InputTypeError, match=r"sample_weight must be dense, however: .*layout=torch\.sparse_coo"):
+        operator(MATRIX, 1.0, sample_weight=torch.ones(4).to_sparse())
+
+
+@PRICED
 def test_weight_is_on_another_device(operator: Call) -> None:
     with pytest.raises(InputValueError, match=r"sample_weight must be on the same device.*device=meta"):
         operator(MATRIX, 1.0, sample_weight=torch.ones(4, device="meta"))
@@ -185,6 +197,14 @@ def test_weight_may_have_any_real_dtype(operator: Call, dtype: torch.dtype) -> N
 @pytest.mark.parametrize("backend", ["numpy", "", "CPP", None, 3])
 def test_backend_is_unknown(operator: Call, backend: object) -> None:
     with pytest.raises(InputValueError, match=r"backend must be one of .*'reference'.*, however: ") as raised:
+        operator(MATRIX, 1.0, backend=backend)
+    assert repr(backend) in str(raised.value)
+
+
+@SOLVERS
+@pytest.mark.parametrize("backend", [["cpp"], {}])
+def test_backend_is_no_name(operator: Call, backend: object) -> None:
+    with pytest.raises(InputTypeError, match="backend must be a str, however: ") as raised:
         operator(MATRIX, 1.0, backend=backend)
     assert repr(backend) in str(raised.value)
 
