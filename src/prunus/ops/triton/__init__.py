@@ -1,4 +1,4 @@
-"""The CUDA backend: Triton kernels for float32. Nothing here waits for the device, so that CUDA graphs can capture it."""
+"""The CUDA backend: Triton kernels for float32. Nothing here waits for the device: CUDA graphs can capture it."""
 
 from prunus.ops.triton.argmin import argmin_backward, argmin_forward
 from prunus.ops.triton.traverse import traverse_backward, traverse_forward

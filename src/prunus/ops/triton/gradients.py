@@ -140,7 +140,7 @@ def step_up(
     us, scores, masses, slopes, grads, row, weight, valid, root, grad_z_ptr, grad_s_ptr,
     SPLITS: tl.constexpr, HEIGHT: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
-    """Up one subtree: writes the gradients of its scores, and returns that of u at its root and its nodes' to the weights.
+    """Up one subtree: writes the gradients of its scores; returns that of u at its root and its nodes' to the weights.
 
     grads holds the gradients of u of the level below, at first those of the subtrees below; with LAST there are none.
     """
@@ -202,9 +202,7 @@ def ascend_kernel(
         masses = masses + (tl.load(a_ptr + node_of(root, node)),)
         slopes = slopes + (tl.load(slope_ptr + node_of(root, node)),)
     for start in range(0, count, CHUNK):
-        row, u, valid = arrivals(
-            weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
-        )
+        row, u, valid = arrivals(weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK)
         weight = load_weight(weight_ptr, row, valid, WEIGHTED)
         us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, LEVELS)
         to_weight = tl.zeros([CHUNK], tl.float32)

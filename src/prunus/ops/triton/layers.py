@@ -1,9 +1,9 @@
 """The tree in layers of three levels, and the samples that reach each subtree of a layer.
 
-A sample reaches a node if its u there is above 0 (or NaN); where it does not, it reaches nothing below either, and its z and
-all its gradients are zero there. So many samples are sent down layer by layer: for every subtree of a layer and every
-block of rows there is a list of the rows that reach its root, with their u. The kernels that sum over samples work on these
-lists, a program a list: lanes are samples, and the few nodes of a subtree are unrolled.
+A sample reaches a node if its u there is above 0 (or NaN); where it does not, it reaches nothing below either, and its
+z and all its gradients are zero there. So many samples are sent down layer by layer: for every subtree of a layer and
+every block of rows there is a list of the rows that reach its root, with their u. The kernels that sum over samples
+work on these lists: lanes are samples, and the few nodes of a subtree are unrolled.
 
 Subtrees are numbered through all layers from the top (`index`); the subtree at the root of the tree has all rows and no
 list. List `index`, block b, begins at ((index - 1) * blocks + b) * block_rows.
@@ -26,8 +26,8 @@ MOST_BLOCKS = 256
 class Lists:
     """Which rows reach the root of each subtree: empty lists for scores s, (n, splits), which `descend` fills.
 
-    row and u have shape (subtrees - 1, blocks, block_rows), count has (subtrees - 1, blocks). All layers have three levels
-    but for the first, which has what remains.
+    row and u have shape (subtrees - 1, blocks, block_rows), count has (subtrees - 1, blocks). All layers have three
+    levels but for the first, which has what remains.
     """
 
     def __init__(self, s: Tensor) -> None:
@@ -163,9 +163,7 @@ def descend_kernel(
     for side in tl.static_range(1 << HEIGHT):
         counts = counts + (count * 0,)
     for start in range(0, count, CHUNK):
-        row, u, valid = arrivals(
-            weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK
-        )
+        row, u, valid = arrivals(weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK)
         below, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT + 1)
         counted = ()
         for side in tl.static_range(1 << HEIGHT):

@@ -1,4 +1,4 @@
-"""Roots for arbitrary rewards, and pooling where a node's root exceeds its parent's; README.md of the ops derives it."""
+"""Roots for arbitrary rewards, and pooling where a node's root exceeds its parent's; the ops' README derives it."""
 
 import triton
 import triton.language as tl
@@ -10,7 +10,7 @@ __all__ = ["group_kernel", "order_kernel", "own_roots_kernel", "pool_kernel"]
 
 @triton.jit
 def shifted(q_ptr, weight_ptr, rows, nodes, n, NODES: tl.constexpr, WEIGHTED: tl.constexpr):
-    """u = q + 1/2, (rows, nodes), and the weights, (rows, 1); a row whose weight is no number is NaN and weighs nothing."""
+    """u = q + 1/2, (rows, nodes), and weights, (rows, 1); a row whose weight is no number is NaN and weighs nothing."""
     mask = (rows[:, None] < n) & (nodes[None, :] < NODES)
     u = tl.load(q_ptr + rows[:, None] * NODES + nodes[None, :], mask=mask, other=-1.0) + 0.5
     weight = tl.where(rows < n, 1.0, 0.0)
@@ -60,7 +60,7 @@ def own_roots_kernel(
         step = total / (lam + held)
         step = tl.where(step > 1.0, 1.0, step)  # NaN stays, and moves nothing
         moving = tl.max((step > a).to(tl.int32), 0) > 0
-        # A step back means that rounding carried a onto or past the smallest active u: stay just below it.
+        # A step back: rounding carried a onto or past the smallest active u: stay just below it.
         a = tl.where(step > a, step, tl.where(~moving & (step < a) & (a < 1.0), a * (1.0 - 4.8e-7), a))
     a = tl.where(lam > 0.0, a, tl.where(lam == 0.0, 1.0, float("nan")))
     tl.store(roots_ptr + nodes, a, mask=nodes < NODES)
@@ -77,7 +77,8 @@ def order_kernel(own_ptr, preferred_ptr, roots_ptr, NODES: tl.constexpr, DEPTH: 
         mask = (node < NODES) & (on_path >= 0)
         own = tl.load(own_ptr + on_path, mask=mask, other=float("inf"))
         preferred = tl.load(preferred_ptr + on_path, mask=mask, other=0)
-        root = tl.where(mask, tl.where(preferred > 0, own, tl.minimum(own, root)), root)
+        ordered = tl.minimum(own, root, propagate_nan=tl.PropagateNan.ALL)
+        root = tl.where(mask, tl.where(preferred > 0, own, ordered), root)
     tl.store(roots_ptr + node, root, mask=node < NODES)
 
 
@@ -96,7 +97,7 @@ def pool_kernel(
 ):
     """Raises the root of one node of a level, HEIGHT above the leaves, to that of its group; those below are final.
 
-    A descendant belongs to the group at the value a if all roots from it up to the node, this one not counted, exceed a.
+    A descendant belongs to the group at the value a if all roots from it up to the node, not counted, exceed a.
     """
     node = level_start + tl.program_id(0)
     a = tl.load(roots_ptr + node)
@@ -105,11 +106,12 @@ def pool_kernel(
     moving = (largest > a) & (lam > 0.0)
     if moving == 0:
         return
+    back = 0.0
     while moving:
         total = 0.0
         held = 0.0
         size = 0.0
-        for relative in range(0, (2 << HEIGHT) - 1):
+        for relative in range((2 << HEIGHT) - 1):
             # relative: heap index within the subtree; depth below the node: floor(log2(relative + 1))
             member = node
             joined = relative >= 0
@@ -127,8 +129,12 @@ def pool_kernel(
                     total, held = add_above(total, held, u, weight, a)
         step = total / (lam * size + held)
         step = tl.where(step > 1.0, 1.0, step)  # NaN stays, and moves nothing
-        moving = step > a
-        a = tl.where(moving, step, a)
+        # A step back: rounding carried a onto or past an active u or a member's root: retreat until it is not.
+        climbs = (step > a) & (back == 0.0)
+        falls = (step < a) & (a < 1.0)
+        back = tl.where(falls, tl.maximum(2.0 * back, 2.4e-7), back)
+        a = tl.where(climbs, step, tl.where(falls, a - back * a, a))
+        moving = climbs | falls
     tl.store(roots_ptr + node, a)
 
 

@@ -1,9 +1,10 @@
 """Roots of the nodes' phi from split scores.
 
 Few samples: one program a node runs Newton to the end on the node's own values. Many samples: passes over the lists of
-`layers` evaluate every node's phi at four points at once. phi is increasing and concave, so the roots of its tangents bound
-its root from the left and those of its chords from the right: each pass shrinks that bracket by an order of magnitude or
-more. A node is settled when its bracket is no wider than rounding, or when a Newton step from its root no longer moves it.
+`layers` evaluate every node's phi at four points at once. phi is increasing and concave, so the roots of its tangents
+bound its root from the left and those of its chords from the right: each pass shrinks that bracket by an order of
+magnitude or more. A node is settled when its bracket is no wider than rounding, or when a Newton step from its root no
+longer moves it.
 """
 
 import triton
@@ -157,13 +158,13 @@ def sums_kernel(
 ):  # fmt: skip
     """Sums of w u and of w above four points, over the lists of one subtree for a group of blocks.
 
-    partial_ptr: (blocks, 8, nodes), of which each node uses a row a group; the eight are total and weight for each point.
+    partial_ptr: (blocks, 8, nodes), of which a node uses a row a group; the eight are total and weight for each point.
     """
     program = tl.program_id(0)
     if program < blocks:
         sum_subtree(
-            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, 0, 0, program,
-            SPLITS, WEIGHTED, FIRST_PASS, 1, True, TOP, ROWS, CHUNK,
+            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, 0, 0,
+            program, SPLITS, WEIGHTED, FIRST_PASS, 1, True, TOP, ROWS, CHUNK,
         )  # fmt: skip
     program -= blocks
     for layer in tl.static_range(1, LAYERS):
@@ -190,7 +191,7 @@ def groups_of(nodes, blocks, LAYERS: tl.constexpr, TOP: tl.constexpr):
 
 @triton.jit
 def add_groups(partial_ptr, nodes, groups, OF: tl.constexpr, T: tl.constexpr):
-    """The OF sums of all groups, added in double precision: (OF, nodes). One load for all: its latency is what counts."""
+    """The OF sums of all groups, added in double precision: (OF, nodes). One load for all: latency is what costs."""
     MOST: tl.constexpr = 256
     group = tl.arange(0, MOST).to(tl.int64)[:, None, None]
     which = tl.arange(0, OF)[None, :, None]
@@ -214,7 +215,7 @@ def floor_to_float32(x):
 
 @triton.jit
 def narrow(total, held, x, lam, low, left, phi_left, right, phi_right):
-    """Takes one evaluation into the bracket: the best tangent root, and the nearest points on both sides of the root."""
+    """Takes one evaluation into the bracket: the best tangent root and the nearest points on both sides of the root."""
     phi = (lam + held) * x - total
     low = tl.maximum(low, total / (lam + held))
     on_left = (phi < 0.0) & (x >= left)
@@ -272,7 +273,7 @@ def refine_kernel(
 
 @triton.jit
 def cap_kernel(roots_ptr, lam_ptr, a_ptr, T: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
-    """Node masses from roots: the smallest on the path, which by the lemma differs from the own root by rounding only."""
+    """Node masses from roots: the smallest on the path, by the lemma the own root but for rounding."""
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     lam = tl.load(lam_ptr)
     a = tl.full([BLOCK], 1.0, tl.float32)
