@@ -34,7 +34,7 @@ class Descent {
     }
 
     explicit Descent(const Samples<Real>& scores) : scores_(scores) {
-        const std::size_t room = block_rows(scores.tree) + 1;  // one more than can arrive: see `split`
+        const std::size_t room = block_rows(scores.tree);
         for (std::int32_t width = 1; width <= scores.tree.nodes(); width *= 2) levels_.emplace_back(2 * room);
     }
 
@@ -43,6 +43,7 @@ class Descent {
     template <bool Source, class Visit>
     void operator()(Rows block, const Visit& visit) {
         s_ = scores_.row(block.begin);
+        prefetch(s_, (block.end - block.begin) * scores_.columns * sizeof(Real));
         Arrivals<Real> all = levels_[0].side(0);
         all.count = static_cast<std::int32_t>(block.end - block.begin);
         for (std::int32_t k = 0; k < all.count; ++k) {

@@ -106,6 +106,18 @@ class Buffer {
     Block block_;
 };
 
+// Brings memory that will be read in no particular order into the cache in one sweep.
+inline void prefetch(const void* data, std::size_t bytes) {
+#if defined(__GNUC__) || defined(__clang__)
+    constexpr std::size_t line = 64;
+    const char* begin = static_cast<const char*>(data);
+    for (std::size_t offset = 0; offset < bytes; offset += line) __builtin_prefetch(begin + offset, 0, 2);
+#else
+    (void)data;
+    (void)bytes;
+#endif
+}
+
 // Asks for huge pages under a large output before it is first written. Only a hint; without effect where the system
 // does not know it.
 inline void prefer_huge_pages(void* data, std::size_t bytes) {

@@ -94,35 +94,37 @@ void traverse_forward(const Samples<Real>& scores, double lam, int threads, Real
     parallel(threads, threads, [&](std::int64_t p) { write_routes(tree, parts[p], a, z); });
 }
 
-// The arrivals of one node with what belongs to them, side by side: the loops over these have no branch that depends
-// on the data and are vectorised.
-template <class Real>
-struct Gathered {
-    Buffer<Real> grad_z, weight, to_score;
-    explicit Gathered(std::size_t size) : grad_z(size), weight(size), to_score(size) {}
+// x if the condition holds, else 0, without a branch: compilers make one of the conditional here, and it is taken at
+// random. Unlike a product with 0 or 1 it does not pass on NaN.
+inline float select(bool condition, float x) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &x, sizeof x);
+    bits &= -static_cast<std::uint32_t>(condition);
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
-    void fill(const Samples<Real>& scores, Rows block, std::int32_t t, const Arrivals<Real>& here, const Real* all_grad_z) {
-        const std::int64_t nodes = scores.tree.nodes();
-        const Real* from = all_grad_z + block.begin * nodes + t;
-        for (std::int32_t k = 0; k < here.count; ++k) grad_z[k] = from[here.row[k] * nodes];
-        for (std::int32_t k = 0; k < here.count; ++k) weight[k] = scores.weight_of(block.begin + here.row[k]);
-    }
-};
+inline double select(bool condition, double x) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &x, sizeof x);
+    bits &= -static_cast<std::uint64_t>(condition);
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 template <class Real>
 void sum_pull(const Samples<Real>& scores, Rows rows, const Gradients<Real>& grad, const Real* a, Pull& sums) {
-    Gathered<Real> gathered(Descent<Real>::block_rows(scores.tree));
+    const std::int64_t nodes = scores.tree.nodes();
     for_blocks(scores, rows, [&](Descent<Real>& descent, Rows block) {
+        const Real* grad_z = grad.z + block.begin * nodes;
         descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
             const Real mass = a[t];
             if (!is_free(mass)) return;
-            gathered.fill(scores, block, t, here, grad.z);
-            const Real *u = here.u, *from_z = gathered.grad_z.data(), *weight = gathered.weight.data();
-            Real pull = 0, held = 0;
-#pragma omp simd reduction(+ : pull, held)
+            double pull = 0, held = 0;
             for (std::int32_t k = 0; k < here.count; ++k) {
-                pull += u[k] >= mass ? from_z[k] : Real(0);
-                held += u[k] > mass ? weight[k] : Real(0);
+                const std::int64_t row = here.row[k];
+                pull += select(here.u[k] >= mass, grad_z[row * nodes + t]);
+                held += select(here.u[k] > mass, scores.weight_of(block.begin + row));
             }
             sums.pull[t] += pull;
             sums.held[t] += held;
@@ -133,16 +135,16 @@ void sum_pull(const Samples<Real>& scores, Rows rows, const Gradients<Real>& gra
 // Adds the gradient of one node's arrivals to the splits that their rewards come from. `grad_s` has one more column
 // than there are splits: it takes what goes to the root's constant reward.
 template <class Real>
-void add_to_scores(const Arrivals<Real>& here, Real mass, Real slope, Tree tree, Gathered<Real>& gathered, Real* grad_s) {
-    const Real *u = here.u, *from_z = gathered.grad_z.data(), *weight = gathered.weight.data();
-    Real* to_score = gathered.to_score.data();
-#pragma omp simd
+void add_to_scores(const Samples<Real>& scores, std::int64_t first_row, std::int32_t t, const Arrivals<Real>& here,
+                   Real mass, Real slope, const Real* grad_z, Real* grad_s) {
+    const std::int64_t nodes = scores.tree.nodes(), columns = scores.tree.splits + 1;
     for (std::int32_t k = 0; k < here.count; ++k) {
-        const Real to_u = (u[k] < mass ? from_z[k] : Real(0)) + (u[k] > mass ? slope * weight[k] : Real(0));
-        to_score[k] = here.from[k] & 1 ? to_u : -to_u;
+        const std::int64_t row = here.row[k];
+        const Real u = here.u[k], active = slope * scores.weight_of(first_row + row);
+        const Real to_u = select(u < mass, grad_z[row * nodes + t]) + select(u > mass, active);
+        const bool right = here.from[k] & 1;
+        grad_s[row * columns + (here.from[k] >> 1)] += select(right, to_u) - select(!right, to_u);
     }
-    const std::int64_t columns = tree.splits + 1;
-    for (std::int32_t k = 0; k < here.count; ++k) grad_s[here.row[k] * columns + (here.from[k] >> 1)] += to_score[k];
 }
 
 template <class Real>
@@ -156,16 +158,16 @@ template <class Real>
 void write_gradients(const Samples<Real>& scores, Rows rows, const Gradients<Real>& grad, const Real* a,
                      const std::vector<Real>& slope, Real* grad_s, Real* grad_weight) {
     const std::int64_t splits = scores.tree.splits, room = Descent<Real>::block_rows(scores.tree);
-    Gathered<Real> gathered(room);
     Buffer<Real> to_s(room * (splits + 1));
     std::fill(grad_weight + rows.begin, grad_weight + rows.end, Real(0));
     for_blocks(scores, rows, [&](Descent<Real>& descent, Rows block) {
+        const Real* grad_z = grad.z + block.begin * scores.tree.nodes();
+        prefetch(grad_z, (block.end - block.begin) * scores.tree.nodes() * sizeof(Real));
         std::fill_n(to_s.data(), (block.end - block.begin) * (splits + 1), Real(0));
         descent.template operator()<true>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
             if (scores.weight != nullptr) add_to_weights(here, a[t], slope[t], grad_weight + block.begin);
             if (t == 0) return;  // a constant reward
-            gathered.fill(scores, block, t, here, grad.z);
-            add_to_scores(here, a[t], slope[t], scores.tree, gathered, to_s.data());
+            add_to_scores(scores, block.begin, t, here, a[t], slope[t], grad_z, to_s.data());
         });
         for (std::int64_t i = block.begin; i < block.end; ++i) {
             std::copy_n(to_s.data() + (i - block.begin) * (splits + 1), splits, grad_s + i * splits);
