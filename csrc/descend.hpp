@@ -81,20 +81,26 @@ class Descent {
     // score and the reward above keeps the one above.
     template <bool Source>
     void split(std::int32_t t, const Arrivals<Real>& here, Arrivals<Real>& left, Arrivals<Real>& right) const {
+        // The pointers are copied: for all the compiler knows a write through one may change those in the structs.
+        const std::int32_t *rows = here.row, *froms = here.from;
+        const Real *u = here.u, *s = s_ + t;
+        std::int32_t *left_row = left.row, *right_row = right.row, *left_from = left.from, *right_from = right.from;
+        Real *left_u = left.u, *right_u = right.u;
+        const std::int64_t columns = scores_.columns;
         std::int32_t lefts = 0, rights = 0;
-        for (std::int32_t k = 0; k < here.count; ++k) {
-            const std::int32_t row = here.row[k];
-            const Real above = here.u[k];
-            const Real score = s_[row * scores_.columns + t] + (above - above);  // NaN above stays NaN below
+        for (std::int32_t k = 0, count = here.count; k < count; ++k) {
+            const std::int32_t row = rows[k];
+            const Real above = u[k];
+            const Real score = s[row * columns] + (above - above);  // NaN above stays NaN below
             const Real low = Real(0.5) - score, high = Real(0.5) + score;
             const Real to_left = above < low ? above : low, to_right = above < high ? above : high;
-            left.row[lefts] = right.row[rights] = row;
-            left.u[lefts] = to_left;
-            right.u[rights] = to_right;
+            left_row[lefts] = right_row[rights] = row;
+            left_u[lefts] = to_left;
+            right_u[rights] = to_right;
             if constexpr (Source) {
-                const std::int32_t from = here.from[k];
-                left.from[lefts] = from + (-!(above <= low) & (2 * t - from));
-                right.from[rights] = from + (-!(above <= high) & (2 * t + 1 - from));
+                const std::int32_t from = froms[k];
+                left_from[lefts] = from + (-!(above <= low) & (2 * t - from));
+                right_from[rights] = from + (-!(above <= high) & (2 * t + 1 - from));
             }
             lefts += !(to_left <= 0);
             rights += !(to_right <= 0);

@@ -65,14 +65,15 @@ void gather(const Samples<Real>& scores, Reached<Real>& reached, NodeValues<Real
 template <class Real>
 void write_routes(Tree tree, const Reached<Real>& reached, const Real* a, Real* z) {
     const std::int64_t nodes = tree.nodes();
-    std::int64_t next = 0;
-    for (const auto& visit : reached.visits) {
-        Real* block = z + visit.first_row * nodes;
-        if (visit.node == 0) std::memset(block, 0, visit.count * nodes * sizeof(Real));  // all rows reach the root
-        const Real mass = a[visit.node];
-        for (std::int32_t k = 0; k < visit.count; ++k, ++next) {
-            block[reached.row[next] * nodes + visit.node] = route(reached.u[next], mass);
-        }
+    const std::int32_t* row = reached.row.data();
+    const Real* u = reached.u.data();
+    for (const auto [first_row, node, count] : reached.visits) {
+        Real* block = z + first_row * nodes;
+        if (node == 0) std::memset(block, 0, count * nodes * sizeof(Real));  // all rows reach the root
+        const Real mass = a[node];
+        for (std::int32_t k = 0; k < count; ++k) block[row[k] * nodes + node] = route(u[k], mass);
+        row += count;
+        u += count;
     }
 }
 
@@ -115,17 +116,22 @@ inline double select(bool condition, double x) {
 template <class Real>
 void sum_pull(const Samples<Real>& scores, Rows rows, const Gradients<Real>& grad, const Real* a, Pull& sums) {
     const std::int64_t nodes = scores.tree.nodes();
+    Buffer<std::int32_t> bounded(Descent<Real>::block_rows(scores.tree));  // rows whose z the mass bounds
     for_blocks(scores, rows, [&](Descent<Real>& descent, Rows block) {
         const Real* grad_z = grad.z + block.begin * nodes;
         descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
             const Real mass = a[t];
             if (!is_free(mass)) return;
+            const auto [arrived, row, u, from] = here;
+            std::int32_t* bound = bounded.data();
             double pull = 0, held = 0;
-            for (std::int32_t k = 0; k < here.count; ++k) {
-                const std::int64_t row = here.row[k];
-                pull += select(here.u[k] >= mass, grad_z[row * nodes + t]);
-                held += select(here.u[k] > mass, scores.weight_of(block.begin + row));
+            std::int32_t count = 0;
+            for (std::int32_t k = 0; k < arrived; ++k) {
+                bound[count] = row[k];
+                count += u[k] >= mass;
+                held += select(u[k] > mass, scores.weight_of(block.begin + row[k]));
             }
+            for (std::int32_t k = 0; k < count; ++k) pull += grad_z[bound[k] * nodes + t];
             sums.pull[t] += pull;
             sums.held[t] += held;
         });
@@ -138,12 +144,14 @@ template <class Real>
 void add_to_scores(const Samples<Real>& scores, std::int64_t first_row, std::int32_t t, const Arrivals<Real>& here,
                    Real mass, Real slope, const Real* grad_z, Real* grad_s) {
     const std::int64_t nodes = scores.tree.nodes(), columns = scores.tree.splits + 1;
-    for (std::int32_t k = 0; k < here.count; ++k) {
-        const std::int64_t row = here.row[k];
-        const Real u = here.u[k], active = slope * scores.weight_of(first_row + row);
+    const Real* weight = scores.weight == nullptr ? nullptr : scores.weight + first_row;
+    const auto [count, rows, us, froms] = here;
+    for (std::int32_t k = 0; k < count; ++k) {
+        const std::int64_t row = rows[k];
+        const std::int32_t from = froms[k];
+        const Real u = us[k], active = weight == nullptr ? slope : slope * weight[row];
         const Real to_u = select(u < mass, grad_z[row * nodes + t]) + select(u > mass, active);
-        const bool right = here.from[k] & 1;
-        grad_s[row * columns + (here.from[k] >> 1)] += select(right, to_u) - select(!right, to_u);
+        grad_s[row * columns + (from >> 1)] += select(from & 1, to_u) - select(!(from & 1), to_u);
     }
 }
 
