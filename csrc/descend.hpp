@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -43,7 +44,6 @@ class Descent {
     template <bool Source, class Visit>
     void operator()(Rows block, const Visit& visit) {
         s_ = scores_.row(block.begin);
-        prefetch(s_, (block.end - block.begin) * scores_.columns * sizeof(Real));
         Arrivals<Real> all = levels_[0].side(0);
         all.count = static_cast<std::int32_t>(block.end - block.begin);
         for (std::int32_t k = 0; k < all.count; ++k) {
@@ -52,6 +52,15 @@ class Descent {
             all.from[k] = 2 * scores_.tree.splits;
         }
         below<Source>(0, 0, all, visit);
+    }
+
+    // While the next blocks are worked on, brings these rows of the scores, and of `also` if it is not null, an array
+    // with a column a node, into the cache.
+    void look_ahead(Rows rows, const Real* also) {
+        const std::int64_t count = rows.end - rows.begin, nodes = scores_.tree.nodes();
+        for (auto& ahead : ahead_) ahead.rest();
+        ahead_[0] = Prefetch(scores_.row(rows.begin), count * scores_.columns * sizeof(Real));
+        if (also != nullptr) ahead_[1] = Prefetch(also + rows.begin * nodes, count * nodes * sizeof(Real));
     }
 
   private:
@@ -69,6 +78,7 @@ class Descent {
     template <bool Source, class Visit>
     void below(std::int32_t t, std::size_t depth, const Arrivals<Real>& here, const Visit& visit) {
         if (here.count == 0) return;
+        for (auto& ahead : ahead_) ahead.some();
         visit(t, here);
         if (t >= scores_.tree.splits) return;
         Arrivals<Real> left = levels_[depth + 1].side(0), right = levels_[depth + 1].side(1);
@@ -112,15 +122,21 @@ class Descent {
     const Samples<Real>& scores_;
     std::vector<Level> levels_;
     const Real* s_ = nullptr;
+    std::array<Prefetch, 2> ahead_;
 };
 
-// Calls visit_block(descent, block) for the blocks of a part of the rows.
+// Calls visit_block(descent, block) for the blocks of a part of the rows, which may also read those rows of `also`.
 template <class Real, class VisitBlock>
-void for_blocks(const Samples<Real>& scores, Rows rows, const VisitBlock& visit_block) {
+void for_blocks(const Samples<Real>& scores, Rows rows, const Real* also, const VisitBlock& visit_block) {
     Descent<Real> descent(scores);
     const std::int64_t step = Descent<Real>::block_rows(scores.tree);
+    const auto block_at = [=](std::int64_t begin) {
+        return Rows{std::min(begin, rows.end), std::min(begin + step, rows.end)};
+    };
+    descent.look_ahead(block_at(rows.begin), also);
     for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
-        visit_block(descent, Rows{begin, std::min(begin + step, rows.end)});
+        descent.look_ahead(block_at(begin + step), also);
+        visit_block(descent, block_at(begin));
     }
 }
 

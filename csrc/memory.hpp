@@ -106,17 +106,29 @@ class Buffer {
     Block block_;
 };
 
-// Brings memory that will be read in no particular order into the cache in one sweep.
-inline void prefetch(const void* data, std::size_t bytes) {
+// Brings memory that will be read in no particular order into the cache, a little at a time while other work goes on.
+class Prefetch {
+  public:
+    Prefetch() = default;
+    Prefetch(const void* data, std::size_t bytes) : next_(static_cast<const char*>(data)), end_(next_ + bytes) {}
+
+    void some() { lines(16); }
+    void rest() { lines((end_ - next_) / line + 1); }
+
+  private:
+    static constexpr std::ptrdiff_t line = 64;
+
+    void lines(std::ptrdiff_t count) {
+        for (; count > 0 && next_ < end_; --count, next_ += line) {
 #if defined(__GNUC__) || defined(__clang__)
-    constexpr std::size_t line = 64;
-    const char* begin = static_cast<const char*>(data);
-    for (std::size_t offset = 0; offset < bytes; offset += line) __builtin_prefetch(begin + offset, 0, 2);
-#else
-    (void)data;
-    (void)bytes;
+            __builtin_prefetch(next_, 0, 2);
 #endif
-}
+        }
+    }
+
+    const char* next_ = nullptr;
+    const char* end_ = nullptr;
+};
 
 // Asks for huge pages under a large output before it is first written. Only a hint; without effect where the system
 // does not know it.

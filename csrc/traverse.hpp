@@ -33,7 +33,7 @@ struct Reached {
 template <class Real>
 void collect(const Samples<Real>& scores, Rows rows, Reached<Real>& reached) {
     reached.count.assign(scores.tree.nodes(), 0);
-    for_blocks(scores, rows, [&](Descent<Real>& descent, Rows block) {
+    for_blocks<Real>(scores, rows, nullptr, [&](Descent<Real>& descent, Rows block) {
         descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
             reached.row.reserve(reached.size + here.count);
             reached.u.reserve(reached.size + here.count);
@@ -117,7 +117,7 @@ template <class Real>
 void sum_pull(const Samples<Real>& scores, Rows rows, const Gradients<Real>& grad, const Real* a, Pull& sums) {
     const std::int64_t nodes = scores.tree.nodes();
     Buffer<std::int32_t> bounded(Descent<Real>::block_rows(scores.tree));  // rows whose z the mass bounds
-    for_blocks(scores, rows, [&](Descent<Real>& descent, Rows block) {
+    for_blocks<Real>(scores, rows, nullptr, [&](Descent<Real>& descent, Rows block) {
         const Real* grad_z = grad.z + block.begin * nodes;
         descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
             const Real mass = a[t];
@@ -168,9 +168,8 @@ void write_gradients(const Samples<Real>& scores, Rows rows, const Gradients<Rea
     const std::int64_t splits = scores.tree.splits, room = Descent<Real>::block_rows(scores.tree);
     Buffer<Real> to_s(room * (splits + 1));
     std::fill(grad_weight + rows.begin, grad_weight + rows.end, Real(0));
-    for_blocks(scores, rows, [&](Descent<Real>& descent, Rows block) {
+    for_blocks(scores, rows, grad.z, [&](Descent<Real>& descent, Rows block) {
         const Real* grad_z = grad.z + block.begin * scores.tree.nodes();
-        prefetch(grad_z, (block.end - block.begin) * scores.tree.nodes() * sizeof(Real));
         std::fill_n(to_s.data(), (block.end - block.begin) * (splits + 1), Real(0));
         descent.template operator()<true>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
             if (scores.weight != nullptr) add_to_weights(here, a[t], slope[t], grad_weight + block.begin);
