@@ -74,11 +74,12 @@ inline bool order_monotone_edges(Tree tree, const std::vector<Census>& parts, st
 
 template <class Real>
 std::vector<double> node_roots(const Samples<Real>& rewards, double lam, int threads) {
-    std::vector<Census> parts(threads);
-    parallel(threads, threads, [&](std::int64_t p) { take_census(rewards, Rows::part(rewards.n, threads, p), parts[p]); });
+    const std::int64_t cut = parts_of(rewards.pairs());
+    std::vector<Census> parts(cut);
+    parallel(threads, cut, [&](std::int64_t p) { take_census(rewards, Rows::part(rewards.n, cut, p), parts[p]); });
     NodeValues<Real> values = lay_out<Real>(rewards.tree, rewards.weight != nullptr, parts);
-    parallel(threads, threads,
-             [&](std::int64_t p) { gather_rewards(rewards, Rows::part(rewards.n, threads, p), parts[p], values); });
+    parallel(threads, cut,
+             [&](std::int64_t p) { gather_rewards(rewards, Rows::part(rewards.n, cut, p), parts[p], values); });
     std::vector<double> roots = own_roots(rewards.tree, values, lam, threads);
     if (order_monotone_edges(rewards.tree, parts, roots)) pool(rewards.tree, values, lam, roots);
     return roots;
@@ -87,7 +88,7 @@ std::vector<double> node_roots(const Samples<Real>& rewards, double lam, int thr
 template <class Real>
 void argmin_forward(const Samples<Real>& rewards, double lam, int threads, Real* z, Real* a, std::int64_t* group) {
     const Tree tree = rewards.tree;
-    threads = worthwhile(threads, rewards.pairs());
+    const std::int64_t cut = parts_of(rewards.pairs());
     std::vector<double> mass = node_roots(rewards, lam, threads);
     for (std::int32_t t = 0; t < tree.nodes(); ++t) {
         const double above = t == 0 ? 1.0 : mass[Tree::parent(t)];
@@ -96,8 +97,8 @@ void argmin_forward(const Samples<Real>& rewards, double lam, int threads, Real*
         a[t] = floor_to<Real>(mass[t]);
     }
     prefer_huge_pages(z, rewards.pairs() * sizeof(Real));
-    parallel(threads, threads, [&](std::int64_t p) {
-        const Rows rows = Rows::part(rewards.n, threads, p);
+    parallel(threads, cut, [&](std::int64_t p) {
+        const Rows rows = Rows::part(rewards.n, cut, p);
         for (std::int64_t i = rows.begin; i < rows.end; ++i) {
             const Real* q = rewards.row(i);
             Real* row = z + i * tree.nodes();
@@ -149,17 +150,17 @@ void argmin_backward(const Samples<Real>& rewards, const Gradients<Real>& grad, 
                      const std::int64_t* group, double lam, int threads, Real* grad_q, Real* grad_lam,
                      Real* grad_weight) {
     const std::int32_t nodes = rewards.tree.nodes();
-    threads = worthwhile(threads, rewards.pairs());
-    std::vector<Pull> sums(threads, Pull(nodes));
+    const std::int64_t cut = parts_of(rewards.pairs());
+    std::vector<Pull> sums(cut, Pull(nodes));
     if (any_free(a, nodes)) {
-        parallel(threads, threads, [&](std::int64_t p) {
-            sum_pull_of_rewards(rewards, Rows::part(rewards.n, threads, p), grad, a, sums[p]);
+        parallel(threads, cut, [&](std::int64_t p) {
+            sum_pull_of_rewards(rewards, Rows::part(rewards.n, cut, p), grad, a, sums[p]);
         });
     }
     const std::vector<Real> slope = slopes(sums, grad.a, a, group, lam, nodes, grad_lam);
     prefer_huge_pages(grad_q, rewards.pairs() * sizeof(Real));
-    parallel(threads, threads, [&](std::int64_t p) {
-        write_reward_gradients(rewards, Rows::part(rewards.n, threads, p), grad, a, slope, grad_q, grad_weight);
+    parallel(threads, cut, [&](std::int64_t p) {
+        write_reward_gradients(rewards, Rows::part(rewards.n, cut, p), grad, a, slope, grad_q, grad_weight);
     });
 }
 

@@ -1,6 +1,7 @@
 // Runs the parts of a job on threads: OpenMP's where the compiler has it (it shares torch's pool), else our own.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -55,11 +56,12 @@ struct Rows {
     }
 };
 
-// As many threads as a job of this many (sample, node) pairs is worth.
-inline int worthwhile(int threads, std::int64_t pairs) {
-    constexpr std::int64_t pairs_per_thread = 8192;
-    const std::int64_t most = pairs / pairs_per_thread + 1;
-    return most < threads ? static_cast<int>(most) : threads;
+// Into how many parts a job of this many (sample, node) pairs is cut: few for small ones, and for large ones enough that
+// a thread which is held up does not hold up the others. Not for the number of threads to decide: so the same sums are
+// added in the same order, whatever that number is.
+inline std::int64_t parts_of(std::int64_t pairs) {
+    constexpr std::int64_t small = std::int64_t{1} << 14, large = std::int64_t{1} << 18;
+    return std::max({std::int64_t{1}, std::min<std::int64_t>(pairs / small, 4), std::min<std::int64_t>(pairs / large, 64)});
 }
 
 }  // namespace prunus

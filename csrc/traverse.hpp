@@ -80,11 +80,11 @@ void write_routes(Tree tree, const Reached<Real>& reached, const Real* a, Real* 
 template <class Real>
 void traverse_forward(const Samples<Real>& scores, double lam, int threads, Real* z, Real* a) {
     const Tree tree = scores.tree;
-    threads = worthwhile(threads, scores.pairs());
-    std::vector<Reached<Real>> parts(threads);
-    parallel(threads, threads, [&](std::int64_t p) { collect(scores, Rows::part(scores.n, threads, p), parts[p]); });
+    const std::int64_t cut = parts_of(scores.pairs());
+    std::vector<Reached<Real>> parts(cut);
+    parallel(threads, cut, [&](std::int64_t p) { collect(scores, Rows::part(scores.n, cut, p), parts[p]); });
     NodeValues<Real> values = lay_out<Real>(tree, scores.weight != nullptr, parts);
-    parallel(threads, threads, [&](std::int64_t p) { gather(scores, parts[p], values); });
+    parallel(threads, cut, [&](std::int64_t p) { gather(scores, parts[p], values); });
 
     const std::vector<double> roots = own_roots(tree, values, lam, threads);
     for (std::int32_t t = 0; t < tree.nodes(); ++t) {
@@ -92,7 +92,7 @@ void traverse_forward(const Samples<Real>& scores, double lam, int threads, Real
         a[t] = t == 0 ? own : std::min(own, a[Tree::parent(t)]);  // equal up to rounding, by the lemma
     }
     prefer_huge_pages(z, scores.pairs() * sizeof(Real));
-    parallel(threads, threads, [&](std::int64_t p) { write_routes(tree, parts[p], a, z); });
+    parallel(threads, cut, [&](std::int64_t p) { write_routes(tree, parts[p], a, z); });
 }
 
 // x if the condition holds, else 0, without a branch: compilers make one of the conditional here, and it is taken at
@@ -186,16 +186,16 @@ template <class Real>
 void traverse_backward(const Samples<Real>& scores, const Gradients<Real>& grad, const Real* a, double lam, int threads,
                        Real* grad_s, Real* grad_lam, Real* grad_weight) {
     const std::int32_t nodes = scores.tree.nodes();
-    threads = worthwhile(threads, scores.pairs());
-    std::vector<Pull> sums(threads, Pull(nodes));
+    const std::int64_t cut = parts_of(scores.pairs());
+    std::vector<Pull> sums(cut, Pull(nodes));
     if (any_free(a, nodes)) {
-        parallel(threads, threads,
-                 [&](std::int64_t p) { sum_pull(scores, Rows::part(scores.n, threads, p), grad, a, sums[p]); });
+        parallel(threads, cut,
+                 [&](std::int64_t p) { sum_pull(scores, Rows::part(scores.n, cut, p), grad, a, sums[p]); });
     }
     const std::vector<Real> slope = slopes(sums, grad.a, a, nullptr, lam, nodes, grad_lam);
     prefer_huge_pages(grad_s, scores.n * scores.tree.splits * sizeof(Real));
-    parallel(threads, threads, [&](std::int64_t p) {
-        write_gradients(scores, Rows::part(scores.n, threads, p), grad, a, slope, grad_s, grad_weight);
+    parallel(threads, cut, [&](std::int64_t p) {
+        write_gradients(scores, Rows::part(scores.n, cut, p), grad, a, slope, grad_s, grad_weight);
     });
 }
 
