@@ -80,7 +80,7 @@ std::vector<double> node_roots(const Samples<Real>& rewards, double lam, int thr
     NodeValues<Real> values = lay_out<Real>(rewards.tree, rewards.weight != nullptr, parts);
     parallel(threads, cut,
              [&](std::int64_t p) { gather_rewards(rewards, Rows::part(rewards.n, cut, p), parts[p], values); });
-    std::vector<double> roots = own_roots(rewards.tree, values, lam, threads);
+    std::vector<double> roots = own_roots(rewards.tree, values, lam, cut > 1 ? threads : 1);
     if (order_monotone_edges(rewards.tree, parts, roots)) pool(rewards.tree, values, lam, roots);
     return roots;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "descend.hpp"
@@ -86,7 +87,7 @@ void traverse_forward(const Samples<Real>& scores, double lam, int threads, Real
     NodeValues<Real> values = lay_out<Real>(tree, scores.weight != nullptr, parts);
     parallel(threads, cut, [&](std::int64_t p) { gather(scores, parts[p], values); });
 
-    const std::vector<double> roots = own_roots(tree, values, lam, threads);
+    const std::vector<double> roots = own_roots(tree, values, lam, cut > 1 ? threads : 1);
     for (std::int32_t t = 0; t < tree.nodes(); ++t) {
         const Real own = floor_to<Real>(roots[t]);
         a[t] = t == 0 ? own : std::min(own, a[Tree::parent(t)]);  // equal up to rounding, by the lemma
@@ -97,18 +98,13 @@ void traverse_forward(const Samples<Real>& scores, double lam, int threads, Real
 
 // x if the condition holds, else 0, without a branch: compilers make one of the conditional here, and it is taken at
 // random. Unlike a product with 0 or 1 it does not pass on NaN.
-inline float select(bool condition, float x) {
-    std::uint32_t bits;
+template <class Real>
+Real select(bool condition, Real x) {
+    using Bits = std::conditional_t<sizeof(Real) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+    static_assert(sizeof(Bits) == sizeof(Real));
+    Bits bits;
     std::memcpy(&bits, &x, sizeof x);
-    bits &= -static_cast<std::uint32_t>(condition);
-    std::memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-inline double select(bool condition, double x) {
-    std::uint64_t bits;
-    std::memcpy(&bits, &x, sizeof x);
-    bits &= -static_cast<std::uint64_t>(condition);
+    bits &= -static_cast<Bits>(condition);
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
