@@ -1,0 +1,167 @@
+"""One column of a table, whatever it came from, as numbers or as labels."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.data.values import families, family, is_missing, label, objects, seconds
+from prunus.errors import InputTypeError, InputValueError
+
+__all__ = ["Coded", "Column", "Labels", "NumberKind", "Numbers", "read", "read_labels", "read_numbers"]
+
+NumberKind = Literal["number", "boolean", "datetime", "duration"]
+
+# A column that held the left in fit may hold the right later on.
+_ACCEPTS: dict[NumberKind, tuple[str, ...]] = {
+    "number": ("number", "boolean"),
+    "boolean": ("boolean", "number"),
+    "datetime": ("datetime",),
+    "duration": ("duration",),
+}
+_SECONDS = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column that its table already stores as codes into few values; -1 is missing."""
+
+    codes: npt.NDArray[np.integer]
+    values: list[Any]
+
+
+Column = npt.NDArray[Any] | Coded  # as a table hands it out: one-dimensional, of any dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Real numbers; NaN is missing. Booleans are 0 and 1, datetimes and durations seconds."""
+
+    kind: NumberKind
+    values: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Categories, as codes into their different texts; -1 is missing."""
+
+    codes: npt.NDArray[np.integer]
+    levels: list[str]
+
+
+def read(column: Column, name: str) -> Numbers | Labels:
+    """Decide whether a column holds numbers or categories.
+
+    Examples
+    --------
+    >>> read(np.array([1, None, 2.5], dtype=object), "size")
+    Numbers(kind='number', values=array([1. , nan, 2.5]))
+    >>> read(np.array([1, None, "many"], dtype=object), "size").levels
+    ['1', 'many']
+    """
+    if isinstance(column, Coded):
+        return read_labels(column, name)
+    kind = column.dtype.kind
+    if kind == "b":
+        return Numbers("boolean", column)
+    if kind in "iuf":
+        return Numbers("number", column)
+    if kind in "Mm":
+        return Numbers("datetime" if kind == "M" else "duration", _in_seconds(column))
+    return _read_objects(_as_objects(column, name), name)
+
+
+def read_labels(column: Column, name: str) -> Labels:
+    """Labels of a column that was a category in fit: compared by their text, whatever they are now."""
+    if isinstance(column, Coded):
+        return _merge(column)
+    values = _as_objects(column, name)
+    families(values, name)
+    return _label_objects(values, is_missing(values))
+
+
+def read_numbers(column: Column, kind: NumberKind, name: str) -> npt.NDArray[Any]:
+    """Numbers of a column that held this kind in fit."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and "number" in _ACCEPTS[kind]:
+        return column
+    found = read(column, name)
+    if isinstance(found, Numbers) and (found.kind in _ACCEPTS[kind] or np.isnan(found.values).all()):
+        return found.values
+    raise InputValueError(
+        f"Column {name!r} held {kind}s in fit and must hold {kind}s now, "
+        f"however: {_first_other(column, _ACCEPTS[kind], name)!r}"
+    )
+
+
+def _first_other(column: Column, accepted: tuple[str, ...], name: str) -> Any:
+    """The first value that is neither missing nor accepted."""
+    if isinstance(column, Coded):
+        return next(column.values[code] for code in column.codes if code >= 0)
+    values = _as_objects(column, name)
+    present = values[~is_missing(values)]
+    return next((value for value in present if family(type(value)) not in accepted), present[0])
+
+
+def _as_objects(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.object_]:
+    if column.dtype.kind == "c":
+        raise InputValueError(f"Complex data not supported, however: column {name!r} has dtype {column.dtype}")
+    if column.dtype.kind == "V":
+        raise InputTypeError(f"A column must hold strings, numbers, booleans or dates, however: {column.dtype}")
+    if column.dtype.kind in "Mm":
+        return objects(column, column.size)  # keeps numpy's scalars: their integers, for nanoseconds, would mislead
+    return column.astype(object)
+
+
+def _read_objects(values: npt.NDArray[np.object_], name: str) -> Numbers | Labels:
+    families(values, name)
+    missing = is_missing(values)
+    present = values[~missing]
+    found = families(present, name)
+    if found == {"datetime"} or found == {"duration"}:
+        kind: NumberKind = "datetime" if "datetime" in found else "duration"
+        return Numbers(kind, _spread_out(np.array([seconds(value) for value in present]), missing))
+    if found <= {"number", "boolean"}:
+        return Numbers("boolean" if found == {"boolean"} else "number", _spread_out(_floats(present, name), missing))
+    return _label_objects(values, missing)
+
+
+def _floats(values: npt.NDArray[np.object_], name: str) -> npt.NDArray[np.float64]:
+    try:
+        return values.astype(np.float64)
+    except OverflowError:
+        raise InputValueError(f"Input X contains a value too large for float64, in column {name!r}") from None
+
+
+def _spread_out(present: npt.NDArray[np.float64], missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    values = np.full(missing.size, np.nan)
+    values[~missing] = present
+    return values
+
+
+def _label_objects(values: npt.NDArray[np.object_], missing: npt.NDArray[np.bool_]) -> Labels:
+    present = values[~missing].tolist()
+    texts = present if set(map(type, present)) == {str} else map(label, present)
+    index: dict[str, int] = {}
+    codes = np.full(values.size, -1, dtype=np.intp)
+    codes[~missing] = [index.setdefault(text, len(index)) for text in texts]
+    return Labels(codes, list(index))
+
+
+def _merge(column: Coded) -> Labels:
+    """Labels of coded values; two values with the same text are one level."""
+    index: dict[str, int] = {}
+    lookup = [index.setdefault(label(value), len(index)) for value in column.values]
+    return Labels(np.array([*lookup, -1], dtype=np.intp)[column.codes], list(index))
+
+
+def _in_seconds(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Datetimes or durations as seconds; whole ones apart, so that every unit of time rounds in the same way."""
+    unit, count = np.datetime_data(values.dtype)
+    if unit in ("Y", "M"):
+        values, (unit, count) = values.astype(f"{values.dtype.kind}8[D]"), ("D", 1)
+    whole, rest = np.divmod(values.astype(np.int64) * count, _PER_SECOND.get(unit, 1))
+    result = whole * float(_SECONDS.get(unit, 1)) + rest / _PER_SECOND.get(unit, 1)
+    result[np.isnat(values)] = np.nan
+    return result

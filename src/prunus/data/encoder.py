@@ -1,0 +1,231 @@
+"""The encoder: learns how to scale each column of a table, and turns tables into matrices."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import inf
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
+
+from prunus.data.columns import Labels, Numbers, read
+from prunus.data.outputs import OutputColumn, category_outputs, missing_output, number_output
+from prunus.data.plan import Plan, infinity
+from prunus.data.spread import measure
+from prunus.data.tables import Table, read_table
+from prunus.errors import InputTypeError, InputValueError
+
+__all__ = ["TableEncoder"]
+
+_FORMAT = 1
+
+
+class TableEncoder:
+    """Numbers, categories, booleans, dates and missing values to a float32 matrix, each column scaled.
+
+    A number becomes one column, centered at its median and scaled by a robust estimate of its standard deviation; so
+    do dates and durations, in seconds. A boolean becomes one column, a category one for each level (one in all if
+    there are two). Missing values of a number are 0, and 1 in a column of their own if there were any in fit; of a
+    category they are a level. Which columns come from where, and in which units: ``columns_``.
+
+    Parameters
+    ----------
+    max_categories : int, default=32
+        Levels of a category that get a column of their own, the most frequent ones; all the others share one.
+    clip : float, default=5.0
+        Scaled numbers are cut at plus and minus this.
+
+    Attributes
+    ----------
+    columns_ : list of OutputColumn
+        One record for each column of the matrix: features in the order of the table, then the columns that tell which
+        numbers are missing.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if the table has names, all of them strings.
+
+    Examples
+    --------
+    >>> table = np.array([[1.5, "red"], [2.5, "blue"], [None, "red"]], dtype=object)
+    >>> encoder = TableEncoder().fit(table)
+    >>> [column.label for column in encoder.columns_]
+    ['x0', 'x1 = blue', 'x0 is missing']
+    >>> encoder.transform(table).round(1)
+    array([[-0.7,  0. ,  0. ],
+           [ 0.7,  1.7,  0. ],
+           [ 0. ,  0. ,  1.7]], dtype=float32)
+    """
+
+    columns_: list[OutputColumn]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+
+    def __init__(self, *, max_categories: int = 32, clip: float = 5.0) -> None:
+        self.max_categories = max_categories
+        self.clip = clip
+
+    def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:  # noqa: N803, ARG002
+        """Learn the levels, centers and scales of the columns.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+            The table. NaN, None, NaT, NA and null are missing values; infinities are errors.
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 2 counts as two rows, one of weight 0 as none.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+        """
+        self._check_options()
+        table = read_table(X)
+        kept, weight = _check_weight(sample_weight, table.shape[0])
+        main: list[OutputColumn] = []
+        flags: list[OutputColumn] = []
+        for feature in range(table.shape[1]):
+            outputs, more = self._describe(table, feature, kept, weight)
+            main += outputs
+            flags += more
+        self._set(main + flags, table.shape[1], table.names)
+        return self
+
+    def transform(self, X: Any, out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:  # noqa: N803
+        """Encode a table; each row by itself.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
+            It need not be of the same type as in fit.
+        out : float32 array of shape (n, len(columns_)), optional
+            Where to write; C-contiguous.
+
+        Returns
+        -------
+        float32 array of shape (n, len(columns_)), C-contiguous
+        """
+        if not hasattr(self, "columns_"):
+            raise NotFittedError("This TableEncoder instance is not fitted yet. Call 'fit' before using 'transform'.")
+        table = read_table(X)
+        self._check_features(table)
+        shape = (table.shape[0], len(self.columns_))
+        if out is None:
+            out = np.empty(shape, dtype=np.float32)
+        elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous or not out.flags.writeable:
+            raise InputValueError(
+                f"out must be a writeable C-contiguous float32 array of shape {shape}, "
+                f"however: out.shape={out.shape}, out.dtype={out.dtype}"
+            )
+        self._plan.write(table, out)
+        return out
+
+    def get_state(self) -> dict[str, Any]:
+        """All that was learned, of plain types only; json keeps it exactly.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder().fit([[1.0], [2.0]])
+        >>> TableEncoder.from_state(encoder.get_state()).columns_ == encoder.columns_
+        True
+        """
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "format": _FORMAT,
+            "max_categories": int(self.max_categories),
+            "clip": float(self.clip),
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": None if names is None else names.tolist(),
+            "columns": [asdict(column) for column in self.columns_],
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The encoder that ``get_state`` described."""
+        if state.get("format") != _FORMAT:
+            raise InputValueError(
+                f"The state of an encoder must have format {_FORMAT}, however: {state.get('format')!r}. "
+                "It may be from a newer version of prunus"
+            )
+        encoder = cls(max_categories=state["max_categories"], clip=state["clip"])
+        columns = [OutputColumn(**column) for column in state["columns"]]
+        encoder._set(columns, state["n_features_in"], state["feature_names_in"])
+        return encoder
+
+    def _set(self, columns: list[OutputColumn], n_features: int, names: Sequence[str] | None) -> None:
+        self.columns_ = columns
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._plan = Plan(columns)
+
+    def _describe(
+        self, table: Table, feature: int, kept: npt.NDArray[np.bool_] | None, weight: npt.NDArray[np.float64] | None
+    ) -> tuple[list[OutputColumn], list[OutputColumn]]:
+        """Outputs of a feature, and the one for its missing numbers."""
+        name = table.names[feature] if table.names is not None else f"x{feature}"
+        column = read(table.column(feature), name)
+        if isinstance(column, Labels):
+            labels = column if kept is None else Labels(column.codes[kept], column.levels)
+            if (labels.codes >= 0).any():
+                return category_outputs(feature, name, labels, weight, self.max_categories), []
+            column = Numbers("number", np.full(column.codes.size, np.nan))
+        values = np.ascontiguousarray(column.values, dtype=np.float64)
+        if np.isinf(values).any():
+            raise infinity(name)
+        spread = measure(values if kept is None else values[kept], weight)
+        outputs = [number_output(feature, name, column.kind, spread, float(self.clip))]
+        return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []
+
+    def _check_options(self) -> None:
+        levels: object = self.max_categories
+        if not isinstance(levels, Integral) or int(levels) < 1:
+            raise InputValueError(f"max_categories must be an integer of at least 1, however: {levels!r}")
+        clip: object = self.clip
+        if not isinstance(clip, Real) or not 0 < float(clip) < inf:
+            raise InputValueError(f"clip must be a positive number, however: {clip!r}")
+
+    def _check_features(self, table: Table) -> None:
+        """The columns are those of fit; in scikit-learn's words."""
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and table.names is not None and table.names != fitted.tolist():
+            raise InputValueError(_different_names(fitted.tolist(), table.names))
+        if table.shape[1] != self.n_features_in_:
+            raise InputValueError(
+                f"X has {table.shape[1]} features, but TableEncoder is expecting {self.n_features_in_} features as "
+                "input."
+            )
+
+
+def _different_names(fitted: list[str], names: list[str]) -> str:
+    lines = ["The feature names should match those that were passed during fit."]
+    for what, some in (
+        ("unseen at fit time", [name for name in names if name not in set(fitted)]),
+        ("seen at fit time, yet now missing", [name for name in fitted if name not in set(names)]),
+    ):
+        if some:
+            lines += [f"Feature names {what}:", *(f"- {name}" for name in some[:5]), *["- ..."][: len(some) > 5]]
+    if len(lines) == 1:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    return "\n".join(lines) + "\n"
+
+
+def _check_weight(weight: Any, n: int) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.float64] | None]:
+    """Which rows count (None: all), and the weights of those (None: all 1)."""
+    if weight is None:
+        return None, None
+    try:
+        weight = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError(f"sample_weight must be an array of numbers, however: {type(weight).__name__}") from None
+    if weight.shape != (n,):
+        raise InputValueError(f"sample_weight must have shape ({n},), however: sample_weight.shape={weight.shape}")
+    if not np.isfinite(weight).all() or (weight < 0).any() or not (weight > 0).any():
+        raise InputValueError("sample_weight must be finite and not negative, and not zero for all rows")
+    kept = weight > 0
+    return (None, weight) if kept.all() else (kept, weight[kept])

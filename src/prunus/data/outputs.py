@@ -1,0 +1,110 @@
+"""What a column of the matrix stands for: plain records, and how they are made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from prunus.data.columns import Labels, NumberKind
+from prunus.data.spread import Spread
+
+__all__ = ["OutputColumn", "OutputKind", "category_outputs", "missing_output", "number_output"]
+
+OutputKind = Literal[NumberKind, "category", "infrequent", "missing"]
+
+# An indicator of a rare level is no further from the others than this many units: 1 / 0.2 = 5.
+_SMALLEST_INDICATOR_SCALE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """One column of the encoded matrix: where it comes from, and its units.
+
+    The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number. ``x`` is a number, seconds
+    (datetimes since 1970 in UTC, durations), or 0 or 1 (all other kinds).
+
+    Parameters
+    ----------
+    feature : int
+        Position of the source column in the table.
+    name : str
+        Name of the source column; ``x0``, ``x1`` ... if it has none.
+    kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing"}
+        What ``x`` tells: a value, or whether the source is this category, any other category, or missing.
+    category : str or None
+        The category, if ``kind`` is "category".
+    center, scale, low, high : float
+        See above. ``low == high == 0`` if the column was constant in fit.
+    """
+
+    feature: int
+    name: str
+    kind: OutputKind
+    category: str | None
+    center: float
+    scale: float
+    low: float
+    high: float
+
+    @property
+    def label(self) -> str:
+        """A short text for people.
+
+        Examples
+        --------
+        >>> OutputColumn(0, "color", "category", "red", 0.0, 1.0, 0.0, 1.0).label
+        'color = red'
+        """
+        suffix = {"category": f" = {self.category}", "infrequent": " is infrequent", "missing": " is missing"}
+        return self.name + suffix.get(self.kind, "")
+
+    def encode(self, x: float) -> float:
+        """Value of the column for one x."""
+        return min(max((x - self.center) / self.scale, self.low), self.high)
+
+
+def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, clip: float) -> OutputColumn:
+    """Column of a number; of a boolean: an indicator, so that it does not matter how often it is true."""
+    if spread.constant:
+        return OutputColumn(feature, name, kind, None, spread.center, 1.0, 0.0, 0.0)
+    if kind == "boolean":
+        return _indicator(feature, name, kind, None, spread.mean)
+    return OutputColumn(feature, name, kind, None, spread.center, spread.scale, -clip, clip)
+
+
+def missing_output(feature: int, name: str, share: float) -> OutputColumn:
+    """Column that tells whether the source is missing; ``share`` of the rows are."""
+    return _indicator(feature, name, "missing", None, share)
+
+
+def category_outputs(
+    feature: int, name: str, labels: Labels, weight: np.ndarray | None, max_categories: int
+) -> list[OutputColumn]:
+    """Columns of a category: its frequent levels in the order of their names, missing, and all others together."""
+    counts = np.bincount(labels.codes + 1, weights=weight, minlength=len(labels.levels) + 1)
+    total = float(counts.sum())
+    missing, shares = float(counts[0]) / total, dict(zip(labels.levels, (counts[1:] / total).tolist(), strict=True))
+    present = sorted((level for level in shares if shares[level] > 0), key=lambda level: (-shares[level], level))
+    frequent, rest = present[:max_categories], present[max_categories:]
+    if len(present) == 2 and not rest and not missing:
+        frequent = present[1:]  # of two levels one tells all; an unseen level then counts as the more frequent one
+    outputs = [_indicator(feature, name, "category", level, shares[level]) for level in sorted(frequent)]
+    if missing:
+        outputs.append(missing_output(feature, name, missing))
+    if rest:
+        outputs.append(_indicator(feature, name, "infrequent", None, _total(shares, rest)))
+    return outputs
+
+
+def _total(shares: dict[str, float], levels: Sequence[str]) -> float:
+    return sum(shares[level] for level in levels)
+
+
+def _indicator(feature: int, name: str, kind: OutputKind, category: str | None, share: float) -> OutputColumn:
+    """0 or 1, scaled to a root mean square of 1 as numbers are, unless it is rare."""
+    if share in (0.0, 1.0):
+        return OutputColumn(feature, name, kind, category, share, 1.0, 0.0, 0.0)
+    scale = max(sqrt(share), _SMALLEST_INDICATOR_SCALE)
+    return OutputColumn(feature, name, kind, category, 0.0, scale, 0.0, 1 / scale)

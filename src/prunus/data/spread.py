@@ -1,0 +1,106 @@
+"""Center and scale of a column of numbers, robust against heavy tails and against columns of mostly one value."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Spread", "measure"]
+
+Floats = npt.NDArray[np.float64]
+
+# Quantiles of more values than this are those of a sample; extremes, constancy and missing values never are.
+_SAMPLE = 50_000
+_NORMAL_QUARTILES = 1.349  # how many standard deviations lie between the quartiles of a normal distribution
+_CUT = 5.0  # in medians of the nonzero deviations
+_ROUNDING = 10 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What ``measure`` finds."""
+
+    center: float
+    scale: float
+    mean: float
+    missing: float  # share of the rows
+    constant: bool
+
+
+def measure(x: Floats, weight: Floats | None = None) -> Spread:
+    """Median and a robust scale of x; NaN is missing.
+
+    The scale is the largest of three, none of which a few far outliers can move:
+
+    - the standard deviation of a normal distribution with the same quartiles;
+    - the root mean square of the deviations from the median, cut at five times the median of the nonzero ones: of
+      columns that are one value mostly, the quartiles tell little or nothing;
+    - a fifth of that cut, so that where only few values differ from the median, there is room for their differences.
+
+    Parameters
+    ----------
+    x : array of shape (n,)
+    weight : array of shape (n,), optional
+        Positive. A weight of 2 is the same as a row that is there twice.
+
+    Examples
+    --------
+    >>> measure(np.array([1.0, 2.0, 3.0, np.nan])).center
+    2.0
+    """
+    missing = np.isnan(x)
+    share = float(np.average(missing, weights=weight))
+    if share > 0:
+        x, weight = x[~missing], None if weight is None else weight[~missing]
+    if x.size == 0:
+        return Spread(0.0, 1.0, 0.0, share, constant=True)
+    low, high = float(x.min()), float(x.max())
+    with np.errstate(over="ignore"):
+        if high - low <= _ROUNDING * max(abs(low), abs(high)):
+            return Spread(low, 1.0, low, share, constant=True)
+        mean = float(np.average(x, weights=weight))
+        center, scale = _robust(*_sample(x, weight))
+        scale = scale or max(high - center, center - low) / _CUT
+    largest, smallest = np.finfo(np.float64).max, np.finfo(np.float64).tiny
+    return Spread(center, float(np.clip(scale, smallest, largest)), mean, share, constant=False)
+
+
+def _sample(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
+    if x.size <= _SAMPLE:
+        return x, weight
+    chosen = np.random.default_rng(0).choice(x.size, _SAMPLE, replace=False, shuffle=False)
+    return x[chosen], None if weight is None else weight[chosen]
+
+
+def _robust(x: Floats, weight: Floats | None) -> tuple[float, float]:
+    """Median and scale; a scale of 0 if all of x is the same."""
+    x, weight, below = _sort(x, weight)
+    first, center, third = (_quantile(x, below, p) for p in (0.25, 0.5, 0.75))
+    deviation, weight, below = _sort(np.abs(x - center), weight)
+    start = int(np.searchsorted(deviation, 0.0, side="right"))
+    if start == deviation.size:
+        return center, 0.0
+    before = 0.0 if start == 0 else float(below[start - 1])
+    cut = min(_CUT * _quantile(deviation[start:], below[start:] - before, 0.5), float(deviation[-1]))
+    mean_square = float(np.average(np.square(np.minimum(deviation / cut, 1.0)), weights=weight))
+    return center, max((third - first) / _NORMAL_QUARTILES, cut * mean_square**0.5, cut / _CUT)
+
+
+def _sort(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None, npt.NDArray[Any]]:
+    """X in order, its weights, and the weight of all up to and including each."""
+    if weight is None:
+        return np.sort(x), None, np.arange(1, x.size + 1)
+    order = np.argsort(x)
+    return x[order], weight[order], np.cumsum(weight[order])
+
+
+def _quantile(x: Floats, below: npt.NDArray[Any], p: float) -> float:
+    """Where the distribution function passes p; the middle of the interval where it equals p.
+
+    Of all definitions of a quantile it is this one for which repeating a row and weighting it are the same.
+    """
+    target = p * float(below[-1])
+    i = int(np.searchsorted(below, target))
+    j = i + 1 if below[i] == target and i + 1 < x.size else i
+    return float(0.5 * x[i] + 0.5 * x[j])

@@ -1,0 +1,111 @@
+"""Python values in a column of objects: what they are, and the text by which categories are compared."""
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from numbers import Complex, Real
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.errors import InputTypeError, InputValueError
+
+__all__ = ["Family", "families", "family", "is_missing", "label", "objects", "seconds"]
+
+Family = Literal["number", "boolean", "datetime", "duration", "text", "missing"]
+
+_EPOCH = datetime(1970, 1, 1)
+_MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
+
+
+def objects(values: Iterable[Any], count: int) -> npt.NDArray[np.object_]:
+    """One-dimensional array of objects, even of objects that have a length."""
+    return np.fromiter(values, dtype=object, count=count)
+
+
+def family(kind: type) -> Family | None:
+    """What values of a type are taken for; None if for nothing."""
+    if kind.__name__ in ("NoneType", "NAType", "NaTType"):  # pandas has the latter two, and NaT is a datetime
+        return "missing"
+    if issubclass(kind, (bool, np.bool_)):
+        return "boolean"
+    if issubclass(kind, (str, bytes, Enum, UUID)):
+        return "text"
+    if issubclass(kind, (date, np.datetime64)):
+        return "datetime"
+    if issubclass(kind, (timedelta, np.timedelta64, time)):
+        return "duration"
+    if issubclass(kind, (Real, Decimal)):
+        return "number"
+    if kind.__module__.startswith("pandas."):  # Interval, Period
+        return "text"
+    return None
+
+
+def families(values: npt.NDArray[np.object_], name: str) -> set[Family]:
+    """Families of the values; an error for a value that belongs to none."""
+    found: set[Family] = set()
+    for kind in set(map(type, values)):
+        member = family(kind)
+        if member is None:
+            raise _unusable(kind, name)
+        found.add(member)
+    return found
+
+
+def _unusable(kind: type, name: str) -> Exception:
+    if issubclass(kind, Complex):
+        return InputValueError(f"Complex data not supported, however: column {name!r} has some")
+    return InputTypeError(
+        f"Each value in an argument must be a string, a real number, a boolean, a date or missing (None, NaN), "
+        f"however: column {name!r} has a {kind.__name__!r}. Drop the column or make it text"
+    )
+
+
+def is_missing(values: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
+    """Which values are None, NaN, NaT or pandas.NA."""
+    kinds = set(map(type, values))
+    always = {kind for kind in kinds if family(kind) == "missing"}
+    perhaps = {kind for kind in kinds if issubclass(kind, _MAY_BE_NAN)}
+    missing = np.zeros(values.size, dtype=bool)
+    if always or perhaps:
+        missing[:] = [type(value) in always or (type(value) in perhaps and _is_nan(value)) for value in values]
+    return missing
+
+
+def _is_nan(value: Any) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else bool(value != value)
+
+
+def label(value: Any) -> str:
+    """Text of a value that is not missing; the same for 1, 1.0 and numpy's 1.
+
+    Examples
+    --------
+    >>> [label(value) for value in ("red", 1, 1.0, 0.5, np.float32(0.5), True)]
+    ['red', '1', '1', '0.5', '0.5', 'True']
+    """
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        value = value.item()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def seconds(value: Any) -> float:
+    """Seconds since 1970 of a date, of a duration, or since midnight; exact to a microsecond."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        value = value.astype("M8[us]" if isinstance(value, np.datetime64) else "m8[us]").item()
+    if isinstance(value, time):
+        return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
+    if isinstance(value, date):
+        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+        value = moment - (_EPOCH if moment.tzinfo is None else _EPOCH.replace(tzinfo=UTC))
+    return float(value.days * 86400 + value.seconds + value.microseconds / 1e6)
