@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "argmin.hpp"
+#include "routes.hpp"
 #include "traverse.hpp"
 
 namespace nb = nanobind;
@@ -62,6 +63,20 @@ void argmin_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matri
 }
 
 template <class Real>
+void routes(Matrix<const Real> s, Vector<const Real> a, Matrix<Real> z, int threads) {
+    const nb::gil_scoped_release unlocked;
+    prunus::routes(samples_of<Real>(s, std::nullopt, s.shape(1)), a.data(), threads, z.data());
+}
+
+template <class Real>
+void linear_leaves(Matrix<const Real> x, Matrix<const Real> weight, Vector<const Real> bias, Vector<std::int64_t> leaf,
+                   int threads) {
+    const nb::gil_scoped_release unlocked;
+    const prunus::Tree tree{static_cast<std::int32_t>(bias.shape(0))};
+    prunus::linear_leaves<Real>(x.data(), x.shape(0), x.shape(1), weight.data(), bias.data(), tree, threads, leaf.data());
+}
+
+template <class Real>
 void bind(nb::module_& m) {
     m.def("traverse_forward", &traverse_forward<Real>, "s"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
           "z"_a.noconvert(), "a"_a.noconvert(), "threads"_a);
@@ -73,6 +88,9 @@ void bind(nb::module_& m) {
     m.def("argmin_backward", &argmin_backward<Real>, "grad_z"_a.noconvert(), "grad_a"_a.noconvert(),
           "q"_a.noconvert(), "a"_a.noconvert(), "group"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
           "grad_q"_a.noconvert(), "grad_lam"_a.noconvert(), "grad_weight"_a.noconvert(), "threads"_a);
+    m.def("routes", &routes<Real>, "s"_a.noconvert(), "a"_a.noconvert(), "z"_a.noconvert(), "threads"_a);
+    m.def("linear_leaves", &linear_leaves<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
+          "leaf"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace

@@ -1,6 +1,13 @@
 """The errors prunus raises for a user's mistake; each also is the matching standard error."""
 
-__all__ = ["BackendError", "InputTypeError", "InputValueError", "PrunusError"]
+__all__ = [
+    "BackendError",
+    "CheckpointError",
+    "InputTypeError",
+    "InputValueError",
+    "PrunusError",
+    "TrainingError",
+]
 
 
 class PrunusError(Exception):
@@ -17,3 +24,11 @@ class InputTypeError(PrunusError, TypeError):
 
 class BackendError(PrunusError, RuntimeError):
     """The backend that was asked for is not available here."""
+
+
+class CheckpointError(PrunusError, ValueError):
+    """A checkpoint cannot be read, or belongs to another run."""
+
+
+class TrainingError(PrunusError, ArithmeticError):
+    """Training cannot go on: the loss is no number."""

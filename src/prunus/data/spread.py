@@ -1,5 +1,6 @@
 """Center and scale of a column of numbers, robust against heavy tails and against columns of mostly one value."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,7 @@ def measure(x: Floats, weight: Floats | None = None) -> Spread:
         mean = float(np.average(x, weights=weight))
         center, scale = _robust(*_sample(x, weight))
         scale = scale or max(high - center, center - low) / _CUT
+        scale = _short(scale)
     largest, smallest = np.finfo(np.float64).max, np.finfo(np.float64).tiny
     return Spread(center, float(np.clip(scale, smallest, largest)), mean, share, constant=False)
 
@@ -71,6 +73,12 @@ def _sample(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
         return x, weight
     chosen = np.random.default_rng(0).choice(x.size, _SAMPLE, replace=False, shuffle=False)
     return x[chosen], None if weight is None else weight[chosen]
+
+
+def _short(scale: float) -> float:
+    """Rounded to 20 bits: sums of the same values in another order then give the same scale."""
+    mantissa, exponent = math.frexp(scale)
+    return math.ldexp(round(mantissa * 2**20) / 2**20, exponent)
 
 
 def _robust(x: Floats, weight: Floats | None) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from torch.utils.dlpack import to_dlpack  # type: ignore[attr-defined]
 
 from prunus import _core
 
-__all__ = ["argmin_backward", "argmin_forward", "traverse_backward", "traverse_forward"]
+__all__ = ["argmin_backward", "argmin_forward", "linear_leaves", "routes", "traverse_backward", "traverse_forward"]
 
 
 def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -66,6 +66,20 @@ def argmin_backward(
         torch.get_num_threads(),
     )
     return grad_q, grad_lam, grad_weight
+
+
+def routes(s: Tensor, a: Tensor) -> Tensor:
+    """Routes z, (n, T), of split scores s, (n, S), through a tree with masses a, (T,)."""
+    z = s.new_empty(s.shape[0], a.shape[0])
+    _core.routes(_rows(s), _rows(a), _rows(z), torch.get_num_threads())
+    return z
+
+
+def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Leaf, (n,), that each row of x, (n, d), arrives at, by splits weight, (S, d), and bias, (S,)."""
+    leaf = x.new_empty(x.shape[0], dtype=torch.int64)
+    _core.linear_leaves(_rows(x), _rows(weight), _rows(bias), _rows(leaf), torch.get_num_threads())
+    return leaf
 
 
 def _empty_like(x: Tensor) -> Tensor:

@@ -11,7 +11,16 @@ from torch import Tensor
 
 from prunus.ops.heap import depth_of_nodes, depth_of_splits, level
 
-__all__ = ["argmin_backward", "argmin_forward", "path_rewards", "traverse_backward", "traverse_forward"]
+__all__ = [
+    "argmin_backward",
+    "argmin_forward",
+    "path_rewards",
+    "routes",
+    "routes_backward",
+    "sums_above",
+    "traverse_backward",
+    "traverse_forward",
+]
 
 
 def path_rewards(s: Tensor) -> Tensor:
@@ -71,6 +80,20 @@ def argmin_backward(
     return grad_q, -(slope * a).sum(), grad_weight
 
 
+def routes(s: Tensor, a: Tensor) -> Tensor:
+    """Routes z, (n, T), of split scores s, (n, S), through a tree with masses a, (T,)."""
+    return _clip(path_rewards(s.contiguous()) + 0.5, a)
+
+
+def routes_backward(grad_z: Tensor, s: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores and of the masses, each as if the other were constant."""
+    s = s.contiguous()
+    q = path_rewards(s)
+    u = q + 0.5
+    grad_q = torch.where((u > 0) & (u < a), grad_z, 0.0)
+    return _path_rewards_backward(grad_q, s, q), torch.where(u >= a, grad_z, 0.0).sum(0)
+
+
 def _turns(s: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
     """Score towards the (left, right) child and whether it, rather than the parent's reward, is the child's reward.
 
@@ -107,7 +130,7 @@ def _clip(u: Tensor, a: Tensor) -> Tensor:
     return torch.minimum(u.clamp(min=0.0), a)
 
 
-def _sums_above(u: Tensor, weight: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+def sums_above(u: Tensor, weight: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
     """Weighted sum of the u above a, and their weight, per node."""
     held = torch.where(u > a, weight, 0.0)
     return torch.where(held > 0, held * u, 0.0).sum(0), held.sum(0)
@@ -117,7 +140,7 @@ def _newton_roots(u: Tensor, lam: Tensor, weight: Tensor) -> Tensor:
     """Root of each node's own phi, capped at 1. lam = 0 prunes nothing; a lam that is no strength spoils all."""
 
     def step(a: Tensor) -> Tensor:
-        total, held = _sums_above(u, weight, a)
+        total, held = sums_above(u, weight, a)
         return total / (lam + held)
 
     a = _newton(step, u.new_zeros(u.shape[1]))
@@ -155,13 +178,13 @@ def _pooled_roots(u: Tensor, lam: Tensor, weight: Tensor, roots: Tensor) -> Tens
 
 def _pooled_sums(u: Tensor, weight: Tensor, roots: Tensor, a: Tensor, top: int) -> tuple[Tensor, Tensor, Tensor]:
     """Sums over each node of level top and the descendants joined to it at the values a, (2**top,)."""
-    total, held = _sums_above(u[:, level(top)], weight, a)
+    total, held = sums_above(u[:, level(top)], weight, a)
     size = torch.ones_like(a)
     joined = torch.ones_like(a, dtype=torch.bool)
     for d in range(top + 1, depth_of_nodes(u.shape[1]) + 1):
         at = a.repeat_interleave(2 ** (d - top))
         joined = joined.repeat_interleave(2) & (roots[level(d)] > at)
-        more_total, more_held = _sums_above(u[:, level(d)], weight, at)
+        more_total, more_held = sums_above(u[:, level(d)], weight, at)
         total, held, size = (
             x + torch.unflatten(torch.where(joined, more, 0.0), 0, (a.numel(), -1)).sum(1)
             for x, more in ((total, more_total), (held, more_held), (size, torch.ones_like(at)))

@@ -1,0 +1,65 @@
+// Routes through a tree whose node masses are known, and the leaves at the end of single paths: what prediction needs.
+// Each row is worked on alone and in a fixed order: its result does not depend on the rows beside it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "descend.hpp"
+#include "parallel.hpp"
+#include "tree.hpp"
+
+namespace prunus {
+
+template <class Real>
+void routes(const Samples<Real>& scores, const Real* a, int threads, Real* z) {
+    const std::int64_t cut = parts_of(scores.pairs()), nodes = scores.tree.nodes();
+    parallel(threads, cut, [&](std::int64_t p) {
+        for_blocks<Real>(scores, Rows::part(scores.n, cut, p), nullptr, [&](Descent<Real>& descent, Rows block) {
+            Real* rows = z + block.begin * nodes;
+            std::memset(rows, 0, (block.end - block.begin) * nodes * sizeof(Real));
+            descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
+                const Real mass = a[t];
+                for (std::int32_t k = 0; k < here.count; ++k) rows[here.row[k] * nodes + t] = route(here.u[k], mass);
+            });
+        });
+    });
+}
+
+// The scalar product in eight lanes, which the compiler may keep in vector registers: no sum is reordered.
+template <class Real>
+Real dot(const Real* x, const Real* y, std::int64_t size) {
+    constexpr int lanes = 8;
+    Real sum[lanes] = {};
+    std::int64_t j = 0;
+    for (; j + lanes <= size; j += lanes) {
+        for (int l = 0; l < lanes; ++l) sum[l] += x[j + l] * y[j + l];
+    }
+    Real rest = 0;
+    for (; j < size; ++j) rest += x[j] * y[j];
+    for (int half = lanes / 2; half > 0; half /= 2) {
+        for (int l = 0; l < half; ++l) sum[l] += sum[l + half];
+    }
+    return sum[0] + rest;
+}
+
+// The split functions are linear, weight (splits, columns) and bias (splits,): only those on the path are computed.
+template <class Real>
+void linear_leaves(const Real* x, std::int64_t n, std::int64_t columns, const Real* weight, const Real* bias,
+                   Tree tree, int threads, std::int64_t* leaf) {
+    const std::int64_t cut = parts_of(n * columns);
+    parallel(threads, cut, [&](std::int64_t p) {
+        const Rows rows = Rows::part(n, cut, p);
+        for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+            std::int64_t t = 0;
+            while (t < tree.splits) {
+                const Real score = dot(x + i * columns, weight + t * columns, columns) + bias[t];
+                t = 2 * t + 1 + !(score < 0);
+            }
+            leaf[i] = t;
+        }
+    });
+}
+
+}  // namespace prunus

@@ -1,0 +1,21 @@
+"""Trees as torch modules: split functions, the tree layer, heads that predict from its routes, and the whole model."""
+
+from prunus.nn.heads import ConstantHead, LinearHead, MLPHead
+from prunus.nn.initialize import spread_splits
+from prunus.nn.layer import TreeLayer
+from prunus.nn.model import TreeModel
+from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit
+from prunus.nn.whiten import Whiten
+
+__all__ = [
+    "ConstantHead",
+    "ELUSplit",
+    "LinearHead",
+    "LinearSplit",
+    "MLPHead",
+    "MLPSplit",
+    "TreeLayer",
+    "TreeModel",
+    "Whiten",
+    "spread_splits",
+]

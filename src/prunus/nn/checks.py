@@ -1,0 +1,28 @@
+"""What must hold of the options of modules."""
+
+from numbers import Real
+
+from prunus.errors import InputTypeError, InputValueError
+
+__all__ = ["MAX_DEPTH", "check_depth", "check_pruning_strength"]
+
+MAX_DEPTH = 12
+"""A deeper complete tree has more nodes than data sets have samples to tell them apart."""
+
+
+def check_depth(depth: int) -> int:
+    """An int from 0 to MAX_DEPTH."""
+    if not isinstance(depth, int) or isinstance(depth, bool):
+        raise InputTypeError(f"depth must be an int, however: {depth!r}")
+    if not 0 <= depth <= MAX_DEPTH:
+        raise InputValueError(f"depth must be from 0 to {MAX_DEPTH}, however: depth={depth}")
+    return depth
+
+
+def check_pruning_strength(strength: object) -> float:
+    """A number, at least 0."""
+    if not isinstance(strength, Real):
+        raise InputTypeError(f"pruning_strength must be a number, however: {strength!r}")
+    if not 0 <= strength < float("inf"):
+        raise InputValueError(f"pruning_strength must be finite and at least 0, however: pruning_strength={strength}")
+    return float(strength)

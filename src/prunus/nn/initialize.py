@@ -1,0 +1,85 @@
+"""Where training starts: splits that spread samples evenly over the leaves."""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from prunus.errors import InputTypeError
+
+__all__ = ["spread_splits"]
+
+MAX_SAMPLES = 16_384
+"""Medians of more samples are not worth their time."""
+
+
+@runtime_checkable
+class AffineSplit(Protocol):
+    """A split whose scores, up to a function that keeps their signs, are an affine map of features."""
+
+    scores: nn.Linear
+
+    def features(self, x: Tensor) -> Tensor: ...
+
+
+@torch.no_grad()
+def spread_splits(split: nn.Module, x: Tensor, *, spread: float = 1.0, generator: torch.Generator | None = None) -> None:
+    """Set splits so that half of the samples that reach each of them goes either way.
+
+    Directions are drawn at random, then, from the root down, each is shifted to the median of the samples that
+    arrive and scaled so that their scores have the standard deviation `spread`: a sample is undecided, that is routed
+    to both sides, where its score lies within 1/2 of zero.
+
+    Parameters
+    ----------
+    split : LinearSplit, ELUSplit, MLPSplit or a module with their `scores` and `features`
+    x : Tensor of shape (n, d)
+        Samples, at best some thousands.
+    spread : float
+        Standard deviation of the scores among the samples that reach a split.
+    generator : torch.Generator, optional
+        Where random numbers come from.
+
+    Examples
+    --------
+    >>> from prunus.nn import LinearSplit
+    >>> from prunus.ops.routes import tree_leaves
+    >>> split, x = LinearSplit(5, depth=3), torch.randn(800, 5)
+    >>> spread_splits(split, x)
+    >>> tree_leaves(split(x)).bincount()[7:]
+    tensor([100, 100, 100, 100, 100, 100, 100, 100])
+    """
+    if not isinstance(split, AffineSplit):
+        raise InputTypeError(
+            f"spread_splits needs a split with `scores`, an nn.Linear, and `features`, however: {type(split).__name__}"
+        )
+    features = split.features(x[:MAX_SAMPLES])
+    weight, bias = split.scores.weight, split.scores.bias
+    weight.copy_(torch.randn(weight.shape, generator=generator).to(weight))
+    place_splits(features, weight, bias, spread)
+
+
+def place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float, fixed: Tensor | None = None) -> None:
+    """Shift and scale directions, in place, by the samples that arrive.
+
+    Parameters
+    ----------
+    features : Tensor of shape (n, d)
+    weight, bias : Tensor of shape (S, d) and (S,)
+        Directions and thresholds.
+    spread : float
+        Standard deviation of the scores among the samples that reach a split.
+    fixed : bool Tensor of shape (S,), optional
+        Splits whose thresholds stay where they are.
+    """
+    arrived = {0: torch.arange(len(features), device=features.device)}
+    for t in range(weight.shape[0]):
+        rows = arrived.pop(t)
+        projected = features[rows if len(rows) > 1 else slice(None)] @ weight[t]  # an empty split takes all samples
+        if fixed is None or not fixed[t]:
+            bias[t] = -projected.quantile(0.5, interpolation="midpoint") if len(projected) else 0.0
+        scale = spread / projected.std(correction=0).clamp(min=1e-3)
+        weight[t] *= scale
+        bias[t] *= scale
+        right = features[rows] @ weight[t] + bias[t] >= 0
+        arrived[2 * t + 1], arrived[2 * t + 2] = rows[~right], rows[right]

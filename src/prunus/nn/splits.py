@@ -1,0 +1,96 @@
+"""Split functions: modules from inputs x, (n, d), to one score for each split of a tree, (n, 2**depth - 1)."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from prunus.nn.checks import check_depth
+from prunus.ops.heap import n_splits
+
+__all__ = ["ELUSplit", "LinearSplit", "MLPSplit"]
+
+
+class LinearSplit(nn.Linear):
+    """Oblique splits: each score is a linear function of the inputs.
+
+    Parameters
+    ----------
+    in_features : int
+        Number of inputs, d.
+    depth : int
+        Depth of the tree.
+
+    Examples
+    --------
+    >>> LinearSplit(5, depth=3)(torch.zeros(2, 5)).shape
+    torch.Size([2, 7])
+    """
+
+    def __init__(self, in_features: int, depth: int) -> None:
+        super().__init__(in_features, n_splits(check_depth(depth)))
+        self.depth = depth
+
+    @property
+    def scores(self) -> nn.Linear:
+        """The affine map that the scores come from; `spread_splits` sets it."""
+        return self
+
+    def features(self, x: Tensor) -> Tensor:
+        """What `scores` is applied to."""
+        return x
+
+
+class ELUSplit(LinearSplit):
+    """Oblique splits whose scores pass an exponential linear unit: no sample is far on the left of one.
+
+    Examples
+    --------
+    >>> bool((ELUSplit(5, depth=3)(torch.randn(2, 5)) > -1).all())
+    True
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores, (n, 2**depth - 1), of inputs, (n, d)."""
+        return functional.elu(super().forward(x))
+
+
+class MLPSplit(nn.Module):
+    """Splits that share a multilayer perceptron.
+
+    Parameters
+    ----------
+    in_features : int
+        Number of inputs, d.
+    depth : int
+        Depth of the tree.
+    hidden : sequence of int
+        Units of the hidden layers, each followed by an ELU and dropout.
+    dropout : float
+        Share of hidden units that training leaves out at random.
+
+    Examples
+    --------
+    >>> MLPSplit(5, depth=3, hidden=(16,))(torch.zeros(2, 5)).shape
+    torch.Size([2, 7])
+    """
+
+    def __init__(self, in_features: int, depth: int, hidden: Sequence[int] = (64,), dropout: float = 0.0) -> None:
+        super().__init__()
+        self.depth = check_depth(depth)
+        self.features = mlp((in_features, *hidden), dropout)
+        self.scores = nn.Linear(hidden[-1] if hidden else in_features, n_splits(depth))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores, (n, 2**depth - 1), of inputs, (n, d)."""
+        out: Tensor = self.scores(self.features(x))
+        return out
+
+
+def mlp(widths: Sequence[int], dropout: float) -> nn.Sequential:
+    """Linear layers between these widths, each followed by an ELU and dropout."""
+    layers: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ELU(), *([nn.Dropout(dropout)] if dropout else [])]
+    return nn.Sequential(*layers)

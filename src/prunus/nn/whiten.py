@@ -1,0 +1,84 @@
+"""Decorrelated inputs: the same linear functions, in coordinates in which gradient descent finds them."""
+
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["Whiten"]
+
+CHUNK = 65_536
+
+
+class Whiten(nn.Module):
+    """A fixed affine map after which inputs have mean 0 and, nearly, the identity as covariance.
+
+    Of all such maps the one that changes standardized inputs least (ZCA)::
+
+        x -> (x - mean) D^-1 (C + floor I)^(-1/2),    C the correlations, D the standard deviations
+
+    Directions in which the data hardly vary are magnified by at most ``floor**-0.5``. A linear function of the result
+    is one of the inputs: `in_inputs` translates it.
+
+    Parameters
+    ----------
+    features : int
+        Number of inputs. The map is the identity until `fit`.
+
+    Examples
+    --------
+    >>> x = torch.randn(1000, 1) + 0.1 * torch.randn(1000, 2)
+    >>> whiten = Whiten(2).fit(x)
+    >>> whiten(x).T.cov().round(decimals=1).abs()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    matrix: Tensor
+    offset: Tensor
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("matrix", torch.eye(features))  # applied as x @ matrix.T
+        self.register_buffer("offset", torch.zeros(features))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor, weight: Tensor | None = None, *, floor: float = 1e-3) -> Self:
+        """Learn the map from samples, (n, d), and their weights, (n,)."""
+        total, mean, second = _moments(x, weight)
+        spread = (second.diagonal() / total - mean.square()).clamp(min=0).sqrt()
+        constant = spread <= 1e-6 * (mean.abs() + 1)
+        scale = torch.where(constant, 0.0, 1 / spread.clamp(min=1e-30))
+        correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
+        values, vectors = torch.linalg.eigh(correlation)
+        root = (vectors * (values.clamp(min=0) + floor).rsqrt()) @ vectors.T
+        matrix = root * scale
+        self.matrix.copy_(matrix)
+        self.offset.copy_(-matrix @ mean)
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Decorrelated inputs, (n, d)."""
+        return functional.linear(x, self.matrix, self.offset)
+
+    def in_inputs(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """The linear functions of x that ``weight`` and ``bias`` are of the decorrelated inputs."""
+        exact = weight.double()
+        return (
+            (exact @ self.matrix.double()).to(weight.dtype),
+            (bias.double() + exact @ self.offset.double()).to(weight.dtype),
+        )
+
+
+def _moments(x: Tensor, weight: Tensor | None) -> tuple[float, Tensor, Tensor]:
+    """Total weight, mean, (d,), and sum of outer products, (d, d), in double precision."""
+    total = float(len(x) if weight is None else weight.sum(dtype=torch.float64))
+    first = x.new_zeros(x.shape[1], dtype=torch.float64)
+    second = x.new_zeros(x.shape[1], x.shape[1], dtype=torch.float64)
+    for begin in range(0, len(x), CHUNK):
+        rows = x[begin : begin + CHUNK].double()
+        weighted = rows if weight is None else rows * weight[begin : begin + CHUNK, None].double()
+        first += weighted.sum(0)
+        second += weighted.T @ rows
+    return total, first / total, second

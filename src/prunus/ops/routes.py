@@ -1,0 +1,116 @@
+"""Routes through a tree whose node masses are known: one sample at a time, as prediction needs them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.ops import reference
+from prunus.ops.backends import choose_backend, kernels
+from prunus.ops.checks import check_matrix, shape
+from prunus.ops.heap import depth_of_splits, n_nodes
+from prunus.ops.library import register, solve_dtype, to_dtype, to_result_dtype
+
+__all__ = ["linear_leaves", "tree_leaves", "tree_routes"]
+
+
+def tree_routes(s: Tensor, a: Tensor) -> Tensor:
+    """Route each sample on its own through a tree with given node masses.
+
+    The minimiser z of the program of `tree_traverse` for fixed a::
+
+        z[i] = clip(path_rewards(s)[i] + 1/2, 0, a)
+
+    Parameters
+    ----------
+    s : Tensor of shape (n, 2**depth - 1)
+        Split scores in heap order; negative goes left.
+    a : Tensor of shape (2**(depth + 1) - 1,)
+        Node masses.
+
+    Returns
+    -------
+    Tensor of shape (n, 2**(depth + 1) - 1), with gradients for s and a
+
+    Examples
+    --------
+    >>> tree_routes(torch.tensor([[0.25]]), torch.tensor([1.0, 1.0, 0.5]))
+    tensor([[1.0000, 0.2500, 0.5000]])
+    """
+    check_matrix(s, "s")
+    nodes = n_nodes(depth_of_splits(s.shape[1]))
+    if not isinstance(a, Tensor):
+        raise InputTypeError(f"a must be a torch.Tensor, however: {type(a).__name__}")
+    if a.shape != (nodes,):
+        raise InputValueError(f"a must have one entry for each of the {nodes} nodes, however: a.shape={shape(a)}")
+    dtype = solve_dtype(s)
+    return to_result_dtype(_tree_routes(to_dtype(s, dtype), to_dtype(a, dtype)), s)
+
+
+def tree_leaves(s: Tensor) -> Tensor:
+    """The leaf at the end of each sample's path: left where a score is negative.
+
+    >>> tree_leaves(torch.tensor([[-1.0, 1.0, 0.0]]))
+    tensor([4])
+    """
+    check_matrix(s, "s")
+    node = torch.zeros(s.shape[0], dtype=torch.int64, device=s.device)
+    for _ in range(depth_of_splits(s.shape[1])):
+        right = ~(s.gather(1, node.unsqueeze(1)).squeeze(1) < 0)
+        node = 2 * node + 1 + right
+    return node
+
+
+def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``tree_leaves(x @ weight.T + bias)``; on a CPU without the scores of splits that lie off a sample's path.
+
+    >>> linear_leaves(torch.tensor([[2.0]]), torch.ones(1, 1), torch.tensor([-3.0]))
+    tensor([1])
+    """
+    name = choose_backend("auto", x.device.type, x.dtype)
+    if name != "cpp":
+        return tree_leaves(torch.nn.functional.linear(x, weight, bias))
+    leaf: Tensor = kernels(name).linear_leaves(x, weight, bias)  # type: ignore[attr-defined]
+    return leaf
+
+
+def _forward(s: Tensor, a: Tensor) -> Tensor:
+    name = choose_backend("auto", s.device.type, s.dtype)
+    if name == "cpp":
+        z: Tensor = kernels(name).routes(s, a)  # type: ignore[attr-defined]
+        return z
+    return reference.routes(s, a)
+
+
+def _fake_forward(s: Tensor, a: Tensor) -> Tensor:
+    return s.new_empty(s.shape[0], a.shape[0])
+
+
+def _backward(grad_z: Tensor, s: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    return reference.routes_backward(grad_z, s, a)
+
+
+def _fake_backward(_grad_z: Tensor, s: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    return s.new_empty(s.shape), a.new_empty(a.shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _autograd(ctx: Any, grad_z: Tensor) -> tuple[Tensor, Tensor]:
+    grad_s, grad_a = _tree_routes_backward(grad_z, *ctx.saved_tensors)
+    return grad_s, grad_a
+
+
+_tree_routes_backward = register(
+    "tree_routes_backward(Tensor grad_z, Tensor s, Tensor a) -> (Tensor, Tensor)", _backward, _fake_backward
+)
+_tree_routes = register(
+    "tree_routes(Tensor s, Tensor a) -> Tensor",
+    _forward,
+    _fake_forward,
+    backward=_autograd,
+    setup_context=_setup_context,
+)

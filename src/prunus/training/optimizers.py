@@ -1,0 +1,134 @@
+"""Optimizers: one table, and quasi-hyperbolic Adam, which torch does not have."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prunus.errors import InputTypeError, InputValueError
+
+__all__ = ["OPTIMIZERS", "QHAdam", "make_optimizer"]
+
+
+class QHAdam(torch.optim.Optimizer):
+    """Quasi-hyperbolic Adam (Ma and Yarats, ICLR 2019); the paper's optimizer, with its settings as defaults.
+
+    Adam whose step mixes the moving averages with the newest gradient g, with shares nu1 and nu2 for the averages::
+
+        theta <- theta - lr * ((1 - nu1) g + nu1 m) / (sqrt((1 - nu2) g^2 + nu2 v) + eps)
+
+    m and v are the averages of g and g^2, corrected for their start at zero.
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters, or groups of them.
+    lr : float
+        Learning rate.
+    betas : (float, float)
+        Decay of the averages m and v.
+    nus : (float, float)
+        Shares of the averages, nu1 and nu2; (1, 1) is Adam.
+    eps : float
+        Keeps the division finite.
+    weight_decay : float
+        Share, times lr, by which parameters shrink at each step.
+
+    Examples
+    --------
+    >>> x = torch.nn.Parameter(torch.ones(()))
+    >>> optimizer = QHAdam([x], lr=0.1)
+    >>> for _ in range(100):
+    ...     optimizer.zero_grad()
+    ...     (x**2).backward()
+    ...     optimizer.step()
+    >>> abs(x.item()) < 0.1
+    True
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.995, 0.998),
+        nus: tuple[float, float] = (0.7, 1.0),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        for name, value, low, high in (
+            ("lr", lr, 0.0, float("inf")),
+            ("eps", eps, 0.0, float("inf")),
+            ("weight_decay", weight_decay, 0.0, float("inf")),
+            *(("betas", beta, 0.0, 1.0) for beta in betas),
+        ):
+            if not low <= value < high:
+                raise InputValueError(f"{name} must be at least {low} and below {high}, however: {value}")
+        super().__init__(params, {"lr": lr, "betas": betas, "nus": nus, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if params:
+                self._step_group(group, params)
+        return loss
+
+    def _step_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        grads = [p.grad for p in params if p.grad is not None]
+        states = [self.state[p] for p in params]
+        for state, param in zip(states, params, strict=True):
+            if not state:
+                state.update(step=0, mean=torch.zeros_like(param), square=torch.zeros_like(param))
+            state["step"] += 1
+        means, squares = [s["mean"] for s in states], [s["square"] for s in states]
+        (beta1, beta2), (nu1, nu2) = group["betas"], group["nus"]
+        torch._foreach_lerp_(means, grads, 1 - beta1)
+        torch._foreach_mul_(squares, beta2)
+        torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
+        for param, grad, state in zip(params, grads, states, strict=True):
+            mean = state["mean"] * (nu1 / (1 - beta1 ** state["step"]))
+            square = state["square"] * (nu2 / (1 - beta2 ** state["step"]))
+            mean.add_(grad, alpha=1 - nu1)
+            if nu2 != 1:
+                square.addcmul_(grad, grad, value=1 - nu2)
+            param.mul_(1 - group["lr"] * group["weight_decay"])
+            param.addcdiv_(mean, square.sqrt_().add_(group["eps"]), value=-group["lr"])
+
+
+def _adamw(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(params, lr=lr, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
+
+
+def _sgd(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.SGD(params, lr=lr, momentum=0.9, nesterov=True, weight_decay=weight_decay)
+
+
+def _qhadam(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    return QHAdam(params, lr=lr, weight_decay=weight_decay)
+
+
+OptimizerFactory = Callable[..., torch.optim.Optimizer]
+OPTIMIZERS: dict[str, OptimizerFactory] = {"adamw": _adamw, "qhadam": _qhadam, "sgd": _sgd}
+
+
+def make_optimizer(
+    optimizer: str | OptimizerFactory, params: Any, *, lr: float, weight_decay: float
+) -> torch.optim.Optimizer:
+    """An optimizer by name, or what a callable ``optimizer(params, lr=..., weight_decay=...)`` makes.
+
+    >>> type(make_optimizer("qhadam", [torch.zeros(1)], lr=0.1, weight_decay=0.0)).__name__
+    'QHAdam'
+    """
+    if callable(optimizer):
+        return optimizer(params, lr=lr, weight_decay=weight_decay)
+    if not isinstance(optimizer, str):
+        raise InputTypeError(f"optimizer must be a name or a callable, however: {optimizer!r}")
+    if optimizer not in OPTIMIZERS:
+        raise InputValueError(f"optimizer must be one of {list(OPTIMIZERS)} or a callable, however: {optimizer!r}")
+    return OPTIMIZERS[optimizer](params, lr=lr, weight_decay=weight_decay)

@@ -1,0 +1,77 @@
+"""How to train: one record."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prunus.errors import InputValueError
+from prunus.training.optimizers import OptimizerFactory
+from prunus.training.schedules import SCHEDULES
+
+__all__ = ["TrainingOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How to train.
+
+    Parameters
+    ----------
+    max_epochs : int
+        Passes over the training data.
+    batch_size : int
+        Samples a step.
+    learning_rate : float
+        Largest learning rate.
+    optimizer : {"adamw", "qhadam", "sgd"} or callable
+        Callable as ``optimizer(params, lr=..., weight_decay=...)``.
+    schedule : {"cosine", "plateau", "constant"}
+        How the learning rate falls.
+    weight_decay : float
+        Share, times the learning rate, by which weights shrink at each step; biases do not.
+    gradient_clip : float or None
+        Longest gradient.
+    average : float
+        Decay of a moving average of the weights, which is what is validated and kept; 0 keeps the weights themselves.
+    early_stopping_rounds : int or None
+        Stop after so many epochs without improvement.
+    seed : int
+        Of the order of the samples and of dropout.
+    checkpoint : Path or None
+        File that the state of training is written to.
+    checkpoint_every : int
+        Epochs between checkpoints.
+
+    Examples
+    --------
+    >>> TrainingOptions(max_epochs=10).schedule
+    'cosine'
+    """
+
+    max_epochs: int = 100
+    batch_size: int = 256
+    learning_rate: float = 0.02
+    optimizer: str | OptimizerFactory = "adamw"
+    schedule: str = "cosine"
+    weight_decay: float = 0.0
+    gradient_clip: float | None = 1.0
+    average: float = 0.0
+    early_stopping_rounds: int | None = None
+    seed: int = 0
+    checkpoint: Path | None = None
+    checkpoint_every: int = 10
+
+    def __post_init__(self) -> None:
+        for name, low in (("max_epochs", 1), ("batch_size", 1), ("checkpoint_every", 1), ("early_stopping_rounds", 1)):
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise InputValueError(f"{name} must be at least {low}, however: {name}={value}")
+        for name in ("learning_rate", "gradient_clip"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputValueError(f"{name} must be positive, however: {name}={value}")
+        if not self.weight_decay >= 0:
+            raise InputValueError(f"weight_decay must not be negative, however: weight_decay={self.weight_decay}")
+        if not 0 <= self.average < 1:
+            raise InputValueError(f"average must be at least 0 and below 1, however: average={self.average}")
+        if self.schedule not in SCHEDULES:
+            raise InputValueError(f"schedule must be one of {list(SCHEDULES)}, however: {self.schedule!r}")
