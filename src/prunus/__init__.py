@@ -1,8 +1,28 @@
 """prunus: binary decision trees learned by gradient descent."""
 
-from prunus import ops
+from typing import TYPE_CHECKING, Any
+
+from prunus import nn, ops
 from prunus.errors import PrunusError
 
-__all__ = ["PrunusError", "__version__", "ops"]
+if TYPE_CHECKING:
+    from prunus.estimators import ArgminTreeClassifier, ArgminTreeRegressor
+
+__all__ = ["ArgminTreeClassifier", "ArgminTreeRegressor", "PrunusError", "__version__", "nn", "ops"]
 
 __version__ = "0.1.0"
+
+_ELSEWHERE = {"ArgminTreeClassifier": "prunus.estimators", "ArgminTreeRegressor": "prunus.estimators"}
+"""Public names that need more than torch: imported when first used, so that layers work with torch alone."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module 'prunus' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_ELSEWHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

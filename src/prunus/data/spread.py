@@ -76,9 +76,9 @@ def _sample(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
 
 
 def _short(scale: float) -> float:
-    """Rounded to 20 bits: sums of the same values in another order then give the same scale."""
+    """Rounded to 40 bits: sums of the same values in another order then give the same scale."""
     mantissa, exponent = math.frexp(scale)
-    return math.ldexp(round(mantissa * 2**20) / 2**20, exponent)
+    return math.ldexp(round(mantissa * 2**40) / 2**40, exponent)
 
 
 def _robust(x: Floats, weight: Floats | None) -> tuple[float, float]:

@@ -23,6 +23,6 @@ def check_pruning_strength(strength: object) -> float:
     """A number, at least 0."""
     if not isinstance(strength, Real):
         raise InputTypeError(f"pruning_strength must be a number, however: {strength!r}")
-    if not 0 <= strength < float("inf"):
+    if not 0 <= float(strength) < float("inf"):
         raise InputValueError(f"pruning_strength must be finite and at least 0, however: pruning_strength={strength}")
     return float(strength)

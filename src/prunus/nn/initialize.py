@@ -9,9 +9,6 @@ from prunus.errors import InputTypeError
 
 __all__ = ["spread_splits"]
 
-MAX_SAMPLES = 16_384
-"""Medians of more samples are not worth their time."""
-
 
 @runtime_checkable
 class AffineSplit(Protocol):
@@ -53,7 +50,7 @@ def spread_splits(split: nn.Module, x: Tensor, *, spread: float = 1.0, generator
         raise InputTypeError(
             f"spread_splits needs a split with `scores`, an nn.Linear, and `features`, however: {type(split).__name__}"
         )
-    features = split.features(x[:MAX_SAMPLES])
+    features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
     weight.copy_(torch.randn(weight.shape, generator=generator).to(weight))
     place_splits(features, weight, bias, spread)

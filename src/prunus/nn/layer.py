@@ -1,6 +1,6 @@
 """The tree as a layer: inputs to routes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +66,13 @@ class TreeLayer(nn.Module):
 
     @torch.no_grad()
     def solve_masses(
-        self, x: Tensor, sample_weight: Tensor | None = None, *, batch_size: int | None = None, chunk: int = CHUNK
+        self,
+        x: Tensor,
+        sample_weight: Tensor | None = None,
+        *,
+        batch_size: int | None = None,
+        inputs: Callable[[Tensor], Tensor] = lambda x: x,
+        chunk: int = CHUNK,
     ) -> None:
         """Store the node masses of these samples for eval mode.
 
@@ -78,6 +84,8 @@ class TreeLayer(nn.Module):
             Weights, 1 on average.
         batch_size : int, optional
             The number of samples that pruning_strength was used with in training; by default the layer's own.
+        inputs : callable
+            Applied to x before the split, a chunk at a time.
         chunk : int
             Samples that are worked on at a time: bounds the memory.
         """
@@ -85,18 +93,20 @@ class TreeLayer(nn.Module):
         training = self.training
         self.eval()  # dropout and the like are off
         try:
-            self.a.copy_(self._masses(x, sample_weight, self.pruning_strength * len(x) / meant_for, chunk))
+            self.a.copy_(self._masses(x, sample_weight, self.pruning_strength * len(x) / meant_for, inputs, chunk))
         finally:
             self.train(training)
 
-    def _masses(self, x: Tensor, weight: Tensor | None, lam: float, chunk: int) -> Tensor:
+    def _masses(
+        self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int
+    ) -> Tensor:
         if len(x) <= chunk:
-            return tree_traverse(self._scores(x), lam, sample_weight=weight).a
+            return tree_traverse(self._scores(inputs(x)), lam, sample_weight=weight).a
 
         def chunks() -> Iterable[tuple[Tensor, Tensor | None]]:
             for begin in range(0, len(x), chunk):
                 rows = slice(begin, begin + chunk)
-                yield self._scores(x[rows]), None if weight is None else weight[rows]
+                yield self._scores(inputs(x[rows])), None if weight is None else weight[rows]
 
         return streamed_masses(chunks, lam, self.a)
 

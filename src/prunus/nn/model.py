@@ -38,3 +38,7 @@ class TreeModel(nn.Module):
         x = self.inputs(x)
         out: Tensor = self.head(x, self.tree(x, sample_weight).z)
         return out
+
+    def solve_masses(self, x: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Store the node masses of these samples for eval mode, see `TreeLayer.solve_masses`."""
+        self.tree.solve_masses(x, sample_weight, inputs=self.inputs)

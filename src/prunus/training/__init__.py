@@ -1,6 +1,6 @@
 """Training: batches in memory, optimizers, schedules, early stopping, checkpoints."""
 
-from prunus.training.callbacks import Callback, EpochRecord
+from prunus.training.callbacks import Callback, EpochRecord, as_callbacks
 from prunus.training.losses import LOSSES, Loss, find_loss
 from prunus.training.optimizers import QHAdam
 from prunus.training.options import TrainingOptions
@@ -19,5 +19,6 @@ __all__ = [
     "Samples",
     "Trainer",
     "TrainingOptions",
+    "as_callbacks",
     "find_loss",
 ]

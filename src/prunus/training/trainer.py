@@ -69,6 +69,8 @@ class Trainer:
         self.options = options
         self.callbacks = as_callbacks(callbacks)
         self.settle = settle or (lambda _model, _samples: {})
+        self.shown = model
+        """The weights that would be kept: averaged if options say so."""
 
     def fit(self, train: Samples, valid: Samples | None = None, *, resume: bool = False) -> History:
         """Train, and leave the model in eval mode with the best epoch's weights, or the last's without validation.
@@ -85,6 +87,7 @@ class Trainer:
         History
         """
         run = _Run(self, train)
+        self.shown = run.shown
         with _seeded(self.options.seed, train.x.device):
             if resume and self.options.checkpoint is not None and self.options.checkpoint.exists():
                 run.restore(self.options.checkpoint)

@@ -1,0 +1,285 @@
+"""What the estimators share: options, fit, and all that concerns the tree rather than its predictions."""
+
+import math
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from prunus.data import TableEncoder
+from prunus.errors import InputValueError
+from prunus.estimators.building import LEAVES, SPLITS, build_model, start_model
+from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, with_callbacks
+from prunus.estimators.defaults import Recipe, recipe
+from prunus.estimators.importances import feature_importances
+from prunus.estimators.prediction import hard_nodes, hard_output, hard_routes, soft_output
+from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
+from prunus.estimators.tree import Tree, read_tree
+from prunus.nn import TreeModel
+from prunus.training import (
+    LOSSES,
+    EpochRecord,
+    History,
+    ProgressBar,
+    Samples,
+    Trainer,
+    TrainingOptions,
+    as_callbacks,
+    find_loss,
+)
+
+__all__ = ["ArgminTree"]
+
+AUTO = "auto"
+SETTLE_SAMPLES = 16_384
+"""Between epochs node masses are those of so many samples; in the end those of all."""
+GPU_SAMPLES = 50_000
+"""Fewer samples are trained faster on the CPU."""
+
+
+class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """A single tree learned by gradient descent; the classifier and the regressor say how it meets its targets."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "depth": [Interval(Integral, 0, 12, closed="both")],
+        "pruning_strength": [Interval(Real, 0, None, closed="left")],
+        "split": [StrOptions(set(SPLITS)), callable],
+        "leaf": [StrOptions(set(LEAVES))],
+        "loss": [StrOptions(set(LOSSES)), callable],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({AUTO})],
+        "weight_decay": [Interval(Real, 0, None, closed="left"), StrOptions({AUTO})],
+        "optimizer": [StrOptions({"adamw", "qhadam", "sgd"}), callable],
+        "schedule": [StrOptions({"cosine", "plateau", "constant"})],
+        "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO}), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "checkpoint": [str, Path, None],
+        "verbose": ["verbose"],
+        "callbacks": [None, list, tuple],
+    }
+
+    encoder_: TableEncoder
+    model_: TreeModel
+    kept_nodes_: npt.NDArray[np.bool_]
+    history_: History
+
+    @with_callbacks
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, *, max_epochs: int | None = None) -> Self:  # noqa: N803
+        """Fit in numbered steps; `partial_fit` and a warm start go on from the tree that is there."""
+        # 1. The table and its targets become arrays; equal rows of few are merged.
+        going_on = hasattr(self, "model_") and (self.warm_start or max_epochs is not None)
+        rows = self._read(X, y, sample_weight, going_on=going_on)
+        # 2. Some rows are held out, unless the caller holds some.
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        plan = self._plan(len(rows), max_epochs)
+        train_rows, valid_rows = self._hold_out(rows, eval_set, plan, seed)
+        device = self._device(len(rows))
+        train, valid = self._samples(train_rows, device), self._samples(valid_rows, device)
+        del rows, train_rows, valid_rows  # memory
+        # 3. The model is built, and started from the data.
+        if not going_on:
+            self.model_ = self._build(train, plan, seed)
+        self.model_.to(device)
+        # 4. It is trained.
+        self.history_ = self._train(train, valid, plan, seed, {"X": X, "y": y})
+        # 5. What was learned is read off.
+        self._conclude(train)
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, *, going_on: bool) -> Rows:  # noqa: N803
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        if not going_on:
+            self.encoder_ = TableEncoder().fit(X, sample_weight=weight)
+        x = self._encode(X, reset=not going_on)
+        targets = self._read_targets(y, len(x), reset=not going_on)
+        own = read_weight(sample_weight, x)
+        rows = merge_rows(Rows(x, targets, self._weigh(targets, own)))
+        if not going_on:
+            self._describe_targets(rows)
+        return rows
+
+    def _encode(self, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:  # noqa: N803
+        if not reset:
+            check_is_fitted(self, "model_")
+        x = self.encoder_.transform(X)
+        _check_feature_names(self, X, reset=reset)
+        self.n_features_in_ = self.encoder_.n_features_in_
+        return x
+
+    def _plan(self, n: int, max_epochs: int | None) -> Recipe:
+        """The options, with ours where they are left to us."""
+        chosen = recipe(n, self.leaf, None if self.batch_size == AUTO else self.batch_size)
+        own = {
+            name: getattr(self, name)
+            for name in ("max_epochs", "learning_rate", "weight_decay", "early_stopping_rounds")
+            if getattr(self, name) != AUTO
+        }
+        if max_epochs is not None:
+            own |= {"max_epochs": max_epochs, "early_stopping_rounds": None}
+        return Recipe(**(vars(chosen) | own))
+
+    def _hold_out(self, rows: Rows, eval_set: Any, plan: Recipe, seed: int) -> tuple[Rows, Rows | None]:
+        if eval_set is not None:
+            return rows, self._read_eval_set(eval_set)
+        if plan.early_stopping_rounds is None or len(rows) < 5:
+            return rows, None
+        return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)
+
+    def _read_eval_set(self, eval_set: Any) -> Rows:
+        if isinstance(eval_set, list) and len(eval_set) == 1:  # as XGBoost and LightGBM have it
+            (eval_set,) = eval_set
+        if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
+            raise InputValueError("eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple")
+        x = self.encoder_.transform(eval_set[0])
+        targets = self._read_targets(eval_set[1], len(x), reset=False)
+        weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
+        return Rows(x, targets, self._weigh(targets, weight))
+
+    def _samples(self, rows: Rows | None, device: torch.device) -> Any:
+        """Tensors of the rows, with weights that are 1 on average."""
+        if rows is None:
+            return None
+        weight = None
+        if rows.weight is not None:
+            weight = torch.from_numpy((rows.weight / rows.weight.mean()).astype(np.float32))
+        return Samples(torch.from_numpy(rows.x), self._to_loss(rows.y), weight).to(device)
+
+    def _build(self, train: Samples, plan: Recipe, seed: int) -> TreeModel:
+        generator = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            model = build_model(
+                train.x.shape[1],
+                self._n_outputs(),
+                depth=self.depth,
+                pruning_strength=self.pruning_strength,
+                batch_size=min(plan.batch_size, len(train)),
+                split=self.split,
+                leaf=self.leaf,
+            ).to(train.x.device)
+        start_model(model, train, generator)
+        return model
+
+    def _train(self, train: Samples, valid: Samples | None, plan: Recipe, seed: int, data: dict[str, Any]) -> History:
+        options = TrainingOptions(
+            **vars(plan),
+            optimizer=self.optimizer,
+            schedule=self.schedule,
+            seed=seed,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+        )
+        with ProgressBar(plan.max_epochs, shown=None if self.verbose else False) as bar:
+            trainer = Trainer(self.model_, find_loss(self.loss), options, callbacks=[bar], settle=settle)
+            tasks = self._tasks(trainer, plan.max_epochs, data)
+            trainer.callbacks += tasks + as_callbacks(self.callbacks)
+            history = trainer.fit(train, valid, resume=self.checkpoint is not None)
+        for task in tasks:
+            task.end()
+        return history
+
+    def _tasks(self, trainer: Trainer, max_epochs: int, data: dict[str, Any]) -> list[EpochTasks]:
+        if not getattr(self, "_skl_callbacks", None):
+            return []
+
+        def attributes() -> dict[str, Any]:
+            fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+            return fitted | {"model_": trainer.shown}
+
+        return [EpochTasks(self, max_epochs, attributes, data)]
+
+    def _conclude(self, train: Samples) -> None:
+        losses = self.history_.get("valid_loss", self.history_["train_loss"])
+        self.n_iter_ = len(losses)
+        self.best_iteration_ = int(np.argmin(losses)) if "valid_loss" in self.history_ else len(losses) - 1
+        self.model_.solve_masses(train.x, train.weight)
+        self.model_.to("cpu").eval()
+        samples = train.to("cpu")
+        self.tree_ = read_tree(self.model_, samples)
+        self.kept_nodes_ = self.tree_.kept
+        self.node_mass_ = self.tree_.mass
+        self.feature_importances_ = feature_importances(self.model_, samples, self.tree_, self.encoder_)
+
+    def _device(self, n: int) -> torch.device:
+        if self.device != AUTO:
+            return torch.device(self.device)
+        return torch.device("cuda" if torch.cuda.is_available() and n >= GPU_SAMPLES else "cpu")
+
+    def _outputs(self, X: Any, *, hard: bool) -> npt.NDArray[np.float64]:  # noqa: N803
+        """The head's outputs, (n, k)."""
+        x = self._encode(X)
+        if hard:
+            return hard_output(self.model_, x, self._nodes(x)).double().numpy()
+        return soft_output(self.model_, x).double().numpy()
+
+    def _nodes(self, x: npt.NDArray[np.float32]) -> torch.Tensor:
+        return hard_nodes(self.model_, x, torch.from_numpy(self.kept_nodes_))
+
+    def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The node at the end of each row's one path through the kept tree.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        int64 array of shape (n,)
+            Nodes in heap order: root 0, children of t are 2t+1 (left) and 2t+2.
+        """
+        return self._nodes(self._encode(X)).numpy()
+
+    def decision_path(self, X: Any) -> csr_array:  # noqa: N803
+        """The nodes on each row's one path through the kept tree.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        sparse bool array of shape (n, 2**(depth + 1) - 1)
+        """
+        nodes = self._nodes(self._encode(X))
+        paths = hard_routes(torch.ones(len(self.node_mass_)), nodes) > 0
+        return csr_array(paths.numpy())
+
+    def get_depth(self) -> int:
+        """Depth of the kept tree."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves of the kept tree."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.n_leaves
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_") and hasattr(self, "tree_")
+
+
+def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
+    """Store the masses of some of the samples; how many nodes they leave active goes into the history."""
+    assert isinstance(model, TreeModel)
+    step = math.ceil(len(train) / SETTLE_SAMPLES)
+    some = train[::step]
+    model.solve_masses(some.x, some.weight)
+    return {"active_nodes": float((model.tree.a > 0).double().mean())}

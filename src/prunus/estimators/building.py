@@ -1,0 +1,73 @@
+"""The model that an estimator trains: built from its options, started from its data."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.nn import (
+    ConstantHead,
+    ELUSplit,
+    LinearHead,
+    LinearSplit,
+    MLPHead,
+    MLPSplit,
+    TreeLayer,
+    TreeModel,
+    Whiten,
+    spread_splits,
+)
+from prunus.training import Samples
+
+__all__ = ["LEAVES", "SPLITS", "build_model", "start_model"]
+
+SPLITS: dict[str, Callable[[int, int], nn.Module]] = {"linear": LinearSplit, "elu": ELUSplit, "mlp": MLPSplit}
+LEAVES: dict[str, Callable[[int, int, int], nn.Module]] = {
+    "constant": ConstantHead,
+    "linear": LinearHead,
+    "mlp": lambda features, depth, outputs: MLPHead(features, depth, outputs, hidden=(256, 256)),
+}
+
+START_SAMPLES = 16_384
+"""Of which the start is made: medians of more are not worth their time."""
+MAX_WHITENED = 2_000
+"""More features than this are not decorrelated: the eigenvectors would take longer than the training."""
+
+
+def build_model(
+    features: int,
+    outputs: int,
+    *,
+    depth: int,
+    pruning_strength: float,
+    batch_size: int,
+    split: str | Callable[[int, int], nn.Module],
+    leaf: str,
+) -> TreeModel:
+    """A model for this many inputs and outputs.
+
+    >>> options = {"depth": 2, "pruning_strength": 1.0, "batch_size": 32, "split": "linear", "leaf": "constant"}
+    >>> build_model(3, 1, **options)(torch.zeros(5, 3)).shape
+    torch.Size([5, 1])
+    """
+    make_split = SPLITS.get(split) if isinstance(split, str) else split
+    if make_split is None or not callable(make_split):
+        raise InputValueError(f"split must be one of {list(SPLITS)} or a callable(features, depth), however: {split!r}")
+    made = make_split(features, depth)
+    if not isinstance(made, nn.Module):
+        raise InputTypeError(f"split(features, depth) must return a torch.nn.Module, however: {type(made).__name__}")
+    tree = TreeLayer(made, depth, pruning_strength, batch_size=batch_size)
+    inputs = Whiten(features) if features <= MAX_WHITENED else None
+    return TreeModel(tree, LEAVES[leaf](features, depth, outputs), inputs)
+
+
+@torch.no_grad()
+def start_model(model: TreeModel, train: Samples, generator: torch.Generator) -> None:
+    """Decorrelate the inputs and spread the samples evenly over the leaves."""
+    if isinstance(model.inputs, Whiten):
+        model.inputs.fit(train.x, train.weight)
+    if hasattr(model.tree.split, "scores"):
+        some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
+        spread_splits(model.tree.split, model.inputs(train.x[some]), generator=generator)
+

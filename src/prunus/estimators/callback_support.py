@@ -1,0 +1,60 @@
+"""scikit-learn's callbacks, where the installed version has them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from prunus.training import EpochRecord
+
+__all__ = ["CallbackSupportMixin", "EpochTasks", "with_callbacks"]
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method itself."""
+        return method
+
+
+class EpochTasks:
+    """Reports each epoch to scikit-learn's callbacks as a task of the estimator's fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+    max_epochs : int
+    attributes : callable
+        Gives the attributes with which the estimator would predict if it stopped now.
+    data : dict
+        X, y and metadata of the fit.
+    """
+
+    def __init__(
+        self, estimator: Any, max_epochs: int, attributes: Callable[[], dict[str, Any]], data: dict[str, Any]
+    ) -> None:
+        self.estimator, self.attributes, self.data = estimator, attributes, data
+        self.root = estimator._init_callback_context(max_subtasks=max_epochs)
+        self.root.call_on_fit_task_begin(estimator=estimator, **data)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.task = self.root.subcontext(task_name="epoch")
+        self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+
+    def on_epoch_end(self, record: EpochRecord) -> bool:
+        """End this epoch's task and begin the next one's."""
+        stop = self.task.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=self.attributes, **self.data
+        )
+        if not stop and record["epoch"] < self.root.max_subtasks:
+            self._begin()
+        return bool(stop)
+
+    def end(self) -> None:
+        """End the fit's own task."""
+        self.root.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=self.attributes, **self.data
+        )

@@ -1,0 +1,257 @@
+"""The classifier."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from prunus.errors import InputValueError
+from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.preparation import Rows
+
+__all__ = ["ArgminTreeClassifier"]
+
+
+class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
+    """A single decision tree for classes, its splits, routes and pruning learned together by gradient descent.
+
+    Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.
+
+    Parameters
+    ----------
+    depth : int, default=4
+        Depth of the tree before pruning, at most 12.
+    pruning_strength : float, default=1.0
+        How strongly nodes that few samples of a batch reach are pruned; 0 prunes nothing.
+    split : {"linear", "elu", "mlp"} or callable, default="linear"
+        How a node decides: by a linear function of the features, one that passes an exponential linear unit, a small
+        neural network that the nodes share, or the module that ``split(n_inputs, depth)`` returns, with scores of
+        shape (n, 2**depth - 1).
+    leaf : {"constant", "linear", "mlp"}, default="constant"
+        How the prediction is made: from a value for each node, a linear model for each node, or a neural network on
+        features and routes.
+    loss : {"cross_entropy"} or callable, default="cross_entropy"
+        ``loss(output, target)`` of outputs (n, n_classes), before softmax, and class numbers (n,); it returns a loss
+        for each sample, or their mean.
+    max_epochs : int or "auto", default="auto"
+        Passes over the training data.
+    batch_size : int or "auto", default="auto"
+        Samples a step. `pruning_strength` is relative to it.
+    learning_rate : float or "auto", default="auto"
+        Largest learning rate.
+    weight_decay : float or "auto", default="auto"
+        How strongly weights are drawn to zero.
+    optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
+        "qhadam" is the paper's. Or ``optimizer(params, lr=..., weight_decay=...)``.
+    schedule : {"cosine", "plateau", "constant"}, default="cosine"
+        How the learning rate falls.
+    early_stopping_rounds : int, "auto" or None, default="auto"
+        Stop after so many epochs in which the validation loss has not improved. None: train to the end on all rows,
+        with no validation unless `eval_set` is given.
+    validation_fraction : float, default=0.15
+        Share of the rows held out for validation if there is early stopping and no `eval_set`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    device : str, default="auto"
+        "cpu", "cuda", ...; "auto" trains large data on a GPU if there is one. Predictions are made on the CPU.
+    random_state : int, RandomState or None, default=None
+        Seed of everything random.
+    warm_start : bool, default=False
+        Let `fit` go on from the tree that is there.
+    checkpoint : str, Path or None, default=None
+        File for the state of training; a `fit` that was interrupted goes on from it.
+    verbose : int, default=0
+        Above 0: a progress bar, on a terminal.
+    callbacks : list or None, default=None
+        Objects with ``on_epoch_end(record)`` or functions of the record, a dict; True stops training.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    tree_ : Tree
+        The tree as plain arrays.
+    node_mass_ : ndarray of shape (2**(depth + 1) - 1,)
+        How much of a sample each node can receive; 0 is pruned.
+    kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
+        Nodes of the tree that hard predictions follow and pictures show.
+    history_ : dict of lists
+        train_loss, valid_loss, learning_rate, active_nodes and seconds of each epoch.
+    n_iter_, best_iteration_ : int
+        Epochs in all, and the one, counted from 0, whose weights were kept.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+    encoder_ : TableEncoder
+        From tables to the inputs of the model.
+    model_ : TreeModel
+        The torch module.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> tree = ArgminTreeClassifier(depth=2, random_state=0).fit(X, y)
+    >>> tree.score(X, y) > 0.95
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **ArgminTree._parameter_constraints,
+        "class_weight": [dict, list, str, None],
+    }
+    classes_: npt.NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        depth: int = 4,
+        pruning_strength: float = 1.0,
+        split: Any = "linear",
+        leaf: str = "constant",
+        loss: Any = "cross_entropy",
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        class_weight: Any = None,
+        device: str = AUTO,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        self.depth = depth
+        self.pruning_strength = pruning_strength
+        self.split = split
+        self.leaf = leaf
+        self.loss = loss
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.device = device
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
+        """Learn a tree.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        y : array-like of shape (n,)
+            Classes: numbers, strings or booleans.
+        sample_weight : array-like of shape (n,), optional
+        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+            Rows to validate on, in place of some of the training rows.
+
+        Returns
+        -------
+        ArgminTreeClassifier
+            Itself.
+        """
+        fitted: Self = self._fit(X, y, sample_weight, eval_set)
+        return fitted
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Go on for one epoch on these rows; the first call sets up the table's columns and the classes.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+        y : array-like of shape (n,)
+        classes : array-like of shape (n_classes,), optional
+            All classes there will be; needed by the first call if its y lacks some.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        ArgminTreeClassifier
+            Itself.
+        """
+        if not hasattr(self, "model_") and classes is not None:
+            self._announced = np.unique(np.asarray(classes))
+        fitted: Self = self._fit(X, y, sample_weight, None, max_epochs=1)
+        return fitted
+
+    def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[Any]:  # noqa: N803
+        """The likeliest class of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        hard : bool
+            Follow one path through the kept tree, instead of all routes where a row is undecided.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        best = self._outputs(X, hard=hard).argmax(1)  # before `classes_` is looked at: it may not be there yet
+        classes: npt.NDArray[Any] = self.classes_[best]
+        return classes
+
+    def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Probabilities of the classes, (n, n_classes); see `predict`."""
+        out = torch.from_numpy(self._outputs(X, hard=hard))
+        return out.softmax(1).numpy()
+
+    def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Logarithms of the probabilities of the classes, (n, n_classes); see `predict`."""
+        out = torch.from_numpy(self._outputs(X, hard=hard))
+        return out.log_softmax(1).numpy()
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Scores of the classes, (n, n_classes); of two classes that of the second over the first, (n,)."""
+        out = self._outputs(X, hard=False)
+        return out[:, 1] - out[:, 0] if out.shape[1] == 2 else out
+
+    def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[np.int64]:
+        if y is None:
+            raise InputValueError("requires y to be passed, but the target y is None")
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(labels, range(n))
+        check_classification_targets(labels)
+        if reset:
+            announced = self.__dict__.pop("_announced", None)
+            self.classes_ = np.unique(labels) if announced is None else announced
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise InputValueError(f"y must hold the classes {list(self.classes_)}, however: {unknown[0]!r} is in it")
+        return np.searchsorted(self.classes_, labels).astype(np.int64)
+
+    def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> Any:
+        if self.class_weight is None:
+            return weight
+        of_classes = compute_sample_weight(self.class_weight, self.classes_[targets])
+        return of_classes if weight is None else weight * of_classes
+
+    def _describe_targets(self, rows: Rows) -> None:
+        """Nothing to learn of classes."""
+
+    def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(targets)
+
+    def _n_outputs(self) -> int:
+        return len(self.classes_)

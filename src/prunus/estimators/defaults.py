@@ -1,0 +1,57 @@
+"""Options that are left to us: chosen from the size of the data and the kind of leaf.
+
+The numbers come from `make bench-accuracy` and the trials described in its notes.
+"""
+
+import math
+from dataclasses import dataclass
+
+__all__ = ["Recipe", "recipe"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train on data of this size."""
+
+    batch_size: int
+    max_epochs: int
+    learning_rate: float
+    weight_decay: float
+    average: float
+    early_stopping_rounds: int | None
+
+
+_RATES = {"constant": 0.03, "linear": 0.02, "mlp": 0.003}
+_DECAYS = {"constant": 0.1, "linear": 0.3, "mlp": 0.1}
+_AVERAGES = {"constant": 0.99, "linear": 0.99, "mlp": 0.998}
+
+STEPS = 6_000
+"""Steps after which training seldom improves; large data take as many epochs as this leaves, but at least MIN_EPOCHS."""
+MIN_EPOCHS, MAX_EPOCHS = 15, 500
+SMALL = 300
+"""Fewer samples than this are too few to hold some out: trained for a fixed time instead."""
+SMALL_EPOCHS = 200
+
+
+def recipe(n: int, leaf: str, batch_size: int | None = None) -> Recipe:
+    """Defaults for n training samples.
+
+    >>> recipe(100_000, "linear").batch_size
+    512
+    """
+    batch_size = batch_size or _batch_size(n)
+    steps_an_epoch = math.ceil(n / batch_size)
+    if n < SMALL:
+        epochs, rounds = max(10, SMALL_EPOCHS // steps_an_epoch), None
+    else:
+        epochs = min(MAX_EPOCHS, max(MIN_EPOCHS, STEPS // steps_an_epoch))
+        rounds = max(5, epochs // 4)
+    return Recipe(batch_size, epochs, _RATES[leaf], _DECAYS[leaf], _AVERAGES[leaf], rounds)
+
+
+def _batch_size(n: int) -> int:
+    """A power of two: small data need the noise, large data the speed."""
+    for limit, size in ((2_000, 64), (20_000, 128), (60_000, 256), (200_000, 512)):
+        if n < limit:
+            return size
+    return 1024

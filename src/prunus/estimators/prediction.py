@@ -1,0 +1,122 @@
+"""Predictions of a trained model: each row's is the same, alone or among a million."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from prunus.nn import ConstantHead, ELUSplit, LinearHead, LinearSplit, TreeModel, Whiten
+from prunus.ops.heap import depth_of_nodes, level
+from prunus.ops.routes import linear_leaves, tree_leaves
+
+__all__ = ["chunked", "hard_nodes", "hard_output", "hard_routes", "linear_splits", "soft_output", "soft_routes"]
+
+CHUNK = 2048
+"""Rows that are worked on at a time, the last ones filled up: matrix products of other shapes round otherwise."""
+
+
+@torch.inference_mode()
+def chunked(function: Callable[[Tensor], Tensor], x: npt.NDArray[np.float32], device: torch.device) -> Tensor:
+    """``function(x)``, always called with CHUNK rows, on the CPU."""
+    results: list[Tensor] = []
+    for begin in range(0, len(x), CHUNK):
+        rows = torch.from_numpy(x[begin : begin + CHUNK])
+        count = len(rows)
+        if count < CHUNK:
+            rows = torch.cat((rows, rows.new_zeros(CHUNK - count, rows.shape[1])))
+        results.append(function(rows.to(device))[:count].cpu())
+    return torch.cat(results)
+
+
+def soft_output(model: TreeModel, x: npt.NDArray[np.float32]) -> Tensor:
+    """Outputs, (n, k), by routes through all nodes that a row reaches."""
+    return chunked(model, x, model.tree.a.device)
+
+
+def soft_routes(model: TreeModel, x: npt.NDArray[np.float32]) -> Tensor:
+    """Routes z, (n, T)."""
+    return chunked(lambda rows: model.tree(model.inputs(rows)).z, x, model.tree.a.device)
+
+
+def linear_splits(model: TreeModel) -> tuple[Tensor, Tensor] | None:
+    """Weights, (S, d), and thresholds, (S,), of splits that are linear in the inputs; None if they are not."""
+    split, inputs = model.tree.split, model.inputs
+    if type(split) not in (LinearSplit, ELUSplit):
+        return None
+    weight, bias = split.weight.detach(), split.bias.detach()
+    if isinstance(inputs, Whiten):
+        return inputs.in_inputs(weight, bias)
+    return (weight, bias) if isinstance(inputs, torch.nn.Identity) else None
+
+
+def hard_nodes(model: TreeModel, x: npt.NDArray[np.float32], kept: Tensor) -> Tensor:
+    """The last kept node, (n,), on each row's one path; with int64 nodes in heap order."""
+    linear = linear_splits(model)
+    if linear is not None and model.tree.a.device.type == "cpu":
+        leaf = linear_leaves(torch.from_numpy(x), *linear)
+    else:
+        leaf = chunked(lambda rows: tree_leaves(model.tree.split(model.inputs(rows))), x, model.tree.a.device)
+    return _last_kept(kept)[leaf]
+
+
+def hard_routes(a: Tensor, nodes: Tensor) -> Tensor:
+    """Routes z, (n, T), of rows that follow one path to these nodes: the masses a on it, and zero elsewhere."""
+    z = a.new_zeros(len(nodes), len(a))
+    for _ in range(depth_of_nodes(len(a)) + 1):
+        z.scatter_(1, nodes.unsqueeze(1), a[nodes].unsqueeze(1))
+        nodes = (nodes - 1).clamp(min=0) // 2  # the root is its own parent
+    return z
+
+
+@torch.inference_mode()
+def hard_output(model: TreeModel, x: npt.NDArray[np.float32], nodes: Tensor) -> Tensor:
+    """Outputs, (n, k), of rows that follow one path to these nodes."""
+    head, a = model.head, model.tree.a
+    if isinstance(head, ConstantHead):
+        return (_along_paths(a.unsqueeze(1) * head.weight.T) + head.bias).cpu()[nodes]
+    if isinstance(head, LinearHead) and isinstance(model.inputs, Whiten):
+        return _linear_by_node(head, model.inputs, a, x, nodes)
+    ends_of_chunks = iter(torch.split(nodes, CHUNK))
+
+    def of_rows(rows: Tensor) -> Tensor:
+        ends = next(ends_of_chunks)
+        ends = torch.cat((ends, ends.new_zeros(len(rows) - len(ends)))).to(a.device)
+        out: Tensor = head(model.inputs(rows), hard_routes(a, ends))
+        return out
+
+    return chunked(of_rows, x, a.device)
+
+
+def _linear_by_node(head: LinearHead, inputs: Whiten, a: Tensor, x: npt.NDArray[np.float32], nodes: Tensor) -> Tensor:
+    """One linear model a node: the sum of those on its path."""
+    k = head.out_features
+    weight, offset = inputs.in_inputs(head.weight, head.offset)
+    models = torch.cat((weight, offset.unsqueeze(1)), 1).view(k, len(a), -1).transpose(0, 1)  # (T, k, d + 1)
+    models = _along_paths(a.view(-1, 1, 1) * models).cpu()
+    out = models[..., -1][nodes] + head.bias.cpu()
+    rows = torch.from_numpy(x)
+    for node in torch.unique(nodes).tolist():
+        here = (nodes == node).nonzero().squeeze(1)
+        out[here] += (rows[here].unsqueeze(1) * models[node, :, :-1]).sum(2)
+    return out
+
+
+def _along_paths(values: Tensor) -> Tensor:
+    """Sums of the nodes' values, (T, ...), over each node and its ancestors."""
+    sums = values.clone()
+    for d in range(1, depth_of_nodes(len(values)) + 1):
+        sums[level(d)] += sums[level(d - 1)].repeat_interleave(2, 0)
+    return sums
+
+
+def _last_kept(kept: Tensor) -> Tensor:
+    """For each node the last node on its path from the root that is kept; the root stays."""
+    last = torch.zeros(len(kept), dtype=torch.int64)
+    node = torch.arange(len(kept))
+    for d in range(1, depth_of_nodes(len(kept)) + 1):
+        above = last[level(d - 1)].repeat_interleave(2)
+        whole = kept[level(d)] & (above == node[level(d - 1)].repeat_interleave(2))
+        last[level(d)] = torch.where(whole, node[level(d)], above)
+    return last

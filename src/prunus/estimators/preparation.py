@@ -1,0 +1,77 @@
+"""From a user's table, targets and weights to training samples."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import _check_sample_weight
+
+from prunus.errors import InputValueError
+
+__all__ = ["Rows", "hold_out", "merge_rows", "read_weight"]
+
+MERGE_LIMIT = 10_000
+"""More rows than this are not searched for equal ones: they are trained in batches, where order matters anyway."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded inputs, targets and weights of some rows."""
+
+    x: npt.NDArray[np.float32]
+    """Inputs, (n, d)."""
+    y: npt.NDArray[Any]
+    """Targets: class numbers, (n,), or values, (n, k)."""
+    weight: npt.NDArray[np.float64] | None = None
+    """Weights, (n,), positive."""
+
+    def __getitem__(self, index: Any) -> "Rows":
+        return Rows(self.x[index], self.y[index], None if self.weight is None else self.weight[index])
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
+    """Weights of the rows as an array; None if there are none."""
+    if sample_weight is None:
+        return None
+    weight: npt.NDArray[np.float64] = _check_sample_weight(
+        sample_weight, x, dtype=np.float64, ensure_non_negative=True
+    )
+    if not weight.any():
+        raise InputValueError("sample_weight must have a positive entry, however: all weights are zero")
+    return weight
+
+
+def merge_rows(rows: Rows) -> Rows:
+    """Rows without weight left out and, of few rows, equal ones merged and all sorted.
+
+    A row of weight 2 then is the same as the row twice, to the last bit, and the order of few rows does not matter.
+    """
+    if rows.weight is not None and not rows.weight.all():
+        rows = rows[rows.weight > 0]
+    if len(rows) > MERGE_LIMIT:
+        return rows
+    y = rows.y.reshape(len(rows), -1).astype(np.float64)
+    table = np.concatenate((y, rows.x.astype(np.float64)), axis=1)
+    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    weight = np.bincount(group.ravel(), weights=rows.weight, minlength=len(first)).astype(np.float64)
+    merged = rows[first]
+    if rows.weight is None and len(first) == len(rows):
+        return Rows(merged.x, merged.y)
+    return Rows(merged.x, merged.y, None if np.ptp(weight) == 0 else weight)
+
+
+def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple[Rows, Rows]:
+    """Rows to train on and rows to validate on, the classes in proportion if that can be."""
+    labels = rows.y if stratify else None
+    if labels is not None:
+        counts = np.bincount(labels)
+        held = max(1, round(fraction * len(rows)))
+        if counts[counts > 0].min() < 2 or held < np.count_nonzero(counts):
+            labels = None
+    train, valid = train_test_split(np.arange(len(rows)), test_size=fraction, random_state=seed, stratify=labels)
+    return rows[np.sort(train)], rows[np.sort(valid)]

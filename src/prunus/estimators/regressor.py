@@ -1,0 +1,182 @@
+"""The regressor."""
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length
+
+from prunus.errors import InputValueError
+from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.preparation import Rows
+
+__all__ = ["ArgminTreeRegressor"]
+
+
+class ArgminTreeRegressor(RegressorMixin, ArgminTree):
+    """A single decision tree for numbers, its splits, routes and pruning learned together by gradient descent.
+
+    Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled, targets
+    neither.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "absolute_error", "huber"} or callable, default="squared_error"
+        ``loss(output, target)`` of outputs and targets, (n, n_outputs), both scaled to mean 0 and variance 1; it
+        returns a loss for each sample, or their mean.
+
+        All other parameters are those of `ArgminTreeClassifier`.
+
+    Attributes
+    ----------
+    target_mean_, target_scale_ : ndarray of shape (n_outputs,)
+        How targets are scaled.
+
+        All other attributes are those of `ArgminTreeClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> tree = ArgminTreeRegressor(depth=2, leaf="linear", random_state=0).fit(X, y)
+    >>> tree.score(X, y) > 0.45
+    True
+    """
+
+    target_mean_: npt.NDArray[np.float64]
+    target_scale_: npt.NDArray[np.float64]
+
+    def __init__(
+        self,
+        *,
+        depth: int = 4,
+        pruning_strength: float = 1.0,
+        split: Any = "linear",
+        leaf: str = "constant",
+        loss: Any = "squared_error",
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        device: str = AUTO,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        self.depth = depth
+        self.pruning_strength = pruning_strength
+        self.split = split
+        self.leaf = leaf
+        self.loss = loss
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
+        """Learn a tree.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+            Rows to validate on, in place of some of the training rows.
+
+        Returns
+        -------
+        ArgminTreeRegressor
+            Itself.
+        """
+        fitted: Self = self._fit(X, y, sample_weight, eval_set)
+        return fitted
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Go on for one epoch on these rows; the first call sets up columns and the scale of the targets.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features)
+        y : array-like of shape (n,) or (n, n_outputs)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        ArgminTreeRegressor
+            Itself.
+        """
+        fitted: Self = self._fit(X, y, sample_weight, None, max_epochs=1)
+        return fitted
+
+    def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Predicted values.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        hard : bool
+            Follow one path through the kept tree, instead of all routes where a row is undecided.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_outputs), as y was
+        """
+        values = self._outputs(X, hard=hard) * self.target_scale_ + self.target_mean_
+        return values[:, 0] if self._one_dimensional else values
+
+    def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[np.float64]:
+        if y is None:
+            raise InputValueError("requires y to be passed, but the target y is None")
+        values = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
+        check_consistent_length(values, range(n))
+        if values.ndim > 2:
+            raise InputValueError(f"y must have one or two dimensions, however: y.shape={values.shape}")
+        if reset:
+            self._one_dimensional = values.ndim == 1
+        table: npt.NDArray[np.float64] = values.reshape(n, -1)
+        if not reset and table.shape[1] != len(self.target_mean_):
+            raise InputValueError(f"y must have {len(self.target_mean_)} outputs, however: y.shape={values.shape}")
+        return table
+
+    def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> Any:  # noqa: ARG002
+        return weight
+
+    def _describe_targets(self, rows: Rows) -> None:
+        self.target_mean_ = np.average(rows.y, axis=0, weights=rows.weight)
+        deviation = np.average((rows.y - self.target_mean_) ** 2, axis=0, weights=rows.weight) ** 0.5
+        self.target_scale_ = np.where(deviation > 0, deviation, 1.0)
+
+    def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
+        scaled = (targets - self.target_mean_) / self.target_scale_
+        return torch.from_numpy(scaled.astype(np.float32))
+
+    def _n_outputs(self) -> int:
+        return len(self.target_mean_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        return tags

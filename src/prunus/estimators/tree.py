@@ -1,0 +1,92 @@
+"""The tree that was learned, as plain arrays."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from prunus.estimators.prediction import CHUNK, hard_nodes, linear_splits
+from prunus.nn import TreeModel
+from prunus.ops import integer_pruning, path_rewards
+
+from prunus.training import Samples
+
+__all__ = ["Tree", "read_tree"]
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A complete tree in heap order: root 0, children of t are 2t+1 (left) and 2t+2 (right), T nodes.
+
+    A row goes left at split t where ``weight[t] @ x + bias[t] < 0``, x the encoded row; it stops at the last kept node.
+    """
+
+    mass: Floats
+    """Node masses a, (T,): how much of a sample a node can receive; 0 is pruned."""
+    kept: npt.NDArray[np.bool_]
+    """Nodes of the hard tree, (T,); the root always is."""
+    share: npt.NDArray[np.float64]
+    """Share of the training samples, by weight, whose path passes each kept node, (T,); zero elsewhere."""
+    weight: Floats | None
+    """Weights of the splits on encoded inputs, (S, d); None if the splits are not linear."""
+    bias: Floats | None
+    """Thresholds, (S,)."""
+
+    @property
+    def is_leaf(self) -> npt.NDArray[np.bool_]:
+        """Kept nodes without a kept child, (T,)."""
+        child = np.zeros_like(self.kept)
+        inner = np.arange(len(self.kept) // 2)
+        child[inner] = self.kept[2 * inner + 1] | self.kept[2 * inner + 2]
+        return self.kept & ~child
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of the kept tree."""
+        return int(self.is_leaf.sum())
+
+    @property
+    def depth(self) -> int:
+        """Depth of the kept tree."""
+        return int(np.log2(np.flatnonzero(self.kept).max() + 1))
+
+
+@torch.no_grad()
+def read_tree(model: TreeModel, train: Samples) -> Tree:
+    """The tree of a model whose masses are stored, with the training samples for what is counted."""
+    tree = model.tree
+    kept = _kept(model, train)
+    ends = hard_nodes(model, train.x.numpy(), kept)
+    linear = linear_splits(model)
+    return Tree(
+        mass=tree.a.numpy().copy(),
+        kept=kept.numpy(),
+        share=_shares(ends, train.weight, len(kept)),
+        weight=None if linear is None else linear[0].numpy(),
+        bias=None if linear is None else linear[1].numpy(),
+    )
+
+
+def _kept(model: TreeModel, train: Samples) -> Tensor:
+    """The best hard pruning of the splits for all samples, and the root in any case."""
+    tree = model.tree
+    rewards = torch.zeros(len(tree.a), dtype=torch.float64)
+    for chunk in train.chunks(CHUNK):
+        q = path_rewards(tree.split(model.inputs(chunk.x))).clamp(min=0.0)
+        rewards += (q if chunk.weight is None else q * chunk.weight.unsqueeze(1)).sum(0)
+    lam = tree.pruning_strength * len(train) / (tree.batch_size or len(train))
+    kept = integer_pruning(rewards.unsqueeze(0), lam)  # one sample with the rewards of all
+    kept[0] = True
+    return kept
+
+
+def _shares(ends: Tensor, weight: Tensor | None, nodes: int) -> npt.NDArray[np.float64]:
+    share: Any = torch.bincount(ends, None if weight is None else weight.double(), minlength=nodes).double()
+    for t in range(nodes - 1, 0, -1):
+        share[(t - 1) // 2] += share[t]
+    return (share / share[0]).numpy()
