@@ -1,12 +1,29 @@
-"""Gradients of the split scores: how the loss pulls at each node's mass, then what reaches each split."""
+"""Gradients of the split scores: how the loss pulls at each node's mass, then what reaches each split.
+
+The pulls of many samples are summed over the lists of `layers`. The gradients of the scores are dense, most of them
+zero: they are written for whole rows, from the leaves up.
+"""
 
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.layers import arrivals, blocks_together, first_index, levels_above, load_weight, subtree
-from prunus.ops.triton.roots import add_groups, groups_of, node_of, node_u, one_of
+from prunus.ops.triton.layers import (
+    add_groups,
+    arrivals,
+    blocks_together,
+    first_index,
+    group_lanes,
+    groups_of,
+    levels_above,
+    load_weight,
+    node_of,
+    one_of,
+    subtree,
+)
+from prunus.ops.triton.roots import node_u
+from prunus.ops.triton.tiles import level_columns, load_levels, load_scores, step_down, top
 
-__all__ = ["ascend_kernel", "node_slope_kernel", "pull_kernel", "slope_kernel"]
+__all__ = ["gradients_kernel", "lam_kernel", "node_slope_kernel", "pull_kernel", "slope_kernel"]
 
 
 @triton.jit
@@ -36,12 +53,24 @@ def node_slope_kernel(
 
 
 @triton.jit
+def add_pulls(sums, us, masses, weight, row, root, grad_z_ptr, NODES: tl.constexpr, T: tl.constexpr):
+    """Adds grad_z of the lanes that a mass bounds and the weight of those above it, for each node of a subtree."""
+    added = ()
+    for node in tl.static_range(NODES):
+        at = grad_z_ptr + row * T + node_of(root, node)
+        grad = tl.load(at, mask=us[node] >= masses[node], other=0.0)
+        held = tl.where(us[node] > masses[node], weight, 0.0)
+        added = added + (sums[2 * node] + tl.sum(grad), sums[2 * node + 1] + tl.sum(held))
+    return added
+
+
+@triton.jit
 def pull_subtree(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, index, root, group,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, TOGETHER: tl.constexpr, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr,
-    ROWS: tl.constexpr, CHUNK: tl.constexpr,
+    ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """The sums of one subtree over a group of blocks; nothing if none of its masses is free."""
+    """The sums of one subtree over a group of blocks; zeros for masses that are not free, which need none."""
     NODES: tl.constexpr = (1 << HEIGHT) - 1
     T: tl.constexpr = 2 * SPLITS + 1
     masses = ()
@@ -49,47 +78,36 @@ def pull_subtree(
     free = 0
     for node in tl.static_range(NODES):
         mass = tl.load(a_ptr + node_of(root, node))
-        free += ((mass > 0.0) & (mass < 1.0)).to(tl.int32)
-        masses = masses + (mass,)
-        sums = sums + (tl.zeros([CHUNK], tl.float32), tl.zeros([CHUNK], tl.float32))
+        is_free = (mass > 0.0) & (mass < 1.0)
+        free += is_free.to(tl.int32)
+        masses = masses + (tl.where(is_free, mass, float("inf")),)
+        sums = sums + (0.0, 0.0)
     if free > 0:
-        for block in range(group * TOGETHER, tl.minimum((group + 1) * TOGETHER, blocks)):
-            here = (index - 1) * blocks + block
-            count = tl.minimum(n - block * ROWS, ROWS)
-            if not IS_TOP:
-                count = tl.load(count_ptr + here)
-            for start in range(0, count, CHUNK):
-                row, u, valid = arrivals(
-                    weight_ptr, row_ptr, u_ptr, here.to(tl.int64) * ROWS, start, count, block * ROWS,
-                    WEIGHTED, IS_TOP, CHUNK,
-                )  # fmt: skip
-                weight = load_weight(weight_ptr, row, valid, WEIGHTED)
-                us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
-                added = ()
-                for node in tl.static_range(NODES):
-                    at = grad_z_ptr + row * T + node_of(root, node)
-                    grad = tl.load(at, mask=valid & (us[node] >= masses[node]), other=0.0)
-                    held = tl.where(us[node] > masses[node], weight, 0.0)
-                    added = added + (sums[2 * node] + grad, sums[2 * node + 1] + held)
-                sums = added
+        block, place, begin, count = group_lanes(count_ptr, n, blocks, index, group, TOGETHER, IS_TOP, ROWS, LANES)
+        for start in range(0, tl.max(count), LANES // TOGETHER):
+            row, u, valid = arrivals(
+                weight_ptr, row_ptr, u_ptr, begin, start + place, count, block * ROWS, WEIGHTED, IS_TOP
+            )
+            us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT)
+            weight = load_weight(weight_ptr, row, valid, WEIGHTED)
+            sums = add_pulls(sums, us, masses, weight, row, root, grad_z_ptr, NODES, T)
     for node in tl.static_range(NODES):
         for k in tl.static_range(2):
-            at = partial_ptr + (group * 2 + k).to(tl.int64) * T + node_of(root, node)
-            tl.store(at, tl.sum(sums[2 * node + k], 0))
+            tl.store(partial_ptr + (group * 2 + k).to(tl.int64) * T + node_of(root, node), sums[2 * node + k])
 
 
 @triton.jit
 def pull_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr,
-    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
+    ROWS: tl.constexpr, TOP: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Sums of grad_z where the mass bounds z, and of the active weight, (blocks, 2, nodes), as in sums_kernel."""
     program = tl.program_id(0)
     if program < blocks:
         pull_subtree(
             s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks, 0, 0, program,
-            SPLITS, WEIGHTED, 1, True, TOP, ROWS, CHUNK,
+            SPLITS, WEIGHTED, 1, True, TOP, ROWS, LANES,
         )  # fmt: skip
     program -= blocks
     for layer in tl.static_range(1, LAYERS):
@@ -99,7 +117,7 @@ def pull_kernel(
             pull_subtree(
                 s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks,
                 first_index(layer, TOP) + place, (1 << levels_above(layer, TOP)) - 1 + place, program % groups,
-                SPLITS, WEIGHTED, blocks_together(layer), False, 3, ROWS, CHUNK,
+                SPLITS, WEIGHTED, blocks_together(layer), False, 3, ROWS, LANES,
             )  # fmt: skip
         program -= groups << levels_above(layer, TOP)
 
@@ -120,109 +138,63 @@ def slope_kernel(
 
 
 @triton.jit
-def from_lists(values_ptr, us, counts, child, blocks, ROWS: tl.constexpr, HEIGHT: tl.constexpr):
-    """For each subtree below: the value that it left in its list for each lane, 0 where the lane does not reach it.
-
-    Finds the place in the list as descend_kernel did. Also returns the new counts.
-    """
-    values = ()
-    counted = ()
-    for side in tl.static_range(1 << HEIGHT):
-        alive = (~(us[(1 << HEIGHT) - 1 + side] <= 0.0)).to(tl.int32)
-        at = (child + side * blocks).to(tl.int64) * ROWS + counts[side] + tl.cumsum(alive, 0) - 1
-        values = values + (tl.load(values_ptr + at, mask=alive == 1, other=0.0),)
-        counted = counted + (counts[side] + tl.sum(alive, 0),)
-    return values, counted
+def lam_kernel(slope_ptr, a_ptr, grad_lam_ptr, T: tl.constexpr, BLOCK: tl.constexpr):
+    """The gradient of lam; one program."""
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, T, BLOCK):
+        nodes = start + tl.arange(0, BLOCK)
+        slope = tl.load(slope_ptr + nodes, mask=nodes < T, other=0.0)
+        total += slope * tl.load(a_ptr + nodes, mask=nodes < T, other=0.0)
+    tl.store(grad_lam_ptr, -tl.sum(total))
 
 
 @triton.jit
-def step_up(
-    us, scores, masses, slopes, grads, row, weight, valid, root, grad_z_ptr, grad_s_ptr,
-    SPLITS: tl.constexpr, HEIGHT: tl.constexpr, LAST: tl.constexpr,
-):  # fmt: skip
-    """Up one subtree: writes the gradients of its scores; returns that of u at its root and its nodes' to the weights.
+def own_gradient(
+    u, a, slope, weight, rows, grad_z_ptr, LEVEL: tl.constexpr, SPLITS: tl.constexpr, WEIGHTED: tl.constexpr
+):
+    """Gradient of u of a level's nodes, without what comes from below."""
+    at = grad_z_ptr + rows[:, None] * (2 * SPLITS + 1) + level_columns(LEVEL)[None, :]
+    grad = tl.load(at, mask=(u > 0.0) & (u < a), other=0.0)
+    return grad + tl.where(u > a, weight[:, None] * slope if WEIGHTED else slope, 0.0)
 
-    grads holds the gradients of u of the level below, at first those of the subtrees below; with LAST there are none.
-    """
+
+@triton.jit
+def go_up(us, scores, own, rows, n, grad_s_ptr, DEPTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    """Writes the gradients of the scores, from those of u that come from z and the masses."""
+    grad = own[DEPTH]
+    for up in tl.static_range(1, DEPTH + 1):
+        u = us[DEPTH - up]
+        s = scores[DEPTH - up]
+        to_left, to_right = tl.split(tl.reshape(grad, [BLOCK, 1 << (DEPTH - up), 2]))
+        left, right = 0.5 - s < u, 0.5 + s < u  # the score, not the parent's u, is the child's
+        to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
+        at = grad_s_ptr + rows[:, None] * SPLITS + level_columns(DEPTH - up)[None, :]
+        tl.store(at, to_s, mask=rows[:, None] < n)
+        grad = own[DEPTH - up] + tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
+
+
+@triton.jit
+def gradients_kernel(
+    s_ptr, weight_ptr, a_ptr, slope_ptr, grad_z_ptr, grad_s_ptr, grad_weight_ptr, n,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """Gradients of the scores and weights of BLOCK samples: down the tree for u, and up again."""
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    scores = load_scores(s_ptr, rows, n, DEPTH, SPLITS)
+    masses = load_levels(a_ptr, DEPTH)
+    slopes = load_levels(slope_ptr, DEPTH)
+    u, weight = top(rows, n, weight_ptr, WEIGHTED)
+    us = ()
+    own = ()
     to_weight = weight * 0.0
-    for up in tl.static_range(HEIGHT):
-        own = ()
-        for offset in tl.static_range(1 << (HEIGHT - 1 - up)):
-            u = us[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-            mass = masses[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-            slope = slopes[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-            node = ((root + 1) << (HEIGHT - 1 - up)) - 1 + offset
-            at = grad_z_ptr + row * (2 * SPLITS + 1) + node
-            grad = tl.load(at, mask=valid & (u > 0.0) & (u < mass), other=0.0)
-            grad += tl.where(u > mass, weight * slope, 0.0)
-            to_weight += tl.where(u > mass, (u - mass) * slope, 0.0)
-            if not LAST or up > 0:
-                s = scores[(1 << (HEIGHT - 1 - up)) - 1 + offset]
-                left, right = 0.5 - s < u, 0.5 + s < u  # the score, not the parent's u, is the child's
-                to_left, to_right = grads[2 * offset], grads[2 * offset + 1]
-                to_s = tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0)
-                tl.store(grad_s_ptr + row * SPLITS + node, to_s, mask=valid & (u > 0.0))
-                grad += tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
-            own = own + (grad,)
-        grads = own
-    return grads[0], to_weight
-
-
-@triton.jit
-def ascend_kernel(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, slope_ptr, grad_z_ptr,
-    to_u_ptr, to_weight_ptr, grad_s_ptr, grad_weight_ptr, n, blocks, first_block,
-    SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr, LAST: tl.constexpr,
-    ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
-    """Gradients of one subtree's scores over one block of rows; those of the subtrees below have been here before.
-
-    Leaves in its list, for the subtree above, the gradient of u at its root (to_u_ptr) and what it and all below add to
-    the gradients of the weights (to_weight_ptr). grad_s must be zero where nothing is reached.
-    """
-    IS_TOP: tl.constexpr = LAYER == 0
-    HEIGHT: tl.constexpr = TOP if IS_TOP else 3
-    LEVELS: tl.constexpr = HEIGHT if LAST else HEIGHT + 1
-    block = first_block + tl.program_id(0)
-    place = tl.program_id(1)
-    first = 0 if IS_TOP else first_index(LAYER, TOP)
-    root = 0 if IS_TOP else (1 << levels_above(LAYER, TOP)) - 1 + place
-    here = (first + place - 1) * blocks + block
-    begin = here.to(tl.int64) * ROWS
-    count = tl.minimum(n - block * ROWS, ROWS)
-    if not IS_TOP:
-        count = tl.load(count_ptr + here)
-    child = (first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1) * blocks + block
-    counts = ()
-    for side in tl.static_range(1 << HEIGHT):
-        counts = counts + (count * 0,)
-    masses = ()
-    slopes = ()
-    for node in tl.static_range((1 << HEIGHT) - 1):
-        masses = masses + (tl.load(a_ptr + node_of(root, node)),)
-        slopes = slopes + (tl.load(slope_ptr + node_of(root, node)),)
-    for start in range(0, count, CHUNK):
-        row, u, valid = arrivals(weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK)
-        weight = load_weight(weight_ptr, row, valid, WEIGHTED)
-        us, scores = subtree(u, s_ptr, row, valid, root, SPLITS, LEVELS)
-        to_weight = tl.zeros([CHUNK], tl.float32)
-        if LAST:
-            grads = ()
-        else:
-            if WEIGHTED:
-                more, counted = from_lists(to_weight_ptr, us, counts, child, blocks, ROWS, HEIGHT)
-                for side in tl.static_range(1 << HEIGHT):
-                    to_weight += more[side]
-            grads, counts = from_lists(to_u_ptr, us, counts, child, blocks, ROWS, HEIGHT)
-        grad, more_to_weight = step_up(
-            us, scores, masses, slopes, grads, row, weight, valid, root, grad_z_ptr, grad_s_ptr, SPLITS, HEIGHT, LAST
-        )
-        to_weight += more_to_weight
-        lane = start + tl.arange(0, CHUNK)
-        if IS_TOP:
-            if WEIGHTED:
-                tl.store(grad_weight_ptr + row, to_weight, mask=valid)
-        else:
-            tl.store(to_u_ptr + begin + lane, grad, mask=valid)
-            if WEIGHTED:
-                tl.store(to_weight_ptr + begin + lane, to_weight, mask=valid)
+    for level in tl.static_range(DEPTH + 1):
+        us = us + (u,)
+        a, slope = masses[level], slopes[level]
+        own = own + (own_gradient(u, a, slope, weight, rows, grad_z_ptr, level, SPLITS, WEIGHTED),)
+        if WEIGHTED:
+            to_weight += tl.sum(tl.where(u > a, (u - a) * slope, 0.0), 1)
+        if level < DEPTH:
+            u = step_down(u, scores[level])
+    go_up(us, scores, own, rows, n, grad_s_ptr, DEPTH, SPLITS, BLOCK)
+    if WEIGHTED:
+        tl.store(grad_weight_ptr + rows, to_weight, mask=rows < n)

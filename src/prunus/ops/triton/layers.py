@@ -1,9 +1,10 @@
-"""The tree in layers of three levels, and the samples that reach each subtree of a layer.
+"""The tree in layers of three levels, and the samples that matter to each subtree of a layer.
 
-A sample reaches a node if its u there is above 0 (or NaN); where it does not, it reaches nothing below either, and its
-z and all its gradients are zero there. So many samples are sent down layer by layer: for every subtree of a layer and
-every block of rows there is a list of the rows that reach its root, with their u. The kernels that sum over samples
-work on these lists: lanes are samples, and the few nodes of a subtree are unrolled.
+u only falls along a path. Where a sample's u is below a bound that the roots of phi, or the masses, below are known to
+exceed, the sample takes no part in them. So many samples are sent down layer by layer: for every subtree of a layer and
+every block of rows there is a list of the rows whose u at the subtree's root is at least the subtree's bound, with
+their u. The kernels that sum over samples work on these lists: lanes are samples, and the few nodes of a subtree are
+unrolled.
 
 Subtrees are numbered through all layers from the top (`index`); the subtree at the root of the tree has all rows and no
 list. List `index`, block b, begins at ((index - 1) * blocks + b) * block_rows.
@@ -16,15 +17,41 @@ from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits
 
-__all__ = ["Lists", "arrivals", "blocks_together", "descend", "first_index", "levels_above", "load_weight", "subtree"]
+__all__ = [
+    "FIRST_BOUND",
+    "NARROW",
+    "OPEN",
+    "SETTLED",
+    "Lists",
+    "add_groups",
+    "arrivals",
+    "blocks_together",
+    "first_index",
+    "group_lanes",
+    "groups_of",
+    "levels_above",
+    "load_weight",
+    "node_of",
+    "one_of",
+    "subtree",
+]
 
 HEIGHT = 3
+OPEN, SETTLED, NARROW = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+"""States of a node whose root is looked for: see `brackets`."""
+
+FIRST_BOUND = tl.constexpr(0.5)
+"""The least u that the first pass over lists looks at."""
+
+SECOND, LOWER = tl.constexpr(4), tl.constexpr(16)
+"""How many blocks of a subtree one program sums over, in the second layer and below: their lists are short."""
+
 MOST_BLOCKS = 256
 """The sums of all blocks are added in one step: no more than this."""
 
 
 class Lists:
-    """Which rows reach the root of each subtree: empty lists for scores s, (n, splits), which `descend` fills.
+    """Which rows matter to each subtree: empty lists for scores s, (n, splits), which `descend` fills.
 
     row and u have shape (subtrees - 1, blocks, block_rows), count has (subtrees - 1, blocks). All layers have three
     levels but for the first, which has what remains.
@@ -53,24 +80,30 @@ class Lists:
     @property
     def programs(self) -> int:
         """Programs of a kernel that sums over all lists: in lower layers one takes several blocks of a subtree."""
-        together = [1, 2] + [8] * self.layers
+        together = [1, SECOND.value] + [LOWER.value] * self.layers
         return sum(self.subtrees(layer) * triton.cdiv(self.blocks, together[layer]) for layer in range(self.layers))
 
     def chunk(self, layer: int) -> dict[str, int]:
-        """Lanes and warps for one list: the lists get shorter from layer to layer."""
-        lanes = (min(self.block_rows, 256), 128)[layer] if layer < 2 else 32
+        """Lanes and warps for one list: below the top they are short."""
+        lanes = min(self.block_rows, 256) if layer == 0 else 64
         return {"CHUNK": lanes, "num_warps": lanes // 32}
 
+    def descend(self, s: Tensor, weight: Tensor | None, bound: Tensor | None) -> None:
+        """Fill the lists. bound, (subtrees - 1,), is FIRST_BOUND for all if it is None."""
+        for layer in range(self.layers - 1):
+            descend_kernel[(self.blocks, self.subtrees(layer))](
+                s, weight, bound, self.row, self.u, self.count, self.n, self.blocks,
+                SPLITS=s.shape[1], WEIGHTED=weight is not None, LAYER=layer, **self.shape, **self.chunk(layer),
+            )  # fmt: skip
 
-def descend(s: Tensor, weight: Tensor | None) -> Lists:
-    """Send all samples down the layers."""
-    lists = Lists(s)
-    for layer in range(lists.layers - 1):
-        descend_kernel[(lists.blocks, lists.subtrees(layer))](
-            s, weight, lists.row, lists.u, lists.count, lists.n, lists.blocks,
-            SPLITS=s.shape[1], WEIGHTED=weight is not None, LAYER=layer, **lists.shape, **lists.chunk(layer),
-        )  # fmt: skip
-    return lists
+    def bounds(self, values: Tensor, settled: Tensor | None) -> Tensor:
+        """For each subtree the least value of its nodes that matter: not settled, or if that is None, within (0, 1)."""
+        bound = values.new_empty(self.u.shape[0])
+        if self.layers > 1:
+            bound_kernel[(bound.numel(),)](
+                values, settled, bound, DEPTH=self.depth, LAYERS=self.layers, TOP=self.top_height, num_warps=1
+            )
+        return bound
 
 
 @triton.jit
@@ -88,7 +121,7 @@ def levels_above(LAYER: tl.constexpr, TOP: tl.constexpr):
 @triton.jit
 def blocks_together(LAYER: tl.constexpr):
     """How many blocks of a subtree one program sums over; `Lists.programs` counts on it."""
-    return 1 if LAYER == 0 else (2 if LAYER == 1 else 8)
+    return 1 if LAYER == 0 else (SECOND if LAYER == 1 else LOWER)
 
 
 @triton.jit
@@ -102,22 +135,37 @@ def load_weight(weight_ptr, row, valid, WEIGHTED: tl.constexpr):
 
 
 @triton.jit
-def arrivals(
-    weight_ptr, row_ptr, u_ptr, begin, start, count, first_row,
-    WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr, CHUNK: tl.constexpr,
+def group_lanes(
+    count_ptr, n, blocks, index, group, TOGETHER: tl.constexpr, IS_TOP: tl.constexpr, ROWS: tl.constexpr,
+    LANES: tl.constexpr,
 ):  # fmt: skip
-    """A chunk of a list: rows, their u at the subtree's root, and which lanes are in use. The others have u = -1."""
-    lane = start + tl.arange(0, CHUNK)
-    valid = lane < count
+    """LANES lanes over the lists of a group of blocks, side by side: what waits for memory waits for all at once.
+
+    Returns for each lane its block, its place among the lanes of that block, where the block's list begins, and how
+    long it is.
+    """
+    lane = tl.arange(0, LANES)
+    block = group * TOGETHER + lane // (LANES // TOGETHER)
+    here = (index - 1) * blocks + block
+    count = tl.minimum(n - block * ROWS, ROWS)
+    if not IS_TOP:
+        count = tl.load(count_ptr + here, mask=block < blocks, other=0)
+    return block, lane % (LANES // TOGETHER), here.to(tl.int64) * ROWS, count
+
+
+@triton.jit
+def arrivals(weight_ptr, row_ptr, u_ptr, begin, place, count, first_row, WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr):
+    """At some places of lists: rows, their u at the subtree's root, and which lanes are in use. Others have u = -1."""
+    valid = place < count
     if IS_TOP:
-        row = (first_row + lane).to(tl.int64)
+        row = (first_row + place).to(tl.int64)
         u = tl.where(valid, 1.5, -1.0)
         if WEIGHTED:
             weight = tl.load(weight_ptr + row, mask=valid, other=0.0)
             u = tl.where((weight >= 0.0) & (weight < float("inf")), u, float("nan"))
     else:
-        row = tl.load(row_ptr + begin + lane, mask=valid, other=0).to(tl.int64)
-        u = tl.load(u_ptr + begin + lane, mask=valid, other=-1.0)
+        row = tl.load(row_ptr + begin + place, mask=valid, other=0).to(tl.int64)
+        u = tl.load(u_ptr + begin + place, mask=valid, other=-1.0)
     return row, u, valid
 
 
@@ -141,8 +189,62 @@ def subtree(u, s_ptr, row, valid, root, SPLITS: tl.constexpr, LEVELS: tl.constex
 
 
 @triton.jit
+def node_of(root, NODE: tl.constexpr):
+    """Heap index in the tree of the NODE-th node of the subtree at root."""
+    if NODE == 0:
+        node = root
+    elif NODE < 3:
+        node = 2 * root + NODE
+    else:
+        node = 4 * root + NODE
+    return node
+
+
+@triton.jit
+def bound_kernel(values_ptr, settled_ptr, bound_ptr, DEPTH: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr):
+    """The least value of the nodes that matter in the tree below the root of subtree program_id + 1."""
+    index = tl.program_id(0) + 1
+    for layer in tl.static_range(1, LAYERS):
+        place = index - first_index(layer, TOP)
+        if (place >= 0) & (place < (1 << levels_above(layer, TOP))):
+            root = (1 << levels_above(layer, TOP)) - 1 + place
+            least = float("inf")
+            for level in tl.static_range(DEPTH + 1 - TOP - 3 * (layer - 1)):
+                node = ((root + 1) << level) - 1 + tl.arange(0, 1 << level)
+                value = tl.load(values_ptr + node)
+                if settled_ptr is None:
+                    matters = (value > 0.0) & (value < 1.0)
+                else:
+                    matters = tl.load(settled_ptr + node) != SETTLED
+                least = tl.minimum(least, tl.min(tl.where(matters, value, float("inf"))))
+            tl.store(bound_ptr + index - 1, least)
+
+
+@triton.jit
+def places_among(chosen, SETS: tl.constexpr):
+    """For each of SETS sets of lanes: how many of its lanes come before each lane, and how many there are.
+
+    Four sets are counted at once, each in 16 bits.
+    """
+    places = ()
+    numbers = ()
+    for first in tl.static_range(0, SETS, 4):
+        packed = chosen[first].to(tl.int64)
+        for k in tl.static_range(1, 4):
+            if first + k < SETS:
+                packed += chosen[first + k].to(tl.int64) << (16 * k)
+        before = tl.cumsum(packed, 0) - packed
+        total = tl.sum(packed, 0)
+        for k in tl.static_range(4):
+            if first + k < SETS:
+                places = places + (((before >> (16 * k)) & 0xFFFF).to(tl.int32),)
+                numbers = numbers + (((total >> (16 * k)) & 0xFFFF).to(tl.int32),)
+    return places, numbers
+
+
+@triton.jit
 def descend_kernel(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, n, blocks,
+    s_ptr, weight_ptr, bound_ptr, row_ptr, u_ptr, count_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr,
     ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
@@ -160,20 +262,54 @@ def descend_kernel(
         count = tl.load(count_ptr + here)
     child = (first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1) * blocks + block  # list of the first child
     counts = ()
+    bounds = ()
     for side in tl.static_range(1 << HEIGHT):
         counts = counts + (count * 0,)
+        if bound_ptr is None:
+            bounds = bounds + (FIRST_BOUND,)
+        else:
+            bounds = bounds + (tl.load(bound_ptr + first_index(LAYER + 1, TOP) + (place << HEIGHT) - 1 + side),)
     for start in range(0, count, CHUNK):
-        row, u, valid = arrivals(weight_ptr, row_ptr, u_ptr, begin, start, count, block * ROWS, WEIGHTED, IS_TOP, CHUNK)
+        place_here = start + tl.arange(0, CHUNK)
+        row, u, valid = arrivals(weight_ptr, row_ptr, u_ptr, begin, place_here, count, block * ROWS, WEIGHTED, IS_TOP)
         below, scores = subtree(u, s_ptr, row, valid, root, SPLITS, HEIGHT + 1)
+        alive = ()
+        for side in tl.static_range(1 << HEIGHT):
+            alive = alive + (below[(1 << HEIGHT) - 1 + side] >= bounds[side],)
+        places, numbers = places_among(alive, 1 << HEIGHT)
         counted = ()
         for side in tl.static_range(1 << HEIGHT):
-            value = below[(1 << HEIGHT) - 1 + side]
-            alive = (~(value <= 0.0)).to(tl.int32)
-            place_in_list = counts[side] + tl.cumsum(alive, 0) - 1
-            at = (child + side * blocks).to(tl.int64) * ROWS + place_in_list
-            tl.store(row_ptr + at, row.to(tl.int32), mask=alive == 1)
-            tl.store(u_ptr + at, value, mask=alive == 1)
-            counted = counted + (counts[side] + tl.sum(alive, 0),)
+            at = (child + side * blocks).to(tl.int64) * ROWS + counts[side] + places[side]
+            tl.store(row_ptr + at, row.to(tl.int32), mask=alive[side])
+            tl.store(u_ptr + at, below[(1 << HEIGHT) - 1 + side], mask=alive[side])
+            counted = counted + (counts[side] + numbers[side],)
         counts = counted
     for side in tl.static_range(1 << HEIGHT):
         tl.store(count_ptr + child + side * blocks, counts[side])
+
+
+@triton.jit
+def groups_of(nodes, blocks, LAYERS: tl.constexpr, TOP: tl.constexpr):
+    """How many groups of blocks have summed for each node."""
+    groups = tl.zeros_like(nodes) + blocks
+    for layer in tl.static_range(1, LAYERS):
+        here = nodes + 1 >= (1 << levels_above(layer, TOP))
+        groups = tl.where(here, tl.cdiv(blocks, blocks_together(layer)), groups)
+    return groups
+
+
+@triton.jit
+def add_groups(partial_ptr, nodes, groups, OF: tl.constexpr, T: tl.constexpr):
+    """The OF sums of all groups, added in double precision: (OF, nodes). One load for all: latency is what costs."""
+    MOST: tl.constexpr = 256
+    group = tl.arange(0, MOST).to(tl.int64)[:, None, None]
+    which = tl.arange(0, OF)[None, :, None]
+    at = partial_ptr + (group * OF + which) * T + nodes[None, None, :]
+    mask = (group < groups[None, None, :]) & (nodes[None, None, :] < T)
+    return tl.sum(tl.load(at, mask=mask, other=0.0).to(tl.float64), 0)
+
+
+@triton.jit
+def one_of(sums, WHICH: tl.constexpr):
+    """One row of a matrix of sums."""
+    return tl.sum(tl.where(tl.arange(0, sums.shape[0])[:, None] == WHICH, sums, 0.0), 0)

@@ -3,18 +3,9 @@
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.tiles import level_columns, step_down, top
+from prunus.ops.triton.tiles import level_columns, load_levels, load_scores, step_down, top
 
 __all__ = ["routes_kernel"]
-
-
-@triton.jit
-def store_level(z_ptr, a_ptr, u, rows, n, LEVEL: tl.constexpr, NODES: tl.constexpr):
-    """Writes z of one level."""
-    columns = level_columns(LEVEL)[None, :]
-    positive = tl.maximum(u, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    z = tl.minimum(positive, tl.load(a_ptr + columns), propagate_nan=tl.PropagateNan.ALL)
-    tl.store(z_ptr + rows[:, None] * NODES + columns, z, mask=rows[:, None] < n)
 
 
 @triton.jit
@@ -24,8 +15,13 @@ def routes_kernel(
 ):  # fmt: skip
     """z of BLOCK samples."""
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    scores = load_scores(s_ptr, rows, n, DEPTH, SPLITS)
+    masses = load_levels(a_ptr, DEPTH)
     u, _ = top(rows, n, weight_ptr, WEIGHTED)
-    store_level(z_ptr, a_ptr, u, rows, n, 0, 2 * SPLITS + 1)
-    for level in tl.static_range(DEPTH):
-        u = step_down(u, s_ptr, rows, n, level, SPLITS)
-        store_level(z_ptr, a_ptr, u, rows, n, level + 1, 2 * SPLITS + 1)
+    for level in tl.static_range(DEPTH + 1):
+        positive = tl.maximum(u, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        z = tl.minimum(positive, masses[level], propagate_nan=tl.PropagateNan.ALL)
+        at = z_ptr + rows[:, None] * (2 * SPLITS + 1) + level_columns(level)[None, :]
+        tl.store(at, z, mask=rows[:, None] < n)
+        if level < DEPTH:
+            u = step_down(u, scores[level])

@@ -5,9 +5,10 @@ import triton
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits, n_nodes
-from prunus.ops.triton.gradients import ascend_kernel, node_slope_kernel, pull_kernel, slope_kernel
-from prunus.ops.triton.layers import Lists, descend
-from prunus.ops.triton.roots import cap_kernel, newton_kernel, refine_kernel, sums_kernel
+from prunus.ops.triton.brackets import collect_kernel, finish_kernel, refine_kernel, sums_kernel
+from prunus.ops.triton.gradients import gradients_kernel, lam_kernel, node_slope_kernel, pull_kernel, slope_kernel
+from prunus.ops.triton.layers import Lists
+from prunus.ops.triton.roots import cap_kernel, newton_kernel
 from prunus.ops.triton.routes import routes_kernel
 
 __all__ = ["traverse_backward", "traverse_forward"]
@@ -15,11 +16,17 @@ __all__ = ["traverse_backward", "traverse_forward"]
 FEW = 2048
 """Up to so many samples one program a node is faster than passes over lists."""
 
-SLICE = 1 << 22
-"""Scores whose gradients are written at a time: 16 MiB."""
+PASSES = 2
+"""Passes that bracket the roots before the values inside the brackets are collected."""
 
-PASSES = 5
-"""Passes that look for the roots. All but few nodes settle in three or four; the rest goes to newton_kernel."""
+CAPACITY = 64
+"""Values collected for a node from a group of blocks. If there are more the node goes to newton_kernel."""
+
+LANES = 64
+"""Places in lists that one program sums over at a time."""
+
+ADDED = 8
+"""Nodes whose sums over all groups of blocks one program adds."""
 
 
 def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -35,8 +42,8 @@ def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Ten
     newton_kernel[(nodes,)](s, weight, lam, settled, roots, n, **options, BLOCK=block, **resume)
     cap_kernel[(triton.cdiv(nodes, 128),)](roots, lam, a, T=nodes, DEPTH=depth, BLOCK=128)
     if n > 0:
-        rows = max(1, min(128, 1024 // (nodes + 1)))
-        routes_kernel[(triton.cdiv(n, rows),)](s, weight, a, z, n, **options, BLOCK=rows, num_warps=_route_warps(depth))
+        rows, warps = max(1, min(128, 1024 // (nodes + 1))), min(32, max(1, (nodes + 1) // 2048))
+        routes_kernel[(triton.cdiv(n, rows),)](s, weight, a, z, n, **options, BLOCK=rows, num_warps=warps)
     return z, a
 
 
@@ -48,72 +55,63 @@ def traverse_backward(
     grad_z, grad_a = grad_z.contiguous(), grad_a.contiguous()
     n, splits = s.shape
     slope, grad_s, grad_weight = torch.empty_like(a), torch.empty_like(s), s.new_empty(n)
-    options = {"SPLITS": splits, "WEIGHTED": weight is not None}
-    lists = descend(s, weight)
+    options = {"DEPTH": depth_of_splits(splits), "SPLITS": splits, "WEIGHTED": weight is not None}
     if n <= FEW:
         args = s, weight, lam, a, grad_z, grad_a, slope, n
-        node_slope_kernel[(a.numel(),)](*args, **options, DEPTH=lists.depth, BLOCK=_node_block(n))
+        node_slope_kernel[(a.numel(),)](*args, **options, BLOCK=_node_block(n))
     else:
-        partial = s.new_empty(lists.blocks, 2, a.numel())
-        pull_kernel[(lists.programs,)](
-            s, weight, lists.row, lists.u, lists.count, a, grad_z, partial, n, lists.blocks,
-            **options, **lists.shape, LAYERS=lists.layers, CHUNK=32, num_warps=1,
-        )  # fmt: skip
-        args = partial, lam, a, grad_a, slope, lists.blocks
-        layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
-        slope_kernel[(triton.cdiv(a.numel(), 8),)](*args, T=a.numel(), BLOCK=8, **layers)
-    _ascend(lists, s, weight, a, slope, grad_z, grad_s, grad_weight)
-    return grad_s, -(slope * a).sum(), grad_weight
+        _slopes(s, lam, weight, a, grad_z, grad_a, slope)
+    if n > 0:
+        args = s, weight, a, slope, grad_z, grad_s, grad_weight, n
+        rows = max(1, min(128, 2048 // (a.numel() + 1)))
+        warps = min(32, max(2, (a.numel() + 1) // 1024))
+        most = (
+            {"maxnreg": 128} if weight is None and warps <= 16 else {}
+        )  # more programs at a time, yet nothing spilled
+        gradients_kernel[(triton.cdiv(n, rows),)](*args, **options, BLOCK=rows, num_warps=warps, **most)
+    grad_lam = torch.empty_like(lam)
+    lam_kernel[(1,)](slope, a, grad_lam, T=a.numel(), BLOCK=1024)
+    return grad_s, grad_lam, grad_weight
 
 
-def _ascend(
-    lists: Lists,
-    s: Tensor,
-    weight: Tensor | None,
-    a: Tensor,
-    slope: Tensor,
-    grad_z: Tensor,
-    grad_s: Tensor,
-    grad_weight: Tensor,
+def _slopes(
+    s: Tensor, lam: Tensor, weight: Tensor | None, a: Tensor, grad_z: Tensor, grad_a: Tensor, slope: Tensor
 ) -> None:
-    """Gradients of the scores from the leaves up, a slice of rows after the other.
-
-    What a slice zeroes is still in the cache when its few nonzero gradients are written.
-    """
-    to_u, to_weight = torch.empty_like(lists.u), lists.u if weight is None else torch.empty_like(lists.u)
-    step = max(1, min(lists.blocks, SLICE // (lists.block_rows * max(s.shape[1], 1))))
-    for first in range(0, lists.blocks, step):
-        blocks = min(step, lists.blocks - first)
-        grad_s[first * lists.block_rows : (first + blocks) * lists.block_rows].zero_()
-        for layer in reversed(range(lists.layers)):
-            ascend_kernel[(blocks, lists.subtrees(layer))](
-                s, weight, lists.row, lists.u, lists.count, a, slope, grad_z,
-                to_u, to_weight, grad_s, grad_weight, lists.n, lists.blocks, first,
-                SPLITS=s.shape[1], WEIGHTED=weight is not None, LAYER=layer, LAST=layer == lists.layers - 1,
-                **lists.shape, **lists.chunk(layer),
-            )  # fmt: skip
+    """Slopes by a pass over the lists of samples that may be active in some node with a free mass."""
+    lists = Lists(s)
+    lists.descend(s, weight, lists.bounds(a, None))
+    partial = s.new_empty(lists.blocks, 2, a.numel())
+    pull_kernel[(lists.programs,)](
+        s, weight, lists.row, lists.u, lists.count, a, grad_z, partial, lists.n, lists.blocks,
+        SPLITS=s.shape[1], WEIGHTED=weight is not None, **lists.shape, LAYERS=lists.layers, LANES=LANES, num_warps=1,
+    )  # fmt: skip
+    args = partial, lam, a, grad_a, slope, lists.blocks
+    layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
+    slope_kernel[(triton.cdiv(a.numel(), ADDED),)](*args, T=a.numel(), BLOCK=ADDED, **layers)
 
 
 def _bracket(s: Tensor, lam: Tensor, weight: Tensor | None, roots: Tensor) -> Tensor:
     """Roots by passes over the lists; returns which nodes are settled."""
-    nodes, lists = roots.numel(), descend(s, weight)
-    points, high, partial = s.new_empty(4, nodes), s.new_empty(nodes), s.new_empty(lists.blocks, 8, nodes)
-    settled = torch.empty_like(roots, dtype=torch.int32)
+    nodes, lists = roots.numel(), Lists(s)
+    layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
+    of_lists = s, weight, lists.row, lists.u, lists.count
+    options = {"SPLITS": s.shape[1], "WEIGHTED": weight is not None, "LANES": LANES, "num_warps": 1, **lists.shape}
+    refine = {"T": nodes, "WEIGHTED": weight is not None, "CAPACITY": CAPACITY, **layers}
+    points, partial = s.new_empty(4, nodes), s.new_empty(lists.blocks, 8, nodes)
+    right, settled = s.new_empty(3, nodes, dtype=torch.float64), torch.empty_like(roots, dtype=torch.int32)
     for index in range(PASSES):
-        sums_kernel[(lists.programs,)](
-            s, weight, lists.row, lists.u, lists.count, points, settled, partial, lists.n, lists.blocks,
-            SPLITS=s.shape[1], WEIGHTED=weight is not None, FIRST_PASS=index == 0,
-            **lists.shape, LAYERS=lists.layers, CHUNK=32, num_warps=1,
-        )  # fmt: skip
-        args = partial, lam, points, high, roots, settled, lists.blocks
-        refine_kernel[(triton.cdiv(nodes, 8),)](
-            *args, T=nodes, BLOCK=8, FIRST_PASS=index == 0, LAYERS=lists.layers, TOP=lists.top_height
-        )
+        lists.descend(s, weight, lists.bounds(roots, settled) if index > 0 else None)
+        args = *of_lists, points, settled, partial, lists.n, lists.blocks
+        sums_kernel[(lists.programs,)](*args, **options, LAYERS=lists.layers, FIRST_PASS=index == 0)
+        args = partial, lam, points, right, roots, settled, lists.blocks
+        refine_kernel[(triton.cdiv(nodes, ADDED),)](*args, **refine, BLOCK=ADDED, FIRST_PASS=index == 0)
+    kept = s.new_empty(nodes, lists.blocks, 1 if weight is None else 2, CAPACITY)
+    count = s.new_empty(nodes, lists.blocks, dtype=torch.int32)
+    args = *of_lists, roots, right, settled, kept, count, lists.n, lists.blocks
+    collect_kernel[(lists.programs,)](*args, **options, LAYERS=lists.layers, CAPACITY=CAPACITY)
+    args = lam, right, kept, count, roots, settled, lists.blocks
+    finish_kernel[(nodes,)](*args, **refine)
     return settled
-
-
-def _route_warps(depth: int) -> int:
-    return max(1, (2 << depth) // 2048)
 
 
 def _node_block(n: int) -> int:
