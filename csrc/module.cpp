@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "argmin.hpp"
+#include "predict.hpp"
 #include "routes.hpp"
 #include "traverse.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 
 template <class Real>
 using Matrix = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class Real>
+using Tensor3 = nb::ndarray<Real, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 template <class Real>
 using Vector = nb::ndarray<Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class Real>
@@ -77,6 +80,17 @@ void linear_leaves(Matrix<const Real> x, Matrix<const Real> weight, Vector<const
 }
 
 template <class Real>
+void predict(Matrix<const Real> x, Matrix<const Real> weight, Vector<const Real> bias, Vector<const Real> a,
+             std::optional<Tensor3<const Real>> models, Matrix<const Real> constants, Matrix<Real> out, int threads) {
+    const nb::gil_scoped_release unlocked;
+    const prunus::LinearTree<Real> model{
+        {static_cast<std::int32_t>(bias.shape(0))}, static_cast<std::int64_t>(x.shape(1)),
+        static_cast<std::int64_t>(out.shape(1)), weight.data(), bias.data(), a.data(),
+        models ? models->data() : nullptr, constants.data()};
+    prunus::predict<Real>(model, x.data(), x.shape(0), threads, out.data());
+}
+
+template <class Real>
 void bind(nb::module_& m) {
     m.def("traverse_forward", &traverse_forward<Real>, "s"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
           "z"_a.noconvert(), "a"_a.noconvert(), "threads"_a);
@@ -91,6 +105,9 @@ void bind(nb::module_& m) {
     m.def("routes", &routes<Real>, "s"_a.noconvert(), "a"_a.noconvert(), "z"_a.noconvert(), "threads"_a);
     m.def("linear_leaves", &linear_leaves<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
           "leaf"_a.noconvert(), "threads"_a);
+    m.def("predict", &predict<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
+          "a"_a.noconvert(), "models"_a.noconvert().none(), "constants"_a.noconvert(), "out"_a.noconvert(),
+          "threads"_a);
 }
 
 }  // namespace

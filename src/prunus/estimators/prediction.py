@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from prunus.nn import ConstantHead, ELUSplit, LinearHead, LinearSplit, TreeModel, Whiten
+from prunus.ops.backends import choose_backend, kernels
 from prunus.ops.heap import depth_of_nodes, level
 from prunus.ops.routes import linear_leaves, tree_leaves
 
@@ -30,9 +31,35 @@ def chunked(function: Callable[[Tensor], Tensor], x: npt.NDArray[np.float32], de
     return torch.cat(results)
 
 
+@torch.inference_mode()
 def soft_output(model: TreeModel, x: npt.NDArray[np.float32]) -> Tensor:
     """Outputs, (n, k), by routes through all nodes that a row reaches."""
-    return chunked(model, x, model.tree.a.device)
+    splits, models = linear_splits(model), node_models(model)
+    if splits is None or models is None or isinstance(model.tree.split, ELUSplit) or not _has_cpp():
+        return chunked(model, x, model.tree.a.device)
+    weight, constants = models
+    out: Tensor = kernels("cpp").predict(  # type: ignore[attr-defined]
+        torch.from_numpy(x), *splits, model.tree.a, weight, constants
+    )
+    return out + model.head.bias
+
+
+def _has_cpp() -> bool:
+    return choose_backend("auto", "cpu", torch.float32) == "cpp"
+
+
+def node_models(model: TreeModel) -> tuple[Tensor | None, Tensor] | None:
+    """Linear models of the inputs at the nodes, (T, k, d) or None, and constants, (T, k); None if heads have others."""
+    head, nodes = model.head, len(model.tree.a)
+    if isinstance(head, ConstantHead):
+        return None, head.weight.T.contiguous()
+    if not isinstance(head, LinearHead) or not isinstance(model.inputs, (Whiten, torch.nn.Identity)):
+        return None
+    weight, offset = head.weight, head.offset
+    if isinstance(model.inputs, Whiten):
+        weight, offset = model.inputs.in_inputs(weight, offset)
+    k = head.out_features
+    return weight.view(k, nodes, -1).transpose(0, 1).contiguous(), offset.view(k, nodes).T.contiguous()
 
 
 def soft_routes(model: TreeModel, x: npt.NDArray[np.float32]) -> Tensor:
@@ -74,10 +101,9 @@ def hard_routes(a: Tensor, nodes: Tensor) -> Tensor:
 def hard_output(model: TreeModel, x: npt.NDArray[np.float32], nodes: Tensor) -> Tensor:
     """Outputs, (n, k), of rows that follow one path to these nodes."""
     head, a = model.head, model.tree.a
-    if isinstance(head, ConstantHead):
-        return (_along_paths(a.unsqueeze(1) * head.weight.T) + head.bias).cpu()[nodes]
-    if isinstance(head, LinearHead) and isinstance(model.inputs, Whiten):
-        return _linear_by_node(head, model.inputs, a, x, nodes)
+    models = node_models(model)
+    if models is not None:
+        return _by_node(*models, a, x, nodes) + head.bias
     ends_of_chunks = iter(torch.split(nodes, CHUNK))
 
     def of_rows(rows: Tensor) -> Tensor:
@@ -89,17 +115,17 @@ def hard_output(model: TreeModel, x: npt.NDArray[np.float32], nodes: Tensor) -> 
     return chunked(of_rows, x, a.device)
 
 
-def _linear_by_node(head: LinearHead, inputs: Whiten, a: Tensor, x: npt.NDArray[np.float32], nodes: Tensor) -> Tensor:
-    """One linear model a node: the sum of those on its path."""
-    k = head.out_features
-    weight, offset = inputs.in_inputs(head.weight, head.offset)
-    models = torch.cat((weight, offset.unsqueeze(1)), 1).view(k, len(a), -1).transpose(0, 1)  # (T, k, d + 1)
-    models = _along_paths(a.view(-1, 1, 1) * models).cpu()
-    out = models[..., -1][nodes] + head.bias.cpu()
-    rows = torch.from_numpy(x)
+def _by_node(
+    weight: Tensor | None, constants: Tensor, a: Tensor, x: npt.NDArray[np.float32], nodes: Tensor
+) -> Tensor:
+    """Outputs of the nodes that rows end in: of each, the sum of what is on its path."""
+    out = _along_paths(a.unsqueeze(1) * constants).index_select(0, nodes)
+    if weight is None:
+        return out
+    rows, weight = torch.from_numpy(x), _along_paths(a.view(-1, 1, 1) * weight)
     for node in torch.unique(nodes).tolist():
         here = (nodes == node).nonzero().squeeze(1)
-        out[here] += (rows[here].unsqueeze(1) * models[node, :, :-1]).sum(2)
+        out[here] += (rows[here].unsqueeze(1) * weight[node]).sum(2)
     return out
 
 

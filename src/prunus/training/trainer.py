@@ -25,6 +25,8 @@ History = dict[str, list[float]]
 """A list for each entry of the epochs' records."""
 
 EVALUATION_CHUNK = 8192
+WORTH_THREADS = 20_000_000
+"""Products of samples in a batch and weights from which on threads help."""
 
 
 class Trainer:
@@ -88,7 +90,7 @@ class Trainer:
         """
         run = _Run(self, train)
         self.shown = run.shown
-        with _seeded(self.options.seed, train.x.device):
+        with _seeded(self.options.seed, train.x.device), _threads(self.options.batch_size, run.parameters):
             if resume and self.options.checkpoint is not None and self.options.checkpoint.exists():
                 run.restore(self.options.checkpoint)
             while not run.stopped and run.epoch < self.options.max_epochs:
@@ -105,6 +107,7 @@ class Trainer:
     def _epoch(self, run: "_Run", train: Samples, valid: Samples | None) -> None:
         began = time.perf_counter()
         record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": self._train_epoch(run, train)}
+        run.show()
         if valid is not None:
             record |= self.settle(run.shown, train)
             record["valid_loss"] = self.evaluate(run.shown, valid)
@@ -183,7 +186,11 @@ class _Run:
         if self.options.average:
             decay = min(self.options.average, (1 + self.steps) / (10 + self.steps))  # the start is soon forgotten
             torch._foreach_lerp_(self.averages, self.parameters, 1 - decay)
-            for average, buffer in zip(self.shown.buffers(), self.model.buffers(), strict=True):
+
+    def show(self) -> None:
+        """Copy what is not averaged, such as a normalization's statistics, to the weights that are shown."""
+        for average, buffer in zip(self.shown.buffers(), self.model.buffers(), strict=True):
+            if average is not buffer:
                 average.copy_(buffer)
 
     def end_epoch(self, record: EpochRecord, *, keep_best: bool) -> None:
@@ -238,6 +245,18 @@ def _seeded(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
+
+
+@contextmanager
+def _threads(batch_size: int, parameters: list[Tensor]) -> Iterator[None]:
+    """One thread where steps are so small that several would wait for each other longer than they work."""
+    threads = torch.get_num_threads()
+    if batch_size * sum(p.numel() for p in parameters) < WORTH_THREADS:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _fingerprint(options: TrainingOptions, train: Samples) -> dict[str, Any]:
