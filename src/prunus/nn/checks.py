@@ -1,6 +1,6 @@
 """What must hold of the options of modules."""
 
-from numbers import Real
+from numbers import Integral, Real
 
 from prunus.errors import InputTypeError, InputValueError
 
@@ -10,13 +10,13 @@ MAX_DEPTH = 12
 """A deeper complete tree has more nodes than data sets have samples to tell them apart."""
 
 
-def check_depth(depth: int) -> int:
-    """An int from 0 to MAX_DEPTH."""
-    if not isinstance(depth, int) or isinstance(depth, bool):
+def check_depth(depth: object) -> int:
+    """A whole number, numpy's too, from 0 to MAX_DEPTH."""
+    if isinstance(depth, bool) or not isinstance(depth, Integral):
         raise InputTypeError(f"depth must be an int, however: {depth!r}")
-    if not 0 <= depth <= MAX_DEPTH:
+    if not 0 <= int(depth) <= MAX_DEPTH:
         raise InputValueError(f"depth must be from 0 to {MAX_DEPTH}, however: depth={depth}")
-    return depth
+    return int(depth)
 
 
 def check_pruning_strength(strength: object) -> float:

@@ -55,7 +55,7 @@ class TreeLayer(nn.Module):
         self.depth = check_depth(depth)
         self.pruning_strength = check_pruning_strength(pruning_strength)
         self.batch_size = batch_size
-        self.register_buffer("a", torch.ones(n_nodes(depth)))
+        self.register_buffer("a", torch.ones(n_nodes(self.depth)))
 
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> TreeArgmin:
         """Routes z, (n, T), and node masses a, (T,)."""

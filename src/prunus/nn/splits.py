@@ -30,7 +30,7 @@ class LinearSplit(nn.Linear):
 
     def __init__(self, in_features: int, depth: int) -> None:
         self.depth = check_depth(depth)
-        super().__init__(in_features, n_splits(depth))
+        super().__init__(in_features, n_splits(self.depth))
 
     def reset_parameters(self) -> None:
         """Draw weights and thresholds; a tree of depth 0 has none, of which torch would warn."""
@@ -85,7 +85,7 @@ class MLPSplit(nn.Module):
         super().__init__()
         self.depth = check_depth(depth)
         self.features = mlp((in_features, *hidden), dropout)
-        self.scores = LinearSplit(hidden[-1] if hidden else in_features, depth)
+        self.scores = LinearSplit(hidden[-1] if hidden else in_features, self.depth)
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores, (n, 2**depth - 1), of inputs, (n, d)."""
