@@ -159,5 +159,17 @@ def test_a_pruning_strength_that_is_no_number_is_refused(strength: float) -> Non
         TreeLayer(nn.Identity(), 3, strength)
 
 
+@pytest.mark.parametrize("batch_size", [0, -8])
+def test_a_batch_size_below_1_is_refused(batch_size: int) -> None:
+    with pytest.raises(InputValueError, match=f"batch_size must be at least 1, however: batch_size={batch_size}"):
+        TreeLayer(nn.Identity(), 3, batch_size=batch_size)
+
+
+@pytest.mark.parametrize("batch_size", [16.0, "16", True])
+def test_a_batch_size_that_is_no_whole_number_is_refused(batch_size: Any) -> None:
+    with pytest.raises(InputTypeError, match="batch_size must be an int or None, however"):
+        TreeLayer(nn.Identity(), 3, batch_size=batch_size)
+
+
 def test_printing_shows_the_options() -> None:
     assert "depth=3, pruning_strength=2.0, batch_size=16" in repr(tree(strength=2.0, batch_size=16))

@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 from prunus.errors import InputTypeError, InputValueError
 
-__all__ = ["MAX_DEPTH", "check_depth", "check_pruning_strength"]
+__all__ = ["MAX_DEPTH", "check_batch_size", "check_depth", "check_pruning_strength"]
 
 MAX_DEPTH = 12
 """A deeper complete tree has more nodes than data sets have samples to tell them apart."""
@@ -26,3 +26,14 @@ def check_pruning_strength(strength: object) -> float:
     if not 0 <= float(strength) < float("inf"):
         raise InputValueError(f"pruning_strength must be finite and at least 0, however: pruning_strength={strength}")
     return float(strength)
+
+
+def check_batch_size(batch_size: object) -> int | None:
+    """A whole number, at least 1, or None."""
+    if batch_size is None:
+        return None
+    if isinstance(batch_size, bool) or not isinstance(batch_size, Integral):
+        raise InputTypeError(f"batch_size must be an int or None, however: {batch_size!r}")
+    if not int(batch_size) >= 1:
+        raise InputValueError(f"batch_size must be at least 1, however: batch_size={batch_size}")
+    return int(batch_size)

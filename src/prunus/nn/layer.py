@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
-from prunus.nn.checks import check_depth, check_pruning_strength
+from prunus.nn.checks import check_batch_size, check_depth, check_pruning_strength
 from prunus.ops import TreeArgmin, tree_traverse
+from prunus.ops.checks import shape
 from prunus.ops.heap import n_nodes, n_splits
 from prunus.ops.masses import streamed_masses
 from prunus.ops.routes import tree_routes
@@ -54,7 +55,7 @@ class TreeLayer(nn.Module):
         self.split = split
         self.depth = check_depth(depth)
         self.pruning_strength = check_pruning_strength(pruning_strength)
-        self.batch_size = batch_size
+        self.batch_size = check_batch_size(batch_size)
         self.register_buffer("a", torch.ones(n_nodes(self.depth)))
 
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> TreeArgmin:
@@ -89,7 +90,11 @@ class TreeLayer(nn.Module):
         chunk : int
             Samples that are worked on at a time: bounds the memory.
         """
-        meant_for = batch_size or self.batch_size or len(x)
+        if not len(x):
+            raise InputValueError(
+                f"masses are those of samples: there must be one at least, however: x.shape={shape(x)}"
+            )
+        meant_for = check_batch_size(batch_size) or self.batch_size or len(x)
         training = self.training
         self.eval()  # dropout and the like are off
         try:
@@ -115,7 +120,7 @@ class TreeLayer(nn.Module):
         if s.ndim != 2 or s.shape[1] != n_splits(self.depth):
             raise InputValueError(
                 f"a split for depth {self.depth} must return scores of shape (n, {n_splits(self.depth)}), "
-                f"however: {type(self.split).__name__} returned {tuple(s.shape)}"
+                f"however: {type(self.split).__name__} returned {shape(s)}"
             )
         return s
 

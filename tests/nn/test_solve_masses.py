@@ -1,0 +1,117 @@
+"""Masses for eval mode: those of the program over all samples, whatever they are cut into."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from prunus.errors import InputValueError
+from prunus.nn import TreeLayer, Whiten
+from prunus.ops import tree_traverse
+from tests.nn.problems import generator, inputs, model, tree
+from tests.tolerances import assert_same
+
+
+def weights(n: int) -> Tensor:
+    return 2 * torch.rand(n, generator=generator(4))
+
+
+def expected_masses(layer: TreeLayer, x: Tensor, lam: float, weight: Tensor | None = None) -> Tensor:
+    with torch.no_grad():
+        return tree_traverse(layer.split(x).double(), lam, sample_weight=weight).a
+
+
+@pytest.mark.parametrize("chunk", [1000, 63, 64, 7])
+def test_masses_do_not_depend_on_the_chunks(chunk: int) -> None:
+    layer, x = tree(strength=20.0), inputs(63)
+    layer.solve_masses(x, chunk=chunk)
+    assert ((layer.a > 0) & (layer.a < 1)).sum() > 5
+    assert_same(layer.a, expected_masses(layer, x, 20.0))
+
+
+@pytest.mark.parametrize("chunk", [1000, 7])
+def test_masses_take_weights_into_account(chunk: int) -> None:
+    layer, x, w = tree(strength=20.0), inputs(63), weights(63)
+    layer.solve_masses(x, w, chunk=chunk)
+    assert_same(layer.a, expected_masses(layer, x, 20.0, w))
+
+
+@pytest.mark.parametrize("chunk", [1000, 7])
+def test_the_pruning_strength_is_scaled_to_the_number_of_samples(chunk: int) -> None:
+    layer, x = tree(strength=5.0, batch_size=16), inputs(63)
+    layer.solve_masses(x, chunk=chunk)
+    assert_same(layer.a, expected_masses(layer, x, 5.0 * 63 / 16))
+
+
+def test_another_batch_size_goes_before_the_layers_own() -> None:
+    layer, x = tree(strength=5.0, batch_size=16), inputs(63)
+    layer.solve_masses(x, batch_size=8)
+    assert_same(layer.a, expected_masses(layer, x, 5.0 * 63 / 8))
+
+
+@pytest.mark.parametrize("chunk", [1000, 7])
+def test_no_strength_prunes_nothing(chunk: int) -> None:
+    layer = tree(strength=0.0)
+    layer.solve_masses(inputs(63), chunk=chunk)
+    assert (layer.a == 1).all()
+
+
+@pytest.mark.parametrize("start", [0.0, 0.3, 1.0])
+def test_masses_stored_before_do_not_matter(start: float) -> None:
+    layer, x = tree(strength=20.0), inputs(63)
+    layer.a.fill_(start)
+    layer.solve_masses(x, chunk=7)
+    assert_same(layer.a, expected_masses(layer, x, 20.0))
+
+
+def test_eval_mode_then_routes_as_training_on_all_samples_does() -> None:
+    layer, x = tree(strength=20.0), inputs(63)
+    together = layer(x)
+    layer.solve_masses(x)
+    z, a = layer.eval()(x)
+    assert_same(z, together.z)
+    assert_same(a, together.a)
+
+
+@pytest.mark.parametrize("chunk", [1000, 7])
+def test_inputs_are_made_from_x_a_chunk_at_a_time(chunk: int) -> None:
+    layer, x, seen = tree(strength=20.0), inputs(63), []
+
+    def double(rows: Tensor) -> Tensor:
+        seen.append(len(rows))
+        return 2 * rows
+
+    layer.solve_masses(x, inputs=double, chunk=chunk)
+    assert max(seen) <= chunk
+    assert_same(layer.a, expected_masses(layer, 2 * x, 20.0))
+
+
+def test_a_model_applies_its_inputs() -> None:
+    whole = model()
+    whole.inputs = Whiten(5).fit(inputs(99) @ torch.rand(5, 5, generator=generator(5)))
+    x = inputs(63)
+    whole.solve_masses(x, weights(63))
+    assert_same(whole.tree.a, expected_masses(whole.tree, whole.inputs(x), 1.0, weights(63)))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_stays(training: bool) -> None:
+    layer = tree().train(training)
+    layer.solve_masses(inputs(9))
+    assert layer.training is training
+
+
+def test_the_mode_stays_after_an_error() -> None:
+    layer = TreeLayer(nn.Linear(5, 6), 3)
+    with pytest.raises(InputValueError):
+        layer.solve_masses(inputs(9))
+    assert layer.training
+
+
+def test_no_samples_are_refused() -> None:
+    with pytest.raises(InputValueError, match=r"there must be one at least, however: x.shape=\(0, 5\)"):
+        tree().solve_masses(inputs(0))
+
+
+def test_a_batch_size_below_1_is_refused() -> None:
+    with pytest.raises(InputValueError, match="batch_size must be at least 1, however: batch_size=0"):
+        tree().solve_masses(inputs(9), batch_size=0)
