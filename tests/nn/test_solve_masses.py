@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
-from prunus.nn import TreeLayer, Whiten
+from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.ops import tree_traverse
 from tests.nn.problems import generator, inputs, model, tree
 from tests.tolerances import assert_same
@@ -98,6 +98,24 @@ def test_the_mode_stays(training: bool) -> None:
     layer = tree().train(training)
     layer.solve_masses(inputs(9))
     assert layer.training is training
+
+
+def test_a_part_in_another_mode_stays_in_it() -> None:
+    split = nn.Sequential(nn.BatchNorm1d(5), LinearSplit(5, 3))
+    layer = TreeLayer(split, 3)
+    split[0].eval()  # frozen, as in transfer learning
+    layer.solve_masses(inputs(9))
+    assert [module.training for module in (layer, *split)] == [True, False, True]
+
+
+def test_neither_dropout_nor_normalization_run_in_training_mode() -> None:
+    before = nn.Sequential(nn.BatchNorm1d(5), nn.Dropout(0.5))
+    whole = TreeModel(tree(strength=20.0), nn.Identity(), before)  # broke: only the tree was in eval mode
+    x, random = inputs(63) + 3.0, torch.get_rng_state()
+    whole.solve_masses(x)
+    assert torch.equal(random, torch.get_rng_state())
+    assert before[0].num_batches_tracked == 0
+    assert_same(whole.tree.a, expected_masses(whole.tree, before.eval()(x), 20.0))
 
 
 def test_the_mode_stays_after_an_error() -> None:

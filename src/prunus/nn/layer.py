@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from prunus.errors import InputValueError
 from prunus.nn.checks import check_batch_size, check_depth, check_pruning_strength
+from prunus.nn.modes import evaluating
 from prunus.ops import TreeArgmin, tree_traverse
 from prunus.ops.checks import shape
 from prunus.ops.heap import n_nodes, n_splits
@@ -86,7 +87,7 @@ class TreeLayer(nn.Module):
         batch_size : int, optional
             The number of samples that pruning_strength was used with in training; by default the layer's own.
         inputs : callable
-            Applied to x before the split, a chunk at a time.
+            Applied to x before the split, a chunk at a time; a module is in eval mode meanwhile.
         chunk : int
             Samples that are worked on at a time: bounds the memory.
         """
@@ -95,12 +96,8 @@ class TreeLayer(nn.Module):
                 f"masses are those of samples: there must be one at least, however: x.shape={shape(x)}"
             )
         meant_for = check_batch_size(batch_size) or self.batch_size or len(x)
-        training = self.training
-        self.eval()  # dropout and the like are off
-        try:
+        with evaluating(self, inputs):
             self.a.copy_(self._masses(x, sample_weight, self.pruning_strength * len(x) / meant_for, inputs, chunk))
-        finally:
-            self.train(training)
 
     def _masses(
         self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int
