@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test lint types unit test-slow test-gpu bench-ops clean
+.PHONY: help demo test lint types unit test-slow test-gpu bench-ops bench-accuracy clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,10 @@ test-gpu: ## GPU tests, with a python that has torch, triton and pytest: make te
 
 bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.clamp
 	$(BIN)/python -m benchmarks.ops
+
+bench-accuracy: $(INSTALLED) ## Accuracy against CART, XGBoost and LightGBM, for hours: make bench-accuracy DATA=folder
+	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-accuracy DATA=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.accuracy --data $(DATA)
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
