@@ -23,6 +23,9 @@ FINITE_DIFFERENCE: dict[str, Any] = {"eps": 1e-6, "atol": 1e-6, "rtol": 1e-5}
 SMALL_LAM_SLOPE = {torch.float32: 1e-3, torch.float64: 1e-7}
 """Relative error of a gradient whose denominator is lam + n with lam far below the resolution of n."""
 
+SINGLE_PRECISION_SPREAD = 1e-4
+"""Relative error of a standard deviation of scores in single precision, scaled once by another one."""
+
 HUGE_LAM = 1e-6
 """What a lam of 1e8 leaves of the sample's weights beside it, and rounding in single precision."""
 

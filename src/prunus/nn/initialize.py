@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputTypeError
+from prunus.nn.modes import evaluating
 
 __all__ = ["spread_splits"]
 
@@ -20,7 +21,9 @@ class AffineSplit(Protocol):
 
 
 @torch.no_grad()
-def spread_splits(split: nn.Module, x: Tensor, *, spread: float = 1.0, generator: torch.Generator | None = None) -> None:
+def spread_splits(
+    split: nn.Module, x: Tensor, *, spread: float = 1.0, generator: torch.Generator | None = None
+) -> None:
     """Set splits so that half of the samples that reach each of them goes either way.
 
     Directions are drawn at random, then, from the root down, each is shifted to the median of the samples that
@@ -50,7 +53,8 @@ def spread_splits(split: nn.Module, x: Tensor, *, spread: float = 1.0, generator
         raise InputTypeError(
             f"spread_splits needs a split with `scores`, an nn.Linear, and `features`, however: {type(split).__name__}"
         )
-    features = split.features(x)
+    with evaluating(split):
+        features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
     weight.copy_(torch.randn(weight.shape, generator=generator).to(weight))
     place_splits(features, weight, bias, spread)

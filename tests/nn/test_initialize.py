@@ -1,0 +1,149 @@
+"""Where training starts: samples spread evenly over the leaves."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from prunus.errors import InputTypeError
+from prunus.nn import ELUSplit, LinearSplit, MLPSplit, spread_splits
+from prunus.ops.heap import level
+from prunus.ops.routes import tree_leaves
+from tests.nn.problems import generator, inputs
+from tests.tolerances import SINGLE_PRECISION_SPREAD
+
+SPLITS = [LinearSplit, ELUSplit, MLPSplit]
+
+
+def spread(split: nn.Module, x: Tensor, *, seed: int = 7, **options: float) -> nn.Module:
+    spread_splits(split, x, generator=generator(seed), **options)
+    return split
+
+
+def counts(split: nn.Module, x: Tensor, depth: int) -> Tensor:
+    """Samples that arrive at each node, (2**(depth + 1) - 1,)."""
+    with torch.no_grad():
+        arrived = tree_leaves(split.eval()(x)).bincount(minlength=2 ** (depth + 1) - 1)
+    for t in range(2 ** (depth + 1) - 2, 0, -1):
+        arrived[(t - 1) // 2] += arrived[t]
+    return arrived
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize(("n", "depth"), [(64, 1), (64, 3), (64, 6), (800, 3), (1024, 5)])
+def test_leaves_get_equal_numbers_of_samples(split: type[nn.Module], n: int, depth: int) -> None:
+    x = inputs(n)
+    made = spread(split(5, depth), x)
+    assert (counts(made, x, depth)[level(depth)] == n // 2**depth).all()
+
+
+@pytest.mark.parametrize(("n", "depth"), [(63, 3), (101, 4), (7, 2)])
+def test_leaves_get_nearly_equal_numbers_where_samples_cannot_be_halved(n: int, depth: int) -> None:
+    x = inputs(n)
+    at_leaves = counts(spread(LinearSplit(5, depth), x), x, depth)[level(depth)]
+    assert (
+        at_leaves.max() - at_leaves.min() <= 2
+    )  # a median sample has the score 0, which may be rounded to either side
+
+
+@pytest.mark.parametrize("wanted", [1.0, 0.25])
+@pytest.mark.parametrize("split", [LinearSplit, MLPSplit])
+def test_scores_have_the_spread_among_the_samples_that_arrive(split: type[nn.Module], wanted: float) -> None:
+    x = inputs(512)
+    made = spread(split(5, 4), x, spread=wanted)
+    with torch.no_grad():
+        scores = made(x)
+    arrived = {0: torch.arange(512)}
+    for t in range(15):
+        rows = arrived[t]
+        here = scores[rows, t]
+        assert float(here.std(correction=0)) == pytest.approx(wanted, rel=SINGLE_PRECISION_SPREAD)
+        arrived[2 * t + 1], arrived[2 * t + 2] = rows[here < 0], rows[here >= 0]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_same_generator_gives_the_same_splits(split: type[nn.Module]) -> None:
+    made = split(5, 3)
+    first = [p.clone() for p in spread(made, inputs(99)).parameters()]
+    spread(made, inputs(99), seed=8)
+    again = spread(made, inputs(99)).parameters()
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_another_generator_gives_other_splits() -> None:
+    made = LinearSplit(5, 3)
+    spread(made, inputs(99))
+    first = made.weight.clone()
+    spread(made, inputs(99), seed=8)
+    assert not torch.equal(first, made.weight)
+
+
+def test_dropout_is_off_meanwhile_and_on_afterwards() -> None:
+    made, x = MLPSplit(5, 3, hidden=(32,), dropout=0.5), inputs(64)
+    random = torch.get_rng_state()
+    spread(made, x)  # broke: medians were those of features with some dropped at random
+    assert torch.equal(random, torch.get_rng_state())
+    assert made.training
+    assert (counts(made, x, 3)[level(3)] == 8).all()
+
+
+def test_a_generator_leaves_torchs_own_alone() -> None:
+    made, random = LinearSplit(5, 3), torch.get_rng_state()
+    spread(made, inputs(64))
+    assert torch.equal(random, torch.get_rng_state())
+
+
+def test_inputs_stay_as_they_are() -> None:
+    x = inputs(64)
+    spread(LinearSplit(5, 3), x)
+    assert torch.equal(x, inputs(64))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("n", [1, 2, 3, 64])
+def test_duplicates_of_one_row_give_finite_splits(split: type[nn.Module], n: int) -> None:
+    made = spread(split(5, 3), inputs(1).expand(n, 5).contiguous())
+    assert all(p.isfinite().all() for p in made.parameters())
+
+
+def test_constant_features_give_finite_splits() -> None:
+    made = spread(LinearSplit(5, 3), torch.full((64, 5), 0.1))
+    assert all(p.isfinite().all() for p in made.parameters())
+
+
+def test_a_few_rows_many_times_give_finite_splits() -> None:
+    made = spread(LinearSplit(5, 5), inputs(3).repeat(30, 1))
+    assert all(p.isfinite().all() for p in made.parameters())
+
+
+def test_fewer_samples_than_leaves_spread_as_far_as_they_go() -> None:
+    x = inputs(8)
+    at_leaves = counts(spread(LinearSplit(5, 6), x), x, 6)[level(6)]
+    assert at_leaves.max() == 1
+
+
+def test_a_tree_of_depth_0_has_nothing_to_spread() -> None:
+    spread(LinearSplit(5, 0), inputs(9))
+
+
+def test_any_module_with_scores_and_features_can_be_spread() -> None:
+    x = inputs(64)
+    assert (counts(spread(Squares(), x), x, 2)[level(2)] == 16).all()
+
+
+class Squares(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Linear(5, 3)
+
+    def features(self, x: Tensor) -> Tensor:
+        return x.square()
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.scores(self.features(x))
+        return scores
+
+
+@pytest.mark.parametrize("split", [nn.Linear(5, 7), nn.Identity()])
+def test_another_module_is_refused(split: nn.Module) -> None:
+    with pytest.raises(InputTypeError, match=f"spread_splits needs a split .*, however: {type(split).__name__}"):
+        spread_splits(split, inputs(9))
