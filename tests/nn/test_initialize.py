@@ -1,5 +1,7 @@
 """Where training starts: samples spread evenly over the leaves."""
 
+import inspect
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -130,6 +132,13 @@ def test_any_module_with_scores_and_features_can_be_spread() -> None:
     assert (counts(spread(Squares(), x), x, 2)[level(2)] == 16).all()
 
 
+def test_parts_of_a_module_count_as_its_scores_and_features() -> None:
+    split = MLPSplit(5, 3)
+    with pytest.raises(AttributeError):
+        inspect.getattr_static(split, "scores")  # broke: all that isinstance of a protocol looks at since Python 3.12
+    spread(split, inputs(64))
+
+
 class Squares(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +152,7 @@ class Squares(nn.Module):
         return scores
 
 
-@pytest.mark.parametrize("split", [nn.Linear(5, 7), nn.Identity()])
+@pytest.mark.parametrize("split", [nn.Linear(5, 7), nn.Identity(), nn.ModuleDict({"scores": nn.Linear(5, 7)})])
 def test_another_module_is_refused(split: nn.Module) -> None:
     with pytest.raises(InputTypeError, match=f"spread_splits needs a split .*, however: {type(split).__name__}"):
         spread_splits(split, inputs(9))

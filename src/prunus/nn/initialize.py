@@ -1,6 +1,6 @@
 """Where training starts: splits that spread samples evenly over the leaves."""
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,6 @@ from prunus.nn.modes import evaluating
 __all__ = ["spread_splits"]
 
 
-@runtime_checkable
 class AffineSplit(Protocol):
     """A split whose scores, up to a function that keeps their signs, are an affine map of features."""
 
@@ -49,15 +48,22 @@ def spread_splits(
     >>> tree_leaves(split(x)).bincount()[7:]
     tensor([100, 100, 100, 100, 100, 100, 100, 100])
     """
-    if not isinstance(split, AffineSplit):
+    if not _is_affine(split):
         raise InputTypeError(
-            f"spread_splits needs a split with `scores`, an nn.Linear, and `features`, however: {type(split).__name__}"
+            f"spread_splits needs a split with `scores`, an nn.Linear with a bias, and `features`, "
+            f"however: {type(split).__name__}"
         )
     with evaluating(split):
         features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
     weight.copy_(torch.randn(weight.shape, generator=generator).to(weight))
     place_splits(features, weight, bias, spread)
+
+
+def _is_affine(split: object) -> TypeGuard[AffineSplit]:
+    """Not by isinstance: since Python 3.12 that overlooks what a module keeps out of its ``__dict__``."""
+    scores = getattr(split, "scores", None)
+    return isinstance(scores, nn.Linear) and scores.bias is not None and callable(getattr(split, "features", None))
 
 
 def place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float, fixed: Tensor | None = None) -> None:
