@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from prunus.errors import InputTypeError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.nn import ELUSplit, LinearSplit, MLPSplit, spread_splits
 from prunus.ops.heap import level
 from prunus.ops.routes import tree_leaves
@@ -156,3 +156,8 @@ class Squares(nn.Module):
 def test_another_module_is_refused(split: nn.Module) -> None:
     with pytest.raises(InputTypeError, match=f"spread_splits needs a split .*, however: {type(split).__name__}"):
         spread_splits(split, inputs(9))
+
+
+def test_no_samples_are_refused() -> None:
+    with pytest.raises(InputValueError, match=r"needs a sample at least, however: x.shape=\(0, 5\)"):
+        spread_splits(LinearSplit(5, 3), inputs(0))

@@ -5,8 +5,9 @@ from typing import Protocol, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from prunus.errors import InputTypeError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.nn.modes import evaluating
+from prunus.ops.checks import shape
 
 __all__ = ["spread_splits"]
 
@@ -53,6 +54,8 @@ def spread_splits(
             f"spread_splits needs a split with `scores`, an nn.Linear with a bias, and `features`, "
             f"however: {type(split).__name__}"
         )
+    if not len(x):
+        raise InputValueError(f"spread_splits needs a sample at least, however: x.shape={shape(x)}")
     with evaluating(split):
         features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
@@ -84,7 +87,7 @@ def place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float, 
         rows = arrived.pop(t)
         projected = features[rows if len(rows) > 1 else slice(None)] @ weight[t]  # an empty split takes all samples
         if fixed is None or not fixed[t]:
-            bias[t] = -projected.quantile(0.5, interpolation="midpoint") if len(projected) else 0.0
+            bias[t] = -projected.quantile(0.5, interpolation="midpoint")
         scale = spread / projected.std(correction=0).clamp(min=1e-3)
         weight[t] *= scale
         bias[t] *= scale
