@@ -209,6 +209,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self.tree_ = read_tree(self.model_, samples)
         self.kept_nodes_ = self.tree_.kept
         self.node_mass_ = self.tree_.mass
+        self.hard_shift_ = self._hard_shift(samples)
         self.feature_importances_ = feature_importances(self.model_, samples, self.tree_, self.encoder_)
 
     def _device(self, n: int) -> torch.device:
@@ -220,8 +221,23 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """The head's outputs, (n, k)."""
         x = self._encode(X)
         if hard:
-            return hard_output(self.model_, x, self._nodes(x)).double().numpy()
+            nodes = self._nodes(x)
+            return hard_output(self.model_, x, nodes).double().numpy() + self.hard_shift_[nodes]
         return soft_output(self.model_, x).double().numpy()
+
+    def _hard_shift(self, train: Samples) -> npt.NDArray[np.float64]:
+        """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""
+        x = train.x.numpy()
+        nodes = self._nodes(x)
+        out = hard_output(self.model_, x, nodes)
+        count = len(self.node_mass_)
+        weight = torch.ones(len(nodes)) if train.weight is None else train.weight
+        held = torch.zeros(count).index_add(0, nodes, weight).unsqueeze(1)
+        total = torch.zeros(count, self._n_outputs()).index_add(
+            0, nodes, self._targets_of_outputs(train.y) * weight.unsqueeze(1)
+        )
+        predicted = torch.zeros(count, self._n_outputs()).index_add(0, nodes, out * weight.unsqueeze(1))
+        return self._shift_to(total, predicted, held).double().numpy()
 
     def _nodes(self, x: npt.NDArray[np.float32]) -> torch.Tensor:
         return hard_nodes(self.model_, x, torch.from_numpy(self.kept_nodes_))

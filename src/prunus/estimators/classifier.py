@@ -253,5 +253,16 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
     def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(targets)
 
+    def _targets_of_outputs(self, y: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.one_hot(y, len(self.classes_)).float()
+
+    def _shift_to(self, total: torch.Tensor, predicted: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
+        """To the logarithms of the frequencies of the classes in a node, where a node predicts a constant."""
+        if self.leaf != "constant":
+            return torch.zeros_like(total)
+        prior = total.sum(0) / held.sum()
+        frequencies = (total + prior) / (held + 1)  # as if one more sample of average class had come
+        return torch.where(held > 0, frequencies.clamp(min=1e-6).log() - predicted / held.clamp(min=1e-12), 0.0)
+
     def _n_outputs(self) -> int:
         return len(self.classes_)

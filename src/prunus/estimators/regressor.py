@@ -172,6 +172,13 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):
         scaled = (targets - self.target_mean_) / self.target_scale_
         return torch.from_numpy(scaled.astype(np.float32))
 
+    def _targets_of_outputs(self, y: torch.Tensor) -> torch.Tensor:
+        return y
+
+    def _shift_to(self, total: torch.Tensor, predicted: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
+        """The mean residual of the training samples that end in a node."""
+        return torch.where(held > 0, (total - predicted) / held.clamp(min=1e-12), 0.0)
+
     def _n_outputs(self) -> int:
         return len(self.target_mean_)
 

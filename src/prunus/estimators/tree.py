@@ -1,16 +1,16 @@
 """The tree that was learned, as plain arrays."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from prunus.estimators.prediction import CHUNK, hard_nodes, linear_splits
+from prunus.estimators.prediction import hard_nodes, linear_splits
 from prunus.nn import TreeModel
-from prunus.ops import integer_pruning, path_rewards
+from prunus.ops import integer_pruning
+from prunus.ops.heap import depth_of_nodes, level
 
 from prunus.training import Samples
 
@@ -60,33 +60,33 @@ class Tree:
 def read_tree(model: TreeModel, train: Samples) -> Tree:
     """The tree of a model whose masses are stored, with the training samples for what is counted."""
     tree = model.tree
-    kept = _kept(model, train)
-    ends = hard_nodes(model, train.x.numpy(), kept)
+    everything = torch.ones(len(tree.a), dtype=torch.bool)
+    leaves = hard_nodes(model, train.x.numpy(), everything)
+    passing = _passing(leaves, train.weight, len(tree.a))
+    kept = _kept(passing, tree.pruning_strength * len(train) / (tree.batch_size or len(train)))
     linear = linear_splits(model)
     return Tree(
         mass=tree.a.numpy().copy(),
         kept=kept.numpy(),
-        share=_shares(ends, train.weight, len(kept)),
+        share=torch.where(kept, passing / passing[0], 0.0).numpy(),
         weight=None if linear is None else linear[0].numpy(),
         bias=None if linear is None else linear[1].numpy(),
     )
 
 
-def _kept(model: TreeModel, train: Samples) -> Tensor:
-    """The best hard pruning of the splits for all samples, and the root in any case."""
-    tree = model.tree
-    rewards = torch.zeros(len(tree.a), dtype=torch.float64)
-    for chunk in train.chunks(CHUNK):
-        q = path_rewards(tree.split(model.inputs(chunk.x))).clamp(min=0.0)
-        rewards += (q if chunk.weight is None else q * chunk.weight.unsqueeze(1)).sum(0)
-    lam = tree.pruning_strength * len(train) / (tree.batch_size or len(train))
-    kept = integer_pruning(rewards.unsqueeze(0), lam)  # one sample with the rewards of all
+def _passing(leaves: Tensor, weight: Tensor | None, nodes: int) -> Tensor:
+    """Weight of the samples whose path passes each node, (T,)."""
+    passing = torch.bincount(leaves, None if weight is None else weight.double(), minlength=nodes).double()
+    for d in range(depth_of_nodes(nodes), 0, -1):
+        passing[level(d - 1)] += passing[level(d)].view(-1, 2).sum(1)
+    return passing
+
+
+def _kept(passing: Tensor, lam: float) -> Tensor:
+    """The best hard pruning where samples follow one path, and the root in any case.
+
+    Splits that only their signs matter of have scores of 1 and -1, and a node the reward of the samples that pass it.
+    """
+    kept = integer_pruning(passing.unsqueeze(0), lam)  # one sample with the rewards of all
     kept[0] = True
     return kept
-
-
-def _shares(ends: Tensor, weight: Tensor | None, nodes: int) -> npt.NDArray[np.float64]:
-    share: Any = torch.bincount(ends, None if weight is None else weight.double(), minlength=nodes).double()
-    for t in range(nodes - 1, 0, -1):
-        share[(t - 1) // 2] += share[t]
-    return (share / share[0]).numpy()
