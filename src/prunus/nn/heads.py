@@ -53,7 +53,7 @@ class LinearHead(nn.Module):
     def forward(self, x: Tensor, z: Tensor) -> Tensor:
         """Predictions, (n, k)."""
         of_nodes = functional.linear(x, self.weight, self.offset)  # (n, k * T)
-        of_nodes = of_nodes.view(x.shape[0], self.out_features, -1)
+        of_nodes = torch.unflatten(of_nodes, 1, (self.out_features, -1))
         return (of_nodes * z.unsqueeze(1)).sum(2) + self.bias
 
 

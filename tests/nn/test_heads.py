@@ -1,0 +1,84 @@
+"""Heads: predictions from inputs and routes, compared with plain loops."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from prunus.errors import InputValueError
+from prunus.nn import ConstantHead, LinearHead, MLPHead
+from tests.nn.problems import HEADS, inputs, randomized, routes
+from tests.tolerances import assert_same
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_a_constant_head_adds_up_values_of_nodes(depth: int) -> None:
+    head = ConstantHead(5, depth, 2)
+    randomized(head)
+    z = routes(9, depth)
+    expected = torch.empty(9, 2)
+    for i in range(9):
+        for k in range(2):
+            of_nodes = [head.weight[k, t] * z[i, t] for t in range(z.shape[1])]
+            expected[i, k] = head.bias[k] + sum(of_nodes)
+    assert_same(head(inputs(9), z), expected)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_a_linear_head_adds_up_linear_models_of_nodes(depth: int) -> None:
+    head = LinearHead(5, depth, 2)
+    randomized(head)
+    x, z = inputs(9), routes(9, depth)
+    nodes = z.shape[1]
+    expected = torch.empty(9, 2)
+    for i in range(9):
+        for k in range(2):
+            models = range(k * nodes, (k + 1) * nodes)
+            of_nodes = [head.weight[m] @ x[i] + head.offset[m] for m in models]
+            expected[i, k] = head.bias[k] + sum(y * z[i, t] for t, y in enumerate(of_nodes))
+    assert_same(head(x, z), expected)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_an_mlp_head_takes_inputs_and_routes_side_by_side(depth: int) -> None:
+    head = MLPHead(5, depth, 2, hidden=(8, 4))
+    x, z = inputs(9), routes(9, depth)
+    out = torch.cat((x, z), 1)
+    for layer in (head.hidden[0], head.hidden[2]):
+        out = nn.functional.elu(layer(out))
+    assert_same(head(x, z), head.out(out))
+
+
+def test_an_mlp_head_without_hidden_layers_is_linear() -> None:
+    head = MLPHead(5, 2, 2, hidden=())
+    x, z = inputs(9), routes(9, 2)
+    assert_same(head(x, z), torch.cat((x, z), 1) @ head.out.weight.T + head.out.bias)
+
+
+def test_dropout_of_an_mlp_head_is_off_in_eval_mode() -> None:
+    head = MLPHead(5, 2, 2, dropout=0.5).eval()
+    assert torch.equal(head(inputs(9), routes(9, 2)), head(inputs(9), routes(9, 2)))
+
+
+@pytest.mark.parametrize("head", HEADS.values())
+def test_no_samples_have_no_predictions(head: type[nn.Module]) -> None:
+    assert head(5, 3, 2)(inputs(0), routes(0, 3)).shape == (0, 2)
+
+
+@pytest.mark.parametrize("head", HEADS.values())
+def test_gradients_reach_inputs_routes_and_parameters(head: type[nn.Module]) -> None:
+    made = randomized(head(5, 2, 2)).double()
+    x, z = inputs(6).double().requires_grad_(), routes(6, 2).double().requires_grad_()
+    assert torch.autograd.gradcheck(made, (x, z))
+    out: Tensor = made(x, z)
+    assert all(grad.any() for grad in torch.autograd.grad(out.square().sum(), list(made.parameters())))
+
+
+@pytest.mark.parametrize("head", [ConstantHead, LinearHead])
+def test_node_models_start_at_zero(head: type[nn.Module]) -> None:
+    assert not any(p.any() for p in head(5, 2, 2).parameters())
+
+
+@pytest.mark.parametrize("head", HEADS.values())
+def test_a_depth_out_of_range_is_refused(head: type[nn.Module]) -> None:
+    with pytest.raises(InputValueError, match="depth must be from 0 to 12, however: depth=13"):
+        head(5, 13, 2)
