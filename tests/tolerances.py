@@ -26,6 +26,9 @@ SMALL_LAM_SLOPE = {torch.float32: 1e-3, torch.float64: 1e-7}
 SINGLE_PRECISION_SPREAD = 1e-4
 """Relative error of a standard deviation of scores in single precision, scaled once by another one."""
 
+WHITENED = 1e-3
+"""What single precision leaves of means and covariances of inputs with terms up to a thousand times larger."""
+
 HUGE_LAM = 1e-6
 """What a lam of 1e8 leaves of the sample's weights beside it, and rounding in single precision."""
 

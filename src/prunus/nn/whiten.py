@@ -6,6 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from prunus.errors import InputValueError
+from prunus.ops.checks import shape
+
 __all__ = ["Whiten"]
 
 CHUNK = 65_536
@@ -47,9 +50,11 @@ class Whiten(nn.Module):
     def fit(self, x: Tensor, weight: Tensor | None = None, *, floor: float = 1e-3) -> Self:
         """Learn the map from samples, (n, d), and their weights, (n,)."""
         total, mean, second = _moments(x, weight)
+        if not total > 0:
+            raise InputValueError(f"Whiten needs a sample with a positive weight at least, however: x.shape={shape(x)}")
         spread = (second.diagonal() / total - mean.square()).clamp(min=0).sqrt()
-        constant = spread <= 1e-6 * (mean.abs() + 1)
-        scale = torch.where(constant, 0.0, 1 / spread.clamp(min=1e-30))
+        constant = spread <= 1e-6 * mean.abs()  # but for rounding
+        scale = torch.where(constant, 0.0, 1 / spread)
         correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
         values, vectors = torch.linalg.eigh(correlation)
         root = (vectors * (values.clamp(min=0) + floor).rsqrt()) @ vectors.T
