@@ -29,7 +29,7 @@ class TreeModel(nn.Module):
 
     def __init__(self, tree: TreeLayer, head: nn.Module, inputs: nn.Module | None = None) -> None:
         super().__init__()
-        self.inputs = inputs or nn.Identity()
+        self.inputs = nn.Identity() if inputs is None else inputs
         self.tree = tree
         self.head = head
 
