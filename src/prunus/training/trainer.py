@@ -241,9 +241,15 @@ class _Run:
 
 @contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """torch's own generators seeded, and afterwards as they were."""
+    """torch's own generators for the CPU and the device seeded, and afterwards as they were.
+
+    `torch.manual_seed` would seed those of all other devices as well.
+    """
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield
 
 
