@@ -111,7 +111,7 @@ class Trainer:
         if valid is not None:
             record |= self.settle(run.shown, train)
             record["valid_loss"] = self.evaluate(run.shown, valid)
-            _check_finite(record["valid_loss"], "validation", run)
+            _check_finite(record["valid_loss"], "validation", run, valid)
         record["learning_rate"] = run.optimizer.param_groups[0]["lr"]
         record["seconds"] = time.perf_counter() - began
         run.end_epoch(record, keep_best=valid is not None)
@@ -126,7 +126,7 @@ class Trainer:
         for batch in train.batches(self.options.batch_size, run.generator):
             total += self._step(run, batch) * len(batch)
         mean = float(total) / len(train)
-        _check_finite(mean, "training", run)
+        _check_finite(mean, "training", run, train)
         return mean
 
     def _step(self, run: "_Run", batch: Samples) -> Tensor:
@@ -275,13 +275,18 @@ def _fingerprint(options: TrainingOptions, train: Samples) -> dict[str, Any]:
     }
 
 
-def _check_finite(loss: float, kind: str, run: _Run) -> None:
-    if math.isfinite(loss):
-        return
-    weights_finite = all(bool(p.isfinite().all()) for p in run.parameters)
-    cause = (
-        "the inputs, targets or the loss function hold or make values that are no numbers"
-        if weights_finite or run.steps <= 1
-        else f"the learning rate is likely too high (learning_rate={run.options.learning_rate}): try a tenth of it"
-    )
-    raise TrainingError(f"the {kind} loss became {loss} in epoch {run.epoch + 1}, after {run.steps} steps; {cause}")
+def _check_finite(loss: float, kind: str, run: _Run, samples: Samples) -> None:
+    if not math.isfinite(loss):
+        raise TrainingError(
+            f"the {kind} loss became {loss} in epoch {run.epoch + 1}, after {run.steps} steps; {_cause(run, samples)}"
+        )
+
+
+def _cause(run: _Run, samples: Samples) -> str:
+    """Why a loss of these samples may be no number. Weights tell nothing: once the loss is none, neither are they."""
+    for name, values in (("inputs", samples.x), ("targets", samples.y), ("sample weights", samples.weight)):
+        if values is not None and not bool(values.isfinite().all()):
+            return f"some of the {name} are NaN or infinite: fill them in or leave those samples out"
+    if run.steps <= 1:
+        return "the loss function or the model makes NaN or infinity of finite numbers"
+    return f"the learning rate is likely too high (learning_rate={run.options.learning_rate}): try a tenth of it"

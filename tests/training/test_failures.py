@@ -1,0 +1,76 @@
+"""A loss that is no number ends training with an error that names the cause."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from prunus.errors import TrainingError
+from prunus.training import Samples
+from tests.training.problems import run, samples
+
+
+def spoiled(name: str, value: float) -> Samples:
+    """Samples of which one has such a value among its inputs, targets or weights."""
+    good = samples(weighted=True)
+    assert good.weight is not None
+    values = {"x": good.x, "y": good.y, "weight": good.weight}
+    values[name] = values[name].clone()
+    values[name][7] = value
+    return Samples(**values)
+
+
+@pytest.mark.parametrize("batch_size", [16, 100])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("name", "word"), [("x", "inputs"), ("y", "targets"), ("weight", "sample weights")])
+def test_values_that_are_no_numbers_are_named(name: str, word: str, value: float, batch_size: int) -> None:
+    with pytest.raises(TrainingError, match=f"training loss became .* in epoch 1, .*some of the {word} are NaN or inf"):
+        run(train=spoiled(name, value), batch_size=batch_size)  # broke: the learning rate was blamed
+
+
+def test_validation_targets_that_are_no_numbers_are_named() -> None:
+    with pytest.raises(TrainingError, match=r"validation loss became nan in epoch 1, .*some of the targets are NaN"):
+        run(valid=spoiled("y", float("nan")))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"learning_rate": 1e30},
+        {"learning_rate": 1e3, "optimizer": "sgd", "gradient_clip": None, "schedule": "constant"},
+        {"learning_rate": 1e10, "optimizer": "sgd", "gradient_clip": None},
+    ],
+)
+def test_a_learning_rate_that_is_too_high_is_named(options: dict[str, Any]) -> None:
+    with pytest.raises(TrainingError, match=r"the learning rate is likely too high \(learning_rate=1"):
+        run(max_epochs=30, **options)
+
+
+def test_a_loss_function_that_makes_no_numbers_is_named() -> None:
+    def logarithm(output: Tensor, target: Tensor) -> Tensor:
+        return (output - target - 1e6).log().mean(1)
+
+    with pytest.raises(TrainingError, match="the loss function or the model makes NaN"):
+        run(loss=logarithm, batch_size=100)
+
+
+def test_the_message_says_when_it_happened() -> None:
+    losses = iter([1.0, 1.0, 1.0, 1.0, float("nan")])
+
+    def loss(output: Tensor, _target: Tensor) -> Tensor:
+        return output.mean(1) * 0 + next(losses, 1.0)
+
+    with pytest.raises(TrainingError, match="training loss became nan in epoch 2, after 8 steps"):
+        run(loss=loss)
+
+
+def test_it_is_an_arithmetic_error() -> None:
+    with pytest.raises(ArithmeticError):
+        run(train=spoiled("y", float("nan")))
+
+
+def test_integer_targets_are_finite() -> None:
+    x = torch.full((8, 3), torch.nan)
+    with pytest.raises(TrainingError, match="some of the inputs are NaN"):
+        run(train=Samples(x, torch.zeros(8, 1, dtype=torch.int64)))
