@@ -1,7 +1,7 @@
 """The state of a training run on disk: written whole or not at all, read without running code from the file."""
 
+import io
 import os
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,15 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
     """The state in the file, if it is of a run with this fingerprint (options and data)."""
+    content = io.BytesIO(path.read_bytes())
     try:
-        state: Any = torch.load(path, weights_only=True, map_location="cpu")
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{path} is damaged or not a checkpoint of prunus: {error}") from error
+        state: Any = torch.load(content, weights_only=True, map_location="cpu")
+    except Exception as error:  # bytes that are no checkpoint raise whatever their first ones lead to
+        raise CheckpointError(
+            f"{path} is damaged or not a checkpoint of prunus; remove it, or name another file"
+        ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise CheckpointError(f"{path} is not a checkpoint of this version of prunus ({FORMAT!r})")
+        raise CheckpointError(f"{path} is not a checkpoint of this version of prunus; remove it, or name another file")
     found = state["fingerprint"]
     different = [name for name in fingerprint if found.get(name) != fingerprint[name]]
     if different:
