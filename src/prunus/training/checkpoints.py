@@ -18,11 +18,14 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Replace the file by this state; a run killed at any moment leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        torch.save({"format": FORMAT, **state}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            torch.save({"format": FORMAT, **state}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)  # it is there still only after an error, such as a full disk
 
 
 def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
