@@ -1,9 +1,12 @@
 """How to train: one record."""
 
+import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 
-from prunus.errors import InputValueError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.training.optimizers import OptimizerFactory
 from prunus.training.schedules import SCHEDULES
 
@@ -61,17 +64,34 @@ class TrainingOptions:
     checkpoint_every: int = 10
 
     def __post_init__(self) -> None:
-        for name, low in (("max_epochs", 1), ("batch_size", 1), ("checkpoint_every", 1), ("early_stopping_rounds", 1)):
-            value = getattr(self, name)
-            if value is not None and value < low:
-                raise InputValueError(f"{name} must be at least {low}, however: {name}={value}")
+        for name, low in _WHOLE.items():
+            self._check(name, Integral, "an int", low)
+        for name in _REAL:
+            self._check(name, Real, "a number", 0)
         for name in ("learning_rate", "gradient_clip"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputValueError(f"{name} must be positive, however: {name}={value}")
-        if not self.weight_decay >= 0:
-            raise InputValueError(f"weight_decay must not be negative, however: weight_decay={self.weight_decay}")
-        if not 0 <= self.average < 1:
+            if getattr(self, name) == 0:
+                raise InputValueError(f"{name} must be positive, however: {name}=0")
+        if not self.average < 1:
             raise InputValueError(f"average must be at least 0 and below 1, however: average={self.average}")
         if self.schedule not in SCHEDULES:
             raise InputValueError(f"schedule must be one of {list(SCHEDULES)}, however: {self.schedule!r}")
+        if self.checkpoint is not None:
+            object.__setattr__(self, "checkpoint", Path(self.checkpoint))
+
+    def _check(self, name: str, kind: Any, words: str, low: float | None) -> None:
+        """Numbers of other packages, such as numpy's, become Python's: a checkpoint holds no others."""
+        value = getattr(self, name)
+        if value is None and name in _OPTIONAL:
+            return
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise InputTypeError(f"{name} must be {words}, however: {name}={value!r}")
+        number = int(value) if kind is Integral else float(value)
+        if low is not None and not low <= number < math.inf:
+            raise InputValueError(f"{name} must be finite and at least {low}, however: {name}={value}")
+        object.__setattr__(self, name, number)
+
+
+_WHOLE = {"max_epochs": 1, "batch_size": 1, "early_stopping_rounds": 1, "checkpoint_every": 1, "seed": None}
+"""Whole numbers, and the smallest that is possible."""
+_REAL = ("learning_rate", "weight_decay", "gradient_clip", "average")
+_OPTIONAL = ("early_stopping_rounds", "gradient_clip")
