@@ -2,14 +2,19 @@
 
 import io
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from prunus.errors import CheckpointError
+from prunus.training.losses import Loss
+from prunus.training.options import TrainingOptions
+from prunus.training.samples import Samples
 
-__all__ = ["read_checkpoint", "write_checkpoint"]
+__all__ = ["fingerprint", "read_checkpoint", "write_checkpoint"]
 
 FORMAT = "prunus checkpoint 1"
 
@@ -47,3 +52,32 @@ def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
             f"{path} belongs to another run ({changes}); use the same data and options, or remove the file"
         )
     return state
+
+
+def fingerprint(
+    options: TrainingOptions, loss: Loss, model: nn.Module, train: Samples, valid: Samples | None
+) -> dict[str, Any]:
+    """What a run's course depends on, but for the weights it starts with: only then can it be taken up again."""
+    skipped = ("checkpoint", "checkpoint_every")
+    return {name: value for name, value in vars(options).items() if name not in skipped} | {
+        "optimizer": _name(options.optimizer),
+        "loss": _name(loss),
+        "model": f"{type(model).__name__} of {sum(p.numel() for p in model.parameters())} parameters",
+        "training data": _digest(train),
+        "validation data": "none" if valid is None else _digest(valid),
+    }
+
+
+def _name(option: object) -> str:
+    return option if isinstance(option, str) else getattr(option, "__qualname__", type(option).__qualname__)
+
+
+def _digest(samples: Samples) -> str:
+    """Size and checksum: other values, weights or another order of the samples make another one."""
+    checksum = 0
+    for values in (samples.x, samples.y, samples.weight):
+        if values is not None:
+            plain = values.detach().cpu().contiguous().view(-1).view(torch.uint8)
+            checksum = zlib.crc32(f"{values.dtype} {tuple(values.shape)}".encode(), checksum)
+            checksum = zlib.crc32(plain.numpy().data, checksum)
+    return f"{len(samples)} samples, checksum {checksum:08x}"

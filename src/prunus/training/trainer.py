@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from prunus.errors import TrainingError
 from prunus.training.callbacks import EpochRecord, as_callbacks
-from prunus.training.checkpoints import read_checkpoint, write_checkpoint
+from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.losses import Loss, mean_loss
 from prunus.training.optimizers import make_optimizer
 from prunus.training.options import TrainingOptions
@@ -88,7 +88,7 @@ class Trainer:
         -------
         History
         """
-        run = _Run(self, train)
+        run = _Run(self, train, valid)
         self.shown = run.shown
         with _seeded(self.options.seed, train.x.device), _threads(self.options.batch_size, run.parameters):
             if resume and self.options.checkpoint is not None and self.options.checkpoint.exists():
@@ -151,7 +151,7 @@ class Trainer:
 class _Run:
     """What changes during a run; all of it is in a checkpoint."""
 
-    def __init__(self, trainer: Trainer, train: Samples) -> None:
+    def __init__(self, trainer: Trainer, train: Samples, valid: Samples | None) -> None:
         options = self.options = trainer.options
         self.model = trainer.model
         self.shown = copy.deepcopy(trainer.model) if options.average else trainer.model
@@ -168,7 +168,9 @@ class _Run:
         steps = options.max_epochs * math.ceil(len(train) / options.batch_size)
         self.schedule = make_schedule(options.schedule, steps)
         self.generator = torch.Generator().manual_seed(options.seed)
-        self.fingerprint = _fingerprint(options, train)
+        self.fingerprint: dict[str, Any] = {}
+        if options.checkpoint is not None:
+            self.fingerprint = fingerprint(options, trainer.loss, self.model, train, valid)
         self.epoch = self.steps = self.best_epoch = 0
         self.best_loss = math.inf
         self.best: dict[str, Tensor] | None = None
@@ -263,16 +265,6 @@ def _threads(batch_size: int, parameters: list[Tensor]) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _fingerprint(options: TrainingOptions, train: Samples) -> dict[str, Any]:
-    skipped = ("checkpoint", "checkpoint_every", "optimizer")
-    fingerprint = {name: value for name, value in vars(options).items() if name not in skipped}
-    return fingerprint | {
-        "shape": list(train.x.shape),
-        "sum of inputs": float(train.x.sum(dtype=torch.float64)),
-        "sum of targets": float(train.y.sum(dtype=torch.float64)),
-    }
 
 
 def _check_finite(loss: float, kind: str, run: _Run, samples: Samples) -> None:
