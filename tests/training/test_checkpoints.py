@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -197,3 +198,13 @@ class Filled(nn.Module):
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         out: Tensor = self.model(x.nan_to_num(), sample_weight)
         return out
+
+
+def test_entries_of_the_record_may_be_numbers_of_numpy_and_torch(path: Path) -> None:
+    def settle(_model: nn.Module, _train: Samples) -> dict[str, Any]:
+        return {"of_numpy": np.float32(0.5), "of_torch": torch.tensor(0.25)}
+
+    options: dict[str, Any] = {"checkpoint": path, "valid": samples(30), "settle": settle, "checkpoint_every": 2}
+    interrupted(3, **options)
+    history = run(resume=True, **options).history  # broke: the file could not be read
+    assert (history["of_numpy"], history["of_torch"]) == ([0.5] * 4, [0.25] * 4)

@@ -109,7 +109,7 @@ class Trainer:
         record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": self._train_epoch(run, train)}
         run.show()
         if valid is not None:
-            record |= self.settle(run.shown, train)
+            record |= {name: float(value) for name, value in self.settle(run.shown, train).items()}
             record["valid_loss"] = self.evaluate(run.shown, valid)
             _check_finite(record["valid_loss"], "validation", run, valid)
         record["learning_rate"] = run.optimizer.param_groups[0]["lr"]
