@@ -174,6 +174,15 @@ def test_a_checkpoint_of_another_run_is_refused(change: str, path: Path) -> None
         run(**{"checkpoint": path, "checkpoint_every": 2, "valid": valid, "resume": True} | changed)
 
 
+def test_another_model_of_the_same_size_is_refused(path: Path) -> None:
+    interrupted(3, model=Filled(), checkpoint=path, checkpoint_every=2)
+    other = Filled()
+    other.renamed = other.model
+    del other.model
+    with pytest.raises(CheckpointError, match=r"(?s)holds another model or optimizer than this run's: .*Missing key"):
+        run(model=other, checkpoint=path, resume=True)
+
+
 def test_how_often_checkpoints_are_written_may_change(path: Path) -> None:
     interrupted(3, checkpoint=path, checkpoint_every=2)
     assert same_state(run(checkpoint=path, checkpoint_every=1, resume=True).state, run().state)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prunus.errors import TrainingError
+from prunus.errors import CheckpointError, TrainingError
 from prunus.training.callbacks import EpochRecord, as_callbacks
 from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.losses import Loss, mean_loss
@@ -232,8 +232,11 @@ class _Run:
         state = read_checkpoint(path, self.fingerprint)
         for name in self._PLAIN:
             setattr(self, name, state[name])
-        for name in ("model", "shown", "optimizer"):
-            getattr(self, name).load_state_dict(state[name])
+        try:
+            for name in ("model", "shown", "optimizer"):
+                getattr(self, name).load_state_dict(state[name])
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise CheckpointError(f"{path} holds another model or optimizer than this run's: {error}") from error
         self.schedule.state.update(state["schedule"])
         self.generator.set_state(state["order"])
         torch.set_rng_state(state["random"])
