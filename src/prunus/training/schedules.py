@@ -50,7 +50,7 @@ class CosineSchedule(ConstantSchedule):
     def factor(self, step: int) -> float:
         """Factor for a step."""
         if step < self.rise:
-            return (step + 1) / self.rise if self.rise > 1 else 1.0
+            return min(1.0, (step + 1) / self.rise)
         progress = min(1.0, (step - self.rise) / max(1.0, self.steps - self.rise))
         return 0.5 * (1 + math.cos(math.pi * progress))
 
