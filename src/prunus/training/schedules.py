@@ -76,7 +76,7 @@ class PlateauSchedule(ConstantSchedule):
     def end_epoch(self, loss: float) -> None:
         """Lower the factor if the loss has stood still for longer than the patience."""
         state = self.state
-        if loss < state["best"] * (1 - 1e-4) or not math.isfinite(state["best"]):
+        if not math.isfinite(state["best"]) or loss < state["best"] - 1e-4 * abs(state["best"]):
             state["best"], state["waited"] = loss, 0
             return
         state["waited"] += 1
