@@ -16,16 +16,19 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 def squared_error(output: Tensor, target: Tensor) -> Tensor:
     """(output - target)^2, a mean over the outputs."""
+    _check_same_shape(output, target)
     return (output - target).square().mean(1)
 
 
 def absolute_error(output: Tensor, target: Tensor) -> Tensor:
     """|output - target|, a mean over the outputs."""
+    _check_same_shape(output, target)
     return (output - target).abs().mean(1)
 
 
 def huber(output: Tensor, target: Tensor) -> Tensor:
     """Squared error near zero, absolute error beyond 1."""
+    _check_same_shape(output, target)
     return functional.huber_loss(output, target, reduction="none").mean(1)
 
 
@@ -74,3 +77,11 @@ def mean_loss(loss: Loss, output: Tensor, target: Tensor, weight: Tensor | None)
             f"(reduction='none'), however: it returned shape {tuple(losses.shape)}"
         )
     return torch.dot(losses.flatten(1).mean(1) if losses.ndim > 1 else losses, weight) / len(weight)
+
+
+def _check_same_shape(output: Tensor, target: Tensor) -> None:
+    """Or else (n, 1) and (n,) would broadcast to the differences of all pairs, (n, n)."""
+    if output.shape != target.shape:
+        raise InputValueError(
+            f"targets must have the shape of the outputs, {tuple(output.shape)}, however: {tuple(target.shape)}"
+        )
