@@ -76,7 +76,8 @@ def mean_loss(loss: Loss, output: Tensor, target: Tensor, weight: Tensor | None)
             f"with sample weights a loss must return one value for each of the {len(weight)} samples "
             f"(reduction='none'), however: it returned shape {tuple(losses.shape)}"
         )
-    return torch.dot(losses.flatten(1).mean(1) if losses.ndim > 1 else losses, weight) / len(weight)
+    of_samples = losses.flatten(1).mean(1) if losses.ndim > 1 else losses
+    return torch.dot(of_samples, weight.to(of_samples.dtype)) / len(weight)
 
 
 def _check_same_shape(output: Tensor, target: Tensor) -> None:

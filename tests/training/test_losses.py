@@ -1,0 +1,140 @@
+"""Losses: one value a sample, and their weighted mean."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.training import LOSSES, Samples, find_loss
+from prunus.training.losses import mean_loss
+from tests.tolerances import assert_same
+from tests.training.problems import generator, run, samples
+
+OUTPUT = 2 * torch.randn(7, 3, generator=generator(0))
+TARGET = torch.randn(7, 3, generator=generator(1))
+CLASSES = torch.tensor([0, 2, 1, 1, 0, 2, 2])
+
+
+def of_pairs(function: Any) -> Tensor:
+    """A mean over the outputs of a function of output and target, by plain loops."""
+    rows = zip(OUTPUT.tolist(), TARGET.tolist(), strict=True)
+    return torch.tensor([sum(map(function, output, target)) / 3 for output, target in rows])
+
+
+def huber(output: float, target: float) -> float:
+    distance = abs(output - target)
+    return distance**2 / 2 if distance < 1 else distance - 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("squared_error", lambda output, target: (output - target) ** 2),
+        ("absolute_error", lambda output, target: abs(output - target)),
+        ("huber", huber),
+    ],
+)
+def test_a_loss_of_numbers_is_its_definition(name: str, function: Any) -> None:
+    assert_same(find_loss(name)(OUTPUT, TARGET), of_pairs(function))
+
+
+def test_cross_entropy_is_its_definition() -> None:
+    expected = []
+    for logits, label in zip(OUTPUT.tolist(), CLASSES.tolist(), strict=True):
+        expected.append(math.log(sum(math.exp(logit) for logit in logits)) - logits[label])
+    assert_same(find_loss("cross_entropy")(OUTPUT, CLASSES), torch.tensor(expected))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_names_are_those_of_the_table(name: str) -> None:
+    assert find_loss(name) is LOSSES[name]
+
+
+def test_a_callable_is_a_loss() -> None:
+    assert find_loss(torch.nn.functional.l1_loss) is torch.nn.functional.l1_loss
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputValueError, match=r"one of \['squared_error', .*\] or a callable, however: 'mse'"):
+        find_loss("mse")
+
+
+def test_what_is_no_loss_is_refused() -> None:
+    nothing: Any = 3
+    with pytest.raises(InputTypeError, match=r"a name or a callable loss\(output, target\), however: 3"):
+        find_loss(nothing)
+
+
+@pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber"])
+@pytest.mark.parametrize("target", [torch.zeros(7), torch.zeros(7, 1), torch.zeros(1, 3)])
+def test_targets_of_another_shape_are_refused(name: str, target: Tensor) -> None:
+    with pytest.raises(InputValueError, match=r"targets must have the shape of the outputs, \(7, 3\), however: \("):
+        find_loss(name)(OUTPUT, target)
+
+
+def test_training_on_targets_without_a_column_is_refused() -> None:
+    given = samples()
+    with pytest.raises(InputValueError, match=r"the outputs, \(16, 1\), however: \(16,\)"):
+        run(train=Samples(given.x, given.y[:, 0]))  # broke: all pairs of outputs and targets were compared
+
+
+def test_the_mean_is_over_samples() -> None:
+    losses = find_loss("squared_error")(OUTPUT, TARGET)
+    assert_same(mean_loss(LOSSES["squared_error"], OUTPUT, TARGET, None), losses.mean())
+
+
+@pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber"])
+def test_a_weight_of_2_is_a_sample_twice(name: str) -> None:
+    weight = torch.ones(7)
+    weight[:2] = 2.0
+    weighted = mean_loss(LOSSES[name], OUTPUT, TARGET, weight * 7 / 9)
+    twice = mean_loss(LOSSES[name], torch.cat((OUTPUT, OUTPUT[:2])), torch.cat((TARGET, TARGET[:2])), None)
+    assert_same(weighted, twice)
+
+
+def test_weights_are_not_normalized_by_the_batch() -> None:
+    weighted = mean_loss(LOSSES["squared_error"], OUTPUT, TARGET, torch.full((7,), 3.0))
+    assert_same(weighted, 3 * mean_loss(LOSSES["squared_error"], OUTPUT, TARGET, None))
+
+
+def test_weights_may_be_of_another_precision() -> None:
+    weighted = mean_loss(LOSSES["squared_error"], OUTPUT.double(), TARGET.double(), torch.ones(7))
+    assert_same(weighted, mean_loss(LOSSES["squared_error"], OUTPUT.double(), TARGET.double(), None))
+
+
+def test_a_loss_may_return_a_value_for_each_output() -> None:
+    def each(output: Tensor, target: Tensor) -> Tensor:
+        return (output - target).square()
+
+    weight = torch.rand(7, generator=generator(2))
+    for w in (None, weight):
+        assert_same(mean_loss(each, OUTPUT, TARGET, w), mean_loss(LOSSES["squared_error"], OUTPUT, TARGET, w))
+
+
+def test_a_loss_may_return_a_mean() -> None:
+    actual = mean_loss(torch.nn.functional.mse_loss, OUTPUT, TARGET, None)
+    assert_same(actual, mean_loss(LOSSES["squared_error"], OUTPUT, TARGET, None))
+
+
+def test_a_loss_that_returns_a_mean_trains() -> None:
+    outcome = run(loss=torch.nn.functional.mse_loss, valid=samples(30))
+    assert outcome.losses == run(valid=samples(30)).losses
+
+
+@pytest.mark.parametrize("n", [7, 1])
+def test_a_mean_cannot_be_weighted(n: int) -> None:
+    with pytest.raises(
+        InputValueError, match=rf"one value for each of the {n} samples \(reduction='none'\), however: .* shape \(\)"
+    ):
+        mean_loss(torch.nn.functional.mse_loss, OUTPUT[:n], TARGET[:n], torch.ones(n))
+
+
+def test_a_loss_that_is_no_tensor_is_refused() -> None:
+    def number(output: Tensor, target: Tensor) -> Any:
+        return float((output - target).square().mean())
+
+    with pytest.raises(InputTypeError, match=r"a loss must return a torch\.Tensor, however: float"):
+        mean_loss(number, OUTPUT, TARGET, None)
