@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from prunus.errors import InputValueError
+
 __all__ = ["Samples"]
 
 
@@ -26,6 +28,13 @@ class Samples:
     """Targets, (n, ...)."""
     weight: Tensor | None = None
     """Weights, (n,), 1 on average."""
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(values) for name, values in vars(self).items() if values is not None}
+        if len(set(lengths.values())) > 1:
+            raise InputValueError(
+                f"x, y and weight must have an entry for each sample, however: their lengths are {lengths}"
+            )
 
     def __len__(self) -> int:
         return self.x.shape[0]
