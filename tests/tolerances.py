@@ -29,6 +29,9 @@ SINGLE_PRECISION_SPREAD = 1e-4
 WHITENED = 1e-3
 """What single precision leaves of means and covariances of inputs with terms up to a thousand times larger."""
 
+SAME_STEPS = 1e-6
+"""Twenty steps of an optimizer by another order of the same operations; a step is an lr long, whatever the gradient."""
+
 HUGE_LAM = 1e-6
 """What a lam of 1e8 leaves of the sample's weights beside it, and rounding in single precision."""
 

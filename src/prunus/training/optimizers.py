@@ -64,6 +64,8 @@ class QHAdam(torch.optim.Optimizer):
         ):
             if not low <= value < high:
                 raise InputValueError(f"{name} must be at least {low} and below {high}, however: {value}")
+        if not all(0 <= nu <= 1 for nu in nus):
+            raise InputValueError(f"nus must be from 0 to 1, however: {nus}")
         super().__init__(params, {"lr": lr, "betas": betas, "nus": nus, "eps": eps, "weight_decay": weight_decay})
 
     @torch.no_grad()
