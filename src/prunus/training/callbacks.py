@@ -38,6 +38,8 @@ class _Function:
 def as_callbacks(callbacks: Iterable[Any] | None) -> list[Callback]:
     """Callbacks of a user, each an object with `on_epoch_end` or a function of the epoch's record."""
     found: list[Callback] = []
+    if callbacks is not None and not isinstance(callbacks, Iterable):
+        raise InputTypeError(f"callbacks must be a list, even of one, however: {callbacks!r}")
     for callback in callbacks or ():
         if isinstance(callback, Callback) and not isinstance(callback, type):
             found.append(callback)
