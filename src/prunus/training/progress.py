@@ -21,7 +21,7 @@ class ProgressBar:
 
     def __init__(self, epochs: int, *, shown: bool | None = None) -> None:
         self.epochs = epochs
-        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.shown = sys.stderr is not None and sys.stderr.isatty() if shown is None else shown
         self._bar: Any = None
         self._task: Any = None
 
@@ -45,7 +45,12 @@ class ProgressBar:
             TextColumn("{task.description}"),
             TimeRemainingColumn(),
         )
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar = Progress(
+            *columns,
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # what is printed there meanwhile goes on to files and pipes
+        )
         self._task = self._bar.add_task("", total=self.epochs)
         self._bar.start()
 
