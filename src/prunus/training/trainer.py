@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prunus.errors import CheckpointError, TrainingError
+from prunus.errors import CheckpointError, InputValueError, TrainingError
 from prunus.training.callbacks import EpochRecord, as_callbacks
 from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.losses import Loss, mean_loss
@@ -88,6 +88,9 @@ class Trainer:
         -------
         History
         """
+        for name, given in (("train", train), ("valid", valid)):
+            if given is not None and not len(given):
+                raise InputValueError(f"{name} must hold a sample at least, however: x.shape={tuple(given.x.shape)}")
         run = _Run(self, train, valid)
         self.shown = run.shown
         with _seeded(self.options.seed, train.x.device), _threads(self.options.batch_size, run.parameters):
