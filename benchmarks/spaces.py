@@ -9,7 +9,7 @@ Configuration = dict[str, Any]
 
 # A list is a choice; a pair is a range, drawn evenly on a logarithmic scale. A factor multiplies the library's default.
 _PRUNUS = {
-    "pruning_strength": [0.1, 1.0, 3.0],
+    "pruning_strength": [0.1, 1.0],
     "learning_rate_factor": [0.5, 1.0, 2.0],
     "weight_decay_factor": [0.3, 1.0, 3.0],
 }
@@ -48,7 +48,7 @@ FIRST: dict[str, Configuration] = {
     "CART": {"max_depth": None, "min_samples_leaf": 1, "ccp_alpha": 0.0},
     "XGBoost": {"max_depth": 6, "learning_rate": 0.1},  # not its default of 0.3: too fast for 1000 rounds
     "LightGBM": {"learning_rate": 0.1},
-    "prunus constant": _DEFAULT_TREE,
+    "prunus constant": _DEFAULT_TREE | {"depth": 6},
     "prunus linear": _DEFAULT_TREE,
     "prunus mlp": _DEFAULT_TREE,
 }

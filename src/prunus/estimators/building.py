@@ -31,6 +31,8 @@ LEAVES: dict[str, Callable[[int, int, int], nn.Module]] = {
 
 START_SAMPLES = 16_384
 """Of which the start is made: medians of more are not worth their time."""
+LEAST_SPREAD = 0.3
+"""Of encoded columns, which are scaled to about 1: those that vary less hold rare events."""
 MAX_WHITENED = 2_000
 """More features than this are not decorrelated: the eigenvectors would take longer than the training."""
 
@@ -66,7 +68,7 @@ def build_model(
 def start_model(model: TreeModel, train: Samples, generator: torch.Generator) -> None:
     """Decorrelate the inputs and spread the samples evenly over the leaves."""
     if isinstance(model.inputs, Whiten):
-        model.inputs.fit(train.x, train.weight)
+        model.inputs.fit(train.x, train.weight, least_spread=LEAST_SPREAD)
     if hasattr(model.tree.split, "scores"):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
         spread_splits(model.tree.split, model.inputs(train.x[some]), generator=generator)

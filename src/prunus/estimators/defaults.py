@@ -21,11 +21,11 @@ class Recipe:
     early_stopping_rounds: int | None
 
 
-_RATES = {"constant": 0.03, "linear": 0.02, "mlp": 0.003}
+_RATES = {"constant": 0.03, "linear": 0.02, "mlp": 0.005}
 _DECAYS = {"constant": 0.1, "linear": 0.3, "mlp": 0.1}
 _AVERAGES = {"constant": 0.99, "linear": 0.99, "mlp": 0.998}
 
-STEPS = 6_000
+STEPS = 4_000
 """Steps after which training seldom improves; large data take as many epochs as this leaves, but at least MIN_EPOCHS."""
 MIN_EPOCHS, MAX_EPOCHS = 15, 500
 SMALL = 300
@@ -45,7 +45,7 @@ def recipe(n: int, leaf: str, batch_size: int | None = None) -> Recipe:
         epochs, rounds = max(10, SMALL_EPOCHS // steps_an_epoch), None
     else:
         epochs = min(MAX_EPOCHS, max(MIN_EPOCHS, STEPS // steps_an_epoch))
-        rounds = max(5, epochs // 4)
+        rounds = max(5, epochs // 5)
     return Recipe(batch_size, epochs, _RATES[leaf], _DECAYS[leaf], _AVERAGES[leaf], rounds)
 
 

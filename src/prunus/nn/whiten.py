@@ -47,14 +47,32 @@ class Whiten(nn.Module):
         self.register_buffer("offset", torch.zeros(features))
 
     @torch.no_grad()
-    def fit(self, x: Tensor, weight: Tensor | None = None, *, floor: float = 1e-3) -> Self:
-        """Learn the map from samples, (n, d), and their weights, (n,)."""
+    def fit(
+        self, x: Tensor, weight: Tensor | None = None, *, floor: float = 1e-2, least_spread: float = 0.0
+    ) -> Self:
+        """Learn the map from samples.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n, d)
+        weight : Tensor of shape (n,), optional
+        floor : float
+            Added to the correlations: bounds how much directions of little variance are magnified.
+        least_spread : float
+            Inputs with a smaller standard deviation are not magnified beyond its inverse. For inputs that are scaled
+            already those are rare events, which would come as giants.
+
+        Returns
+        -------
+        Whiten
+            Itself.
+        """
         total, mean, second = _moments(x, weight)
         if not total > 0:
             raise InputValueError(f"Whiten needs a sample with a positive weight at least, however: x.shape={shape(x)}")
         spread = (second.diagonal() / total - mean.square()).clamp(min=0).sqrt()
         constant = spread <= 1e-6 * mean.abs()  # but for rounding
-        scale = torch.where(constant, 0.0, 1 / spread)
+        scale = torch.where(constant, 0.0, 1 / spread.clamp(min=least_spread))
         correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
         values, vectors = torch.linalg.eigh(correlation)
         root = (vectors * (values.clamp(min=0) + floor).rsqrt()) @ vectors.T
