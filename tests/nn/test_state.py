@@ -1,0 +1,153 @@
+"""Modules as torch's own: states, copies, files, devices and dtypes."""
+
+import copy
+import io
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from prunus.nn import (
+    ConstantHead,
+    ELUSplit,
+    LinearHead,
+    LinearSplit,
+    MLPHead,
+    MLPSplit,
+    TreeLayer,
+    TreeModel,
+    Whiten,
+)
+from tests.nn.problems import generator, inputs, randomized
+from tests.tolerances import assert_same
+
+MODELS: dict[str, Any] = {
+    "linear-constant": lambda: TreeModel(TreeLayer(LinearSplit(5, 3), 3), ConstantHead(5, 3, 2)),
+    "elu-linear-whitened": lambda: TreeModel(TreeLayer(ELUSplit(5, 3), 3), LinearHead(5, 3, 2), Whiten(5)),
+    "mlp-mlp": lambda: TreeModel(TreeLayer(MLPSplit(5, 3), 3, batch_size=4), MLPHead(5, 3, 2)),
+    "depth-0": lambda: TreeModel(TreeLayer(LinearSplit(5, 0), 0), LinearHead(5, 0, 2)),
+}
+
+
+def trained(name: str, *, seed: int = 2) -> TreeModel:
+    """A model of which no parameter and no buffer is as it was made."""
+    whole: TreeModel = MODELS[name]()
+    randomized(whole, seed=seed)
+    if isinstance(whole.inputs, Whiten):
+        whole.inputs.fit(inputs(50) * torch.arange(1.0, 6.0), torch.rand(50, generator=generator(seed)))
+    whole.tree.pruning_strength = 9.0
+    whole.solve_masses(inputs(50))
+    whole.tree.pruning_strength = 1.0
+    return whole.eval()
+
+
+@pytest.fixture(params=MODELS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_a_state_makes_another_model_the_same(name: str) -> None:
+    first, second = trained(name), trained(name, seed=3)
+    second.load_state_dict(first.state_dict(), strict=True)
+    assert torch.equal(first(inputs(9)), second(inputs(9)))
+
+
+def test_a_state_survives_a_file_that_may_hold_weights_only(name: str) -> None:
+    first, second, file = trained(name), MODELS[name]().eval(), io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(first(inputs(9)), second(inputs(9)))
+
+
+def test_a_state_holds_the_masses(name: str) -> None:
+    assert torch.equal(trained(name).state_dict()["tree.a"], trained(name).tree.a)
+
+
+def test_a_state_of_another_depth_does_not_fit() -> None:
+    with pytest.raises(RuntimeError, match=r"size mismatch for a"):
+        TreeLayer(nn.Identity(), 3).load_state_dict({"a": torch.ones(7)})
+
+
+def test_a_copy_is_equal(name: str) -> None:
+    first = trained(name)
+    assert torch.equal(first(inputs(9)), copy.deepcopy(first)(inputs(9)))
+
+
+def test_a_copy_is_independent(name: str) -> None:
+    first = trained(name)
+    before, other = first(inputs(9)), copy.deepcopy(first)
+    randomized(other, seed=5)
+    other.tree.a.zero_()
+    assert torch.equal(first(inputs(9)), before)
+
+
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+def test_a_pickled_model_is_equal(name: str, protocol: int) -> None:
+    first = trained(name)
+    second = pickle.loads(pickle.dumps(first, protocol))
+    assert torch.equal(first(inputs(9)), second(inputs(9)))
+    assert second.tree.extra_repr() == first.tree.extra_repr()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_double_precision(name: str, training: bool) -> None:
+    single = trained(name)
+    double = copy.deepcopy(single).to(torch.float64)
+    assert {value.dtype for value in double.state_dict().values()} == {torch.float64}
+    actual, expected = double.train(training)(inputs(9).double()), single.train(training)(inputs(9))
+    assert actual.dtype == torch.float64
+    assert_same(expected, actual)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("training", [True, False])
+def test_half_precision(name: str, dtype: torch.dtype, training: bool) -> None:
+    half = trained(name).to(dtype).train(training)
+    out = half(inputs(9).to(dtype))
+    assert out.dtype == dtype
+    assert out.isfinite().all()
+    half.solve_masses(inputs(50).to(dtype))
+    assert half.tree.a.dtype == dtype
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_autocast_keeps_routes_in_single_precision(name: str, training: bool) -> None:
+    whole = trained(name).train(training)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        z, a = whole.tree(whole.inputs(inputs(9)))
+        out = whole(inputs(9))
+    assert z.dtype == a.dtype == torch.float32
+    assert out.isfinite().all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_shapes_are_known_without_data(name: str, training: bool) -> None:
+    whole = trained(name).to("meta").train(training)
+    out = whole(torch.empty(9, 5, device="meta"))
+    assert out.device.type == "meta"
+    assert out.shape == (9, 2)
+
+
+def test_a_model_may_be_made_without_memory_and_filled_later(name: str) -> None:
+    first = trained(name)
+    with torch.device("meta"):
+        second = MODELS[name]()
+    second.load_state_dict(first.state_dict(), assign=True)
+    assert torch.equal(second.eval()(inputs(9)), first(inputs(9)))
+
+
+def test_masses_are_no_parameter(name: str) -> None:
+    whole = trained(name)
+    assert "tree.a" not in dict(whole.named_parameters())
+    assert not whole.tree.a.requires_grad
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_inference_mode(name: str, training: bool) -> None:
+    whole = trained(name).train(training)
+    with torch.inference_mode():
+        out = whole(inputs(9))
+    assert torch.equal(out, whole(inputs(9)))
