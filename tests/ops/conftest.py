@@ -37,6 +37,13 @@ def target(request: pytest.FixtureRequest) -> Target:
     return chosen
 
 
+@pytest.fixture
+def chosen(target: Target, monkeypatch: pytest.MonkeyPatch) -> Target:
+    """A target whose backend is used by functions that choose one by themselves."""
+    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: target.backend)
+    return target
+
+
 @pytest.fixture(params=["reference", "cpp"])
 def cpu_backend(request: pytest.FixtureRequest) -> str:
     skip_unless_available(request.param)

@@ -68,11 +68,28 @@ def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     >>> linear_leaves(torch.tensor([[2.0]]), torch.ones(1, 1), torch.tensor([-3.0]))
     tensor([1])
     """
-    name = choose_backend("auto", x.device.type, x.dtype)
-    if name != "cpp":
+    _check_linear(x, weight, bias)
+    name = choose_backend("auto", x.device.type, solve_dtype(x))
+    if name != "cpp" or x.dtype != solve_dtype(x):
         return tree_leaves(torch.nn.functional.linear(x, weight, bias))
     leaf: Tensor = kernels(name).linear_leaves(x, weight, bias)  # type: ignore[attr-defined]
     return leaf
+
+
+def _check_linear(x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    """The kernel trusts these shapes: with others it would read what lies beyond the arrays."""
+    for name, value in (("x", x), ("weight", weight)):
+        check_matrix(value, name)
+    depth_of_splits(weight.shape[0])
+    if weight.shape[1] != x.shape[1] or bias.shape != weight.shape[:1]:
+        raise InputValueError(
+            f"x, weight and bias must have shapes (n, d), (splits, d) and (splits,), "
+            f"however: {shape(x)}, {shape(weight)} and {shape(bias)}"
+        )
+    if not x.dtype == weight.dtype == bias.dtype:
+        raise InputTypeError(
+            f"x, weight and bias must have the same dtype, however: {x.dtype}, {weight.dtype} and {bias.dtype}"
+        )
 
 
 def _forward(s: Tensor, a: Tensor) -> Tensor:
