@@ -44,6 +44,8 @@ def tree_routes(s: Tensor, a: Tensor) -> Tensor:
         raise InputTypeError(f"a must be a torch.Tensor, however: {type(a).__name__}")
     if a.shape != (nodes,):
         raise InputValueError(f"a must have one entry for each of the {nodes} nodes, however: a.shape={shape(a)}")
+    if a.device != s.device:
+        raise InputValueError(f"a must be on the same device as s, however: a.device={a.device}, s.device={s.device}")
     dtype = solve_dtype(s)
     return to_result_dtype(_tree_routes(to_dtype(s, dtype), to_dtype(a, dtype)), s)
 
