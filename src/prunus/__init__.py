@@ -7,12 +7,30 @@ from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
     from prunus.estimators import ArgminTreeClassifier, ArgminTreeRegressor
+    from prunus.explain import tree_summary
+    from prunus.io import load, save
 
-__all__ = ["ArgminTreeClassifier", "ArgminTreeRegressor", "PrunusError", "__version__", "nn", "ops"]
+__all__ = [
+    "ArgminTreeClassifier",
+    "ArgminTreeRegressor",
+    "PrunusError",
+    "__version__",
+    "load",
+    "nn",
+    "ops",
+    "save",
+    "tree_summary",
+]
 
 __version__ = "0.1.0"
 
-_ELSEWHERE = {"ArgminTreeClassifier": "prunus.estimators", "ArgminTreeRegressor": "prunus.estimators"}
+_ELSEWHERE = {
+    "ArgminTreeClassifier": "prunus.estimators",
+    "ArgminTreeRegressor": "prunus.estimators",
+    "load": "prunus.io",
+    "save": "prunus.io",
+    "tree_summary": "prunus.explain",
+}
 """Public names that need more than torch: imported when first used, so that layers work with torch alone."""
 
 

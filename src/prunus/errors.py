@@ -5,6 +5,7 @@ __all__ = [
     "CheckpointError",
     "InputTypeError",
     "InputValueError",
+    "ModelFileError",
     "PrunusError",
     "TrainingError",
 ]
@@ -32,3 +33,7 @@ class CheckpointError(PrunusError, ValueError):
 
 class TrainingError(PrunusError, ArithmeticError):
     """Training cannot go on: the loss is no number."""
+
+
+class ModelFileError(PrunusError, ValueError):
+    """A file is not a model of prunus, is damaged, or was written by a newer version."""

@@ -3,7 +3,7 @@
 import math
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.importances import feature_importances
 from prunus.estimators.prediction import hard_nodes, hard_output, hard_routes, soft_output
 from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
-from prunus.estimators.tree import Tree, read_tree
+from prunus.estimators.tree import read_tree
 from prunus.nn import TreeModel
 from prunus.training import (
     LOSSES,
@@ -48,7 +48,7 @@ GPU_SAMPLES = 50_000
 class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A single tree learned by gradient descent; the classifier and the regressor say how it meets its targets."""
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "depth": [Interval(Integral, 0, 12, closed="both")],
         "pruning_strength": [Interval(Real, 0, None, closed="left")],
         "split": [StrOptions(set(SPLITS)), callable],
@@ -75,7 +75,39 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     kept_nodes_: npt.NDArray[np.bool_]
     history_: History
 
-    @with_callbacks
+    def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[Any]:
+        """Targets of n rows as class numbers, (n,), or values, (n, k); with `reset` their kind is learned."""
+        raise NotImplementedError
+
+    def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> npt.NDArray[np.float64] | None:
+        """Weights of the rows, those of their classes included."""
+        raise NotImplementedError
+
+    def _describe_targets(self, rows: Rows) -> None:
+        """Learn how to scale targets."""
+        raise NotImplementedError
+
+    def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
+        """Targets as the loss takes them."""
+        raise NotImplementedError
+
+    def _n_outputs(self) -> int:
+        """Outputs of the model."""
+        raise NotImplementedError
+
+    def _targets_of_outputs(self, y: torch.Tensor) -> torch.Tensor:
+        """Targets of the loss in the shape of the outputs, (n, k)."""
+        raise NotImplementedError
+
+    def _shift_to(self, total: torch.Tensor, predicted: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
+        """What to add to outputs in each node, from the sums there of targets, of outputs, (T, k), and of weights."""
+        raise NotImplementedError
+
+    def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Probabilities or values, (n, k), of outputs."""
+        raise NotImplementedError
+
+    @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, *, max_epochs: int | None = None) -> Self:  # noqa: N803
         """Fit in numbered steps; `partial_fit` and a warm start go on from the tree that is there."""
         # 1. The table and its targets become arrays; equal rows of few are merged.
@@ -141,7 +173,9 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(eval_set, list) and len(eval_set) == 1:  # as XGBoost and LightGBM have it
             (eval_set,) = eval_set
         if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
-            raise InputValueError("eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple")
+            raise InputValueError(
+                "eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple"
+            )
         x = self.encoder_.transform(eval_set[0])
         targets = self._read_targets(eval_set[1], len(x), reset=False)
         weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
@@ -222,8 +256,10 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         x = self._encode(X)
         if hard:
             nodes = self._nodes(x)
-            return hard_output(self.model_, x, nodes).double().numpy() + self.hard_shift_[nodes]
-        return soft_output(self.model_, x).double().numpy()
+            out = hard_output(self.model_, x, nodes) + torch.from_numpy(self.hard_shift_)[nodes]
+        else:
+            out = soft_output(self.model_, x)
+        return out.double().numpy()
 
     def _hard_shift(self, train: Samples) -> npt.NDArray[np.float64]:
         """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""
@@ -238,6 +274,14 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         )
         predicted = torch.zeros(count, self._n_outputs()).index_add(0, nodes, out * weight.unsqueeze(1))
         return self._shift_to(total, predicted, held).double().numpy()
+
+    def _node_value(self, t: int) -> tuple[float, ...]:
+        """What a path that ends in node t predicts, where that is a constant."""
+        if self.leaf != "constant":
+            return ()
+        no_inputs = np.zeros((1, len(self.encoder_.columns_)), dtype=np.float32)
+        out = hard_output(self.model_, no_inputs, torch.tensor([t])).double().numpy() + self.hard_shift_[t]
+        return tuple(self._of_outputs(out)[0].tolist())
 
     def _nodes(self, x: npt.NDArray[np.float32]) -> torch.Tensor:
         return hard_nodes(self.model_, x, torch.from_numpy(self.kept_nodes_))

@@ -72,4 +72,3 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator) ->
     if hasattr(model.tree.split, "scores"):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
         spread_splits(model.tree.split, model.inputs(train.x[some]), generator=generator)
-

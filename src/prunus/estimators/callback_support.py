@@ -55,6 +55,4 @@ class EpochTasks:
 
     def end(self) -> None:
         """End the fit's own task."""
-        self.root.call_on_fit_task_end(
-            estimator=self.estimator, reconstruction_attributes=self.attributes, **self.data
-        )
+        self.root.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=self.attributes, **self.data)

@@ -1,7 +1,7 @@
 """The classifier."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from prunus.estimators.preparation import Rows
 __all__ = ["ArgminTreeClassifier"]
 
 
-class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
+class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     """A single decision tree for classes, its splits, routes and pruning learned together by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.
@@ -101,7 +101,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
         "class_weight": [dict, list, str, None],
     }
@@ -214,8 +214,10 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
 
     def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
         """Probabilities of the classes, (n, n_classes); see `predict`."""
-        out = torch.from_numpy(self._outputs(X, hard=hard))
-        return out.softmax(1).numpy()
+        return self._of_outputs(self._outputs(X, hard=hard))
+
+    def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return torch.from_numpy(out).softmax(1).numpy()
 
     def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
         """Logarithms of the probabilities of the classes, (n, n_classes); see `predict`."""
@@ -239,7 +241,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise InputValueError(f"y must hold the classes {list(self.classes_)}, however: {unknown[0]!r} is in it")
-        return np.searchsorted(self.classes_, labels).astype(np.int64)
+        numbers: npt.NDArray[np.int64] = np.searchsorted(self.classes_, labels).astype(np.int64)
+        return numbers
 
     def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> Any:
         if self.class_weight is None:

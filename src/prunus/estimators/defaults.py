@@ -26,7 +26,7 @@ _DECAYS = {"constant": 0.1, "linear": 0.3, "mlp": 0.1}
 _AVERAGES = {"constant": 0.99, "linear": 0.99, "mlp": 0.998}
 
 STEPS = 4_000
-"""Steps after which training seldom improves; large data take as many epochs as this leaves, but at least MIN_EPOCHS."""
+"""Steps after which training seldom improves; large data take at least MIN_EPOCHS, whatever steps that are."""
 MIN_EPOCHS, MAX_EPOCHS = 15, 500
 SMALL = 300
 """Fewer samples than this are too few to hold some out: trained for a fixed time instead."""

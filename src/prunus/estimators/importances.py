@@ -15,9 +15,7 @@ __all__ = ["feature_importances"]
 SAMPLES = 4_096
 
 
-def feature_importances(
-    model: TreeModel, train: Samples, tree: Tree, encoder: TableEncoder
-) -> npt.NDArray[np.float64]:
+def feature_importances(model: TreeModel, train: Samples, tree: Tree, encoder: TableEncoder) -> npt.NDArray[np.float64]:
     """Shares of the features in the scores of the splits, (n_features_in,); they add up to 1, or are all 0.
 
     At each split of the kept tree an encoded column counts with the size of its weight times its standard deviation,
@@ -32,7 +30,7 @@ def feature_importances(
     columns = (passing.to(size.dtype) @ size).double().numpy()
     features = np.bincount([c.feature for c in encoder.columns_], weights=columns, minlength=encoder.n_features_in_)
     total = features.sum()
-    return features / total if total > 0 else features
+    return features / total if total > 0 else np.zeros(encoder.n_features_in_)
 
 
 def _sensitivity(model: TreeModel, x: Tensor, tree: Tree) -> Tensor:

@@ -1,6 +1,7 @@
 """Predictions of a trained model: each row's is the same, alone or among a million."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from prunus.ops.backends import choose_backend, kernels
 from prunus.ops.heap import depth_of_nodes, level
 from prunus.ops.routes import linear_leaves, tree_leaves
 
-__all__ = ["chunked", "hard_nodes", "hard_output", "hard_routes", "linear_splits", "soft_output", "soft_routes"]
+__all__ = ["chunked", "hard_nodes", "hard_output", "hard_routes", "linear_splits", "soft_output"]
 
 CHUNK = 2048
 """Rows that are worked on at a time, the last ones filled up: matrix products of other shapes round otherwise."""
@@ -37,40 +38,46 @@ def soft_output(model: TreeModel, x: npt.NDArray[np.float32]) -> Tensor:
     splits, models = linear_splits(model), node_models(model)
     if splits is None or models is None or isinstance(model.tree.split, ELUSplit) or not _has_cpp():
         return chunked(model, x, model.tree.a.device)
-    weight, constants = models
     out: Tensor = kernels("cpp").predict(  # type: ignore[attr-defined]
-        torch.from_numpy(x), *splits, model.tree.a, weight, constants
+        torch.from_numpy(x), *splits, model.tree.a, models.weight, models.constant
     )
-    return out + model.head.bias
+    return out + models.bias
 
 
 def _has_cpp() -> bool:
     return choose_backend("auto", "cpu", torch.float32) == "cpp"
 
 
-def node_models(model: TreeModel) -> tuple[Tensor | None, Tensor] | None:
-    """Linear models of the inputs at the nodes, (T, k, d) or None, and constants, (T, k); None if heads have others."""
+class NodeModels(NamedTuple):
+    """What the nodes predict: the output is their sum, weighted by the routes, plus the bias."""
+
+    weight: Tensor | None
+    """Of linear models of the inputs, (T, k, d)."""
+    constant: Tensor
+    """(T, k)."""
+    bias: Tensor
+    """(k,)."""
+
+
+def node_models(model: TreeModel) -> NodeModels | None:
+    """Constants or linear models at the nodes; None if the head has others."""
     head, nodes = model.head, len(model.tree.a)
     if isinstance(head, ConstantHead):
-        return None, head.weight.T.contiguous()
+        return NodeModels(None, head.weight.T.contiguous(), head.bias)
     if not isinstance(head, LinearHead) or not isinstance(model.inputs, (Whiten, torch.nn.Identity)):
         return None
-    weight, offset = head.weight, head.offset
+    weight, offset = head.weight.detach(), head.offset.detach()
     if isinstance(model.inputs, Whiten):
         weight, offset = model.inputs.in_inputs(weight, offset)
     k = head.out_features
-    return weight.view(k, nodes, -1).transpose(0, 1).contiguous(), offset.view(k, nodes).T.contiguous()
-
-
-def soft_routes(model: TreeModel, x: npt.NDArray[np.float32]) -> Tensor:
-    """Routes z, (n, T)."""
-    return chunked(lambda rows: model.tree(model.inputs(rows)).z, x, model.tree.a.device)
+    weight = weight.view(k, nodes, -1).transpose(0, 1).contiguous()
+    return NodeModels(weight, offset.view(k, nodes).T.contiguous(), head.bias)
 
 
 def linear_splits(model: TreeModel) -> tuple[Tensor, Tensor] | None:
     """Weights, (S, d), and thresholds, (S,), of splits that are linear in the inputs; None if they are not."""
     split, inputs = model.tree.split, model.inputs
-    if type(split) not in (LinearSplit, ELUSplit):
+    if not isinstance(split, LinearSplit):  # nor ELUSplit, which is one
         return None
     weight, bias = split.weight.detach(), split.bias.detach()
     if isinstance(inputs, Whiten):
@@ -103,7 +110,7 @@ def hard_output(model: TreeModel, x: npt.NDArray[np.float32], nodes: Tensor) -> 
     head, a = model.head, model.tree.a
     models = node_models(model)
     if models is not None:
-        return _by_node(*models, a, x, nodes) + head.bias
+        return _by_node(models, a, x, nodes)
     ends_of_chunks = iter(torch.split(nodes, CHUNK))
 
     def of_rows(rows: Tensor) -> Tensor:
@@ -115,14 +122,12 @@ def hard_output(model: TreeModel, x: npt.NDArray[np.float32], nodes: Tensor) -> 
     return chunked(of_rows, x, a.device)
 
 
-def _by_node(
-    weight: Tensor | None, constants: Tensor, a: Tensor, x: npt.NDArray[np.float32], nodes: Tensor
-) -> Tensor:
+def _by_node(models: NodeModels, a: Tensor, x: npt.NDArray[np.float32], nodes: Tensor) -> Tensor:
     """Outputs of the nodes that rows end in: of each, the sum of what is on its path."""
-    out = _along_paths(a.unsqueeze(1) * constants).index_select(0, nodes)
-    if weight is None:
+    out = (_along_paths(a.unsqueeze(1) * models.constant) + models.bias).index_select(0, nodes)
+    if models.weight is None:
         return out
-    rows, weight = torch.from_numpy(x), _along_paths(a.view(-1, 1, 1) * weight)
+    rows, weight = torch.from_numpy(x), _along_paths(a.view(-1, 1, 1) * models.weight)
     for node in torch.unique(nodes).tolist():
         here = (nodes == node).nonzero().squeeze(1)
         out[here] += (rows[here].unsqueeze(1) * weight[node]).sum(2)

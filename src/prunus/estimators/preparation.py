@@ -38,9 +38,7 @@ def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float
     """Weights of the rows as an array; None if there are none."""
     if sample_weight is None:
         return None
-    weight: npt.NDArray[np.float64] = _check_sample_weight(
-        sample_weight, x, dtype=np.float64, ensure_non_negative=True
-    )
+    weight: npt.NDArray[np.float64] = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise InputValueError("sample_weight must have a positive entry, however: all weights are zero")
     return weight

@@ -16,7 +16,7 @@ from prunus.estimators.preparation import Rows
 __all__ = ["ArgminTreeRegressor"]
 
 
-class ArgminTreeRegressor(RegressorMixin, ArgminTree):
+class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
     """A single decision tree for numbers, its splits, routes and pruning learned together by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled, targets
@@ -143,8 +143,11 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):
         -------
         ndarray of shape (n,) or (n, n_outputs), as y was
         """
-        values = self._outputs(X, hard=hard) * self.target_scale_ + self.target_mean_
+        values = self._of_outputs(self._outputs(X, hard=hard))
         return values[:, 0] if self._one_dimensional else values
+
+    def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return out * self.target_scale_ + self.target_mean_
 
     def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[np.float64]:
         if y is None:

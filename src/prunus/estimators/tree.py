@@ -11,7 +11,6 @@ from prunus.estimators.prediction import hard_nodes, linear_splits
 from prunus.nn import TreeModel
 from prunus.ops import integer_pruning
 from prunus.ops.heap import depth_of_nodes, level
-
 from prunus.training import Samples
 
 __all__ = ["Tree", "read_tree"]

@@ -47,9 +47,7 @@ class Whiten(nn.Module):
         self.register_buffer("offset", torch.zeros(features))
 
     @torch.no_grad()
-    def fit(
-        self, x: Tensor, weight: Tensor | None = None, *, floor: float = 1e-2, least_spread: float = 0.0
-    ) -> Self:
+    def fit(self, x: Tensor, weight: Tensor | None = None, *, floor: float = 1e-2, least_spread: float = 0.0) -> Self:
         """Learn the map from samples.
 
         Parameters

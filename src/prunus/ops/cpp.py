@@ -8,7 +8,15 @@ from torch.utils.dlpack import to_dlpack  # type: ignore[attr-defined]
 
 from prunus import _core
 
-__all__ = ["argmin_backward", "argmin_forward", "linear_leaves", "predict", "routes", "traverse_backward", "traverse_forward"]
+__all__ = [
+    "argmin_backward",
+    "argmin_forward",
+    "linear_leaves",
+    "predict",
+    "routes",
+    "traverse_backward",
+    "traverse_forward",
+]
 
 
 def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -82,13 +90,11 @@ def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return leaf
 
 
-def predict(
-    x: Tensor, weight: Tensor, bias: Tensor, a: Tensor, models: Tensor | None, constants: Tensor
-) -> Tensor:
+def predict(x: Tensor, weight: Tensor, bias: Tensor, a: Tensor, models: Tensor | None, constants: Tensor) -> Tensor:
     """Predictions, (n, k), of a tree with linear splits, and models, (T, k, d), and constants, (T, k), at its nodes."""
     out = x.new_zeros(x.shape[0], constants.shape[1])
-    arrays = (_rows(tensor) for tensor in (x, weight, bias, a, models, constants, out))
-    _core.predict(*arrays, torch.get_num_threads())
+    x, weight, bias, a, models, constants, rows = map(_rows, (x, weight, bias, a, models, constants, out))
+    _core.predict(x, weight, bias, a, models, constants, rows, torch.get_num_threads())
     return out
 
 

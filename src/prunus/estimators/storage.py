@@ -1,0 +1,91 @@
+"""Fitted estimators as plain records and tensors, and back."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from prunus.data import TableEncoder
+from prunus.errors import InputTypeError
+from prunus.estimators.prediction import linear_splits
+from prunus.estimators.tree import Tree
+from prunus.nn.configuration import model_from_record, model_to_record
+
+__all__ = ["from_record", "to_record"]
+
+Record = dict[str, Any]
+
+_ARRAYS = ("hard_shift_", "feature_importances_", "target_mean_", "target_scale_")
+_PLAIN = ("n_iter_", "best_iteration_", "history_", "_one_dimensional")
+
+
+def to_record(estimator: Any) -> tuple[dict[str, Tensor], Record]:
+    """Tensors, and all the rest as plain types."""
+    check_is_fitted(estimator)
+    params = estimator.get_params(deep=False)
+    plain = {name: _as_plain(value) for name, value in params.items() if _is_plain(value)}
+    tensors = {f"model.{name}": tensor for name, tensor in estimator.model_.state_dict().items()}
+    tensors |= {name: torch.tensor(getattr(estimator, name)) for name in _ARRAYS if hasattr(estimator, name)}
+    tensors |= {"tree.kept": torch.tensor(estimator.tree_.kept), "tree.share": torch.tensor(estimator.tree_.share)}
+    record = {
+        "params": plain,
+        "left_out": sorted(set(params) - set(plain)),
+        "model": model_to_record(estimator.model_),
+        "encoder": estimator.encoder_.get_state(),
+        "fitted": {name: getattr(estimator, name) for name in _PLAIN if hasattr(estimator, name)},
+    }
+    if hasattr(estimator, "classes_"):
+        record["classes"] = _labels_to_plain(estimator.classes_)
+    return tensors, record
+
+
+def from_record(kind: type[Any], record: Record, tensors: dict[str, Tensor]) -> Any:
+    """The fitted estimator that `to_record` described."""
+    estimator = kind(**record["params"])
+    estimator.encoder_ = TableEncoder.from_state(record["encoder"])
+    estimator.n_features_in_ = estimator.encoder_.n_features_in_
+    if hasattr(estimator.encoder_, "feature_names_in_"):
+        estimator.feature_names_in_ = estimator.encoder_.feature_names_in_
+    model = model_from_record(record["model"])
+    model.load_state_dict({name[6:]: tensor for name, tensor in tensors.items() if name.startswith("model.")})
+    estimator.model_ = model.eval()
+    for name, value in record["fitted"].items():
+        setattr(estimator, name, value)
+    for name in _ARRAYS:
+        if name in tensors:
+            setattr(estimator, name, tensors[name].numpy())
+    if "classes" in record:
+        estimator.classes_ = np.array(record["classes"]["values"], dtype=np.dtype(record["classes"]["dtype"]))
+    estimator.tree_ = _read_tree(model, tensors)
+    estimator.kept_nodes_, estimator.node_mass_ = estimator.tree_.kept, estimator.tree_.mass
+    return estimator
+
+
+def _read_tree(model: Any, tensors: dict[str, Tensor]) -> Tree:
+    linear = linear_splits(model)
+    return Tree(
+        mass=model.tree.a.numpy().copy(),
+        kept=tensors["tree.kept"].numpy(),
+        share=tensors["tree.share"].numpy(),
+        weight=None if linear is None else linear[0].numpy(),
+        bias=None if linear is None else linear[1].numpy(),
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):  # of class weights, whose keys json would turn into strings
+        return False
+    return value is None or isinstance(value, (bool, int, float, str, np.integer, np.floating))
+
+
+def _as_plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _labels_to_plain(labels: np.ndarray[Any, Any]) -> Record:
+    values = labels.tolist()
+    if not all(isinstance(value, (str, int, float, bool)) for value in values):
+        raise InputTypeError("only classes that are numbers, booleans or strings can be stored; use pickle for others")
+    return {"dtype": labels.dtype.str, "values": values}

@@ -1,0 +1,121 @@
+"""Models in files: one safetensors file whose header holds the rest as JSON; reading one runs no code from it."""
+
+import json
+import os
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+import prunus
+from prunus.errors import InputTypeError, ModelFileError
+from prunus.nn import TreeModel
+from prunus.nn.configuration import model_from_record, model_to_record
+
+__all__ = ["load", "save"]
+
+FORMAT = 1
+"""Of the files that are written; files up to it are read."""
+ESTIMATORS = ("ArgminTreeClassifier", "ArgminTreeRegressor")
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator or a TreeModel to a file.
+
+    Parameters
+    ----------
+    model : ArgminTreeClassifier, ArgminTreeRegressor or TreeModel
+        Options that are code, such as a loss of one's own, are left out with a warning; predictions do not need them.
+    path : str or path
+        The file, which is replaced if it exists. By convention it ends in ``.prunus``.
+
+    Examples
+    --------
+    >>> from prunus import ArgminTreeRegressor
+    >>> tree = ArgminTreeRegressor(depth=1, max_epochs=1, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save(tree, f"{folder}/tree.prunus")
+    ...     again = load(f"{folder}/tree.prunus")
+    >>> bool((again.predict([[1.5]]) == tree.predict([[1.5]])).all())
+    True
+    """
+    kind = type(model).__name__
+    if isinstance(model, TreeModel):
+        tensors, record = dict(model.state_dict()), {"model": model_to_record(model)}
+    elif kind in ESTIMATORS and type(model).__module__.startswith("prunus."):
+        tensors, record = import_module("prunus.estimators.storage").to_record(model)
+        _warn_of_code(record)
+    else:
+        raise InputTypeError(f"prunus.save takes {', '.join(ESTIMATORS)} or TreeModel, however: {kind}")
+    header = {"format": FORMAT, "kind": kind, "prunus": prunus.__version__, **record}
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    save_file(flat, partial, metadata={"prunus": json.dumps(header)})
+    partial.replace(path)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    ArgminTreeClassifier, ArgminTreeRegressor or TreeModel
+    """
+    path = Path(path)
+    header, tensors = _read(path)
+    try:
+        if header["kind"] == "TreeModel":
+            model = model_from_record(header["model"])
+            model.load_state_dict(tensors)
+            return model.eval()
+        if header["kind"] not in ESTIMATORS:
+            raise ModelFileError(f"{path} holds a {header['kind']!r}, which this version of prunus does not know")
+        kind = getattr(import_module("prunus.estimators"), header["kind"])
+        return import_module("prunus.estimators.storage").from_record(kind, header, tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if "prunus" not in metadata:
+                raise ModelFileError(f"{path} is a safetensors file, but not one of prunus")
+            header: dict[str, Any] = json.loads(metadata["prunus"])
+            _check_format(path, header)
+            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path} is not a model of prunus, or is cut off: {error}") from error
+
+
+def _check_format(path: Path, header: dict[str, Any]) -> None:
+    if header["format"] > FORMAT:
+        raise ModelFileError(
+            f"{path} was written by prunus {header['prunus']}, with format {header['format']}; this is prunus "
+            f"{prunus.__version__}, which reads formats up to {FORMAT}: upgrade with `pip install --upgrade prunus`"
+        )
+
+
+def _warn_of_code(record: dict[str, Any]) -> None:
+    if record["left_out"]:
+        warnings.warn(
+            f"options that are code or objects are not stored: {', '.join(record['left_out'])}; they will be as by "
+            "default after loading. Predictions do not need them",
+            UserWarning,
+            stacklevel=3,
+        )
