@@ -32,6 +32,9 @@ WHITENED = 1e-3
 SAME_STEPS = 1e-6
 """Twenty steps of an optimizer by another order of the same operations; a step is an lr long, whatever the gradient."""
 
+STREAMED = 1e-9
+"""Where passes over chunks stop: no mass would rise by more."""
+
 HUGE_LAM = 1e-6
 """What a lam of 1e8 leaves of the sample's weights beside it, and rounding in single precision."""
 
