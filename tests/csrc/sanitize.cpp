@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../../csrc/argmin.hpp"
+#include "../../csrc/routes.hpp"
 #include "../../csrc/traverse.hpp"
 
 namespace {
@@ -262,6 +263,64 @@ void require_same_operator(const Problem<Real>& p, const Evaluation<Real>& trave
     if (!p.weight.empty()) require_close(traversed.grad_weight, solved.grad_weight, "the gradients of weights differ");
 }
 
+// Evaluates like `twice`, into memory that holds NaN.
+template <class T, class Evaluate>
+std::vector<T> written_twice(std::int64_t size, T poison, const Evaluate& evaluate) {
+    std::vector<T> first(size, poison), second(size, poison);
+    forget_scratch();
+    evaluate(first.data());
+    evaluate(second.data());
+    require(same_bits(first, second), "repeating changes the routes or leaves");
+    return first;
+}
+
+template <class Real>
+std::vector<Real> routes(const Problem<Real>& p, const std::vector<Real>& a) {
+    const Samples<Real> scores{p.s.data(), nullptr, p.n, p.tree.splits, p.tree};
+    return written_twice(p.n * p.tree.nodes(), std::numeric_limits<Real>::quiet_NaN(),
+                         [&](Real* z) { prunus::routes(scores, a.data(), p.threads, z); });
+}
+
+template <class Real>
+void require_routes(Random& random, const Problem<Real>& p, const std::vector<Real>& q) {
+    const std::int32_t nodes = p.tree.nodes();
+    std::vector<Real> a = normal<Real>(random, nodes, 1.0);
+    for (Real& mass : a) mass = std::clamp(mass, Real(0), Real(1));
+    const std::vector<Real> z = routes(p, a);
+    for (std::int64_t i = 0; i < p.n * nodes; ++i) {
+        const Real expected = prunus::route(q[i] + Real(0.5), a[i % nodes]);
+        require(std::isnan(expected) ? std::isnan(z[i]) : z[i] == expected, "a route is not the reward cut off at a mass");
+    }
+}
+
+// Whole numbers, so that scores are exact in any order of summation.
+template <class Real>
+std::vector<Real> whole(Random& random, std::int64_t size) {
+    std::vector<Real> x(size);
+    for (Real& value : x) value = static_cast<Real>(static_cast<int>(random() % 9) - 4);
+    return x;
+}
+
+template <class Real>
+void require_leaves(Random& random, const Case& c, const Problem<Real>& p) {
+    const std::int64_t columns = random() % 20, splits = p.tree.splits;
+    std::vector<Real> x = whole<Real>(random, p.n * columns);
+    if (c.odd) make_odd(random, x);
+    const std::vector<Real> weight = whole<Real>(random, splits * columns), bias = whole<Real>(random, splits);
+    const auto leaf = written_twice(p.n, std::int64_t{-1}, [&](std::int64_t* out) {
+        prunus::linear_leaves(x.data(), p.n, columns, weight.data(), bias.data(), p.tree, p.threads, out);
+    });
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        std::int64_t t = 0;
+        while (t < splits) {
+            Real score = bias[t];
+            for (std::int64_t j = 0; j < columns; ++j) score += x[i * columns + j] * weight[t * columns + j];
+            t = 2 * t + (score < 0 ? 1 : 2);
+        }
+        require(leaf[i] == t, "a leaf is not at the end of its sample's path");
+    }
+}
+
 template <class Real>
 void check(Random& random, const Case& c) {
     const Problem<Real> p(random, c);
@@ -270,6 +329,9 @@ void check(Random& random, const Case& c) {
     require_feasible(p, traversed, q);
     require_same_operator(p, traversed, q);
     require_feasible(p, twice([&] { return argmin(p, p.arbitrary); }), p.arbitrary);
+    require_routes(random, p, q);
+    if (c.weights == Weights::none) require_close(routes(p, traversed.a), traversed.z, "masses of a batch give other routes");
+    require_leaves(random, c, p);
 }
 
 Case random_case(Random& random) {
