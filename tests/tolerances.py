@@ -35,6 +35,9 @@ SAME_STEPS = 1e-6
 STREAMED = 1e-9
 """Where passes over chunks stop: no mass would rise by more."""
 
+SAME_ON_GPU = 1e-4
+"""A network of a few layers in single precision on another device, relative to the largest entry."""
+
 HUGE_LAM = 1e-6
 """What a lam of 1e8 leaves of the sample's weights beside it, and rounding in single precision."""
 
