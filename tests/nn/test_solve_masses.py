@@ -15,11 +15,22 @@ def weights(n: int) -> Tensor:
     return 2 * torch.rand(n, generator=generator(4))
 
 
+@pytest.fixture(params=[False, True], ids=["at-once", "streamed"])
+def _memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough for all samples, or too little."""
+    if request.param:
+        monkeypatch.setattr("prunus.nn.layer.CELLS", 10 * 15)
+
+
+in_any_memory = pytest.mark.usefixtures("_memory")
+
+
 def expected_masses(layer: TreeLayer, x: Tensor, lam: float, weight: Tensor | None = None) -> Tensor:
     with torch.no_grad():
         return tree_traverse(layer.split(x).double(), lam, sample_weight=weight).a
 
 
+@in_any_memory
 @pytest.mark.parametrize("chunk", [1000, 63, 64, 7])
 def test_masses_do_not_depend_on_the_chunks(chunk: int) -> None:
     layer, x = tree(strength=20.0), inputs(63)
@@ -28,6 +39,7 @@ def test_masses_do_not_depend_on_the_chunks(chunk: int) -> None:
     assert_same(layer.a, expected_masses(layer, x, 20.0))
 
 
+@in_any_memory
 @pytest.mark.parametrize("chunk", [1000, 7])
 def test_masses_take_weights_into_account(chunk: int) -> None:
     layer, x, w = tree(strength=20.0), inputs(63), weights(63)
@@ -35,6 +47,7 @@ def test_masses_take_weights_into_account(chunk: int) -> None:
     assert_same(layer.a, expected_masses(layer, x, 20.0, w))
 
 
+@in_any_memory
 @pytest.mark.parametrize("chunk", [1000, 7])
 def test_the_pruning_strength_is_scaled_to_the_number_of_samples(chunk: int) -> None:
     layer, x = tree(strength=5.0, batch_size=16), inputs(63)
@@ -48,6 +61,7 @@ def test_another_batch_size_goes_before_the_layers_own() -> None:
     assert_same(layer.a, expected_masses(layer, x, 5.0 * 63 / 8))
 
 
+@in_any_memory
 @pytest.mark.parametrize("chunk", [1000, 7])
 def test_no_strength_prunes_nothing(chunk: int) -> None:
     layer = tree(strength=0.0)
@@ -55,6 +69,7 @@ def test_no_strength_prunes_nothing(chunk: int) -> None:
     assert (layer.a == 1).all()
 
 
+@in_any_memory
 @pytest.mark.parametrize("start", [0.0, 0.3, 1.0])
 def test_masses_stored_before_do_not_matter(start: float) -> None:
     layer, x = tree(strength=20.0), inputs(63)
@@ -72,6 +87,7 @@ def test_eval_mode_then_routes_as_training_on_all_samples_does() -> None:
     assert_same(a, together.a)
 
 
+@in_any_memory
 @pytest.mark.parametrize("chunk", [1000, 7])
 def test_inputs_are_made_from_x_a_chunk_at_a_time(chunk: int) -> None:
     layer, x, seen = tree(strength=20.0), inputs(63), []
@@ -83,6 +99,27 @@ def test_inputs_are_made_from_x_a_chunk_at_a_time(chunk: int) -> None:
     layer.solve_masses(x, inputs=double, chunk=chunk)
     assert max(seen) <= chunk
     assert_same(layer.a, expected_masses(layer, 2 * x, 20.0))
+
+
+def test_few_passes_over_the_chunks_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prunus.nn.layer.CELLS", 700 * 15)
+    layer, x, rows = tree(strength=200.0), inputs(6300), 0
+
+    def count(part: Tensor) -> Tensor:
+        nonlocal rows
+        rows += len(part)
+        return part
+
+    layer.solve_masses(x, inputs=count, chunk=700)
+    assert rows < 4.5 * 6300  # from a start that knows nothing it takes twice as many
+
+
+@in_any_memory
+def test_samples_may_be_sorted() -> None:
+    layer, x = tree(strength=200.0), inputs(999)
+    x = x[x[:, 0].argsort()]
+    layer.solve_masses(x, chunk=100)
+    assert_same(layer.a, expected_masses(layer, x, 200.0))
 
 
 def test_a_model_applies_its_inputs() -> None:

@@ -1,6 +1,7 @@
 """The tree as a layer: inputs to routes."""
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from prunus.ops.routes import tree_routes
 __all__ = ["TreeLayer"]
 
 CHUNK = 8192
+CELLS = 2**25
+"""Samples times nodes up to which masses are solved for at once: 128 MiB for their routes."""
 
 
 class TreeLayer(nn.Module):
@@ -89,7 +92,7 @@ class TreeLayer(nn.Module):
         inputs : callable
             Applied to x before the split, a chunk at a time; a module is in eval mode meanwhile.
         chunk : int
-            Samples that are worked on at a time: bounds the memory.
+            Samples that pass inputs and split at a time: bounds their memory.
         """
         if not len(x):
             raise InputValueError(
@@ -102,15 +105,16 @@ class TreeLayer(nn.Module):
     def _masses(
         self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int
     ) -> Tensor:
-        if len(x) <= chunk:
-            return tree_traverse(self._scores(inputs(x)), lam, sample_weight=weight).a
-
-        def chunks() -> Iterable[tuple[Tensor, Tensor | None]]:
-            for begin in range(0, len(x), chunk):
-                rows = slice(begin, begin + chunk)
+        def chunks(x: Tensor, weight: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
+            for k in range(0, len(x), chunk):
+                rows = slice(k, k + chunk)
                 yield self._scores(inputs(x[rows])), None if weight is None else weight[rows]
 
-        return streamed_masses(chunks, lam, self.a)
+        step = math.ceil(len(x) * len(self.a) / CELLS)  # one in every step samples can be solved for at once: often all
+        some, some_weight = x[::step], None if weight is None else weight[::step]
+        s = torch.cat([of_rows for of_rows, _ in chunks(some, some_weight)])
+        a = tree_traverse(s, lam * len(some) / len(x), sample_weight=some_weight).a
+        return a if step == 1 else streamed_masses(lambda: chunks(x, weight), lam, a.double())
 
     def _scores(self, x: Tensor) -> Tensor:
         s: Tensor = self.split(x)
