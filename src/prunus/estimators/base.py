@@ -25,7 +25,6 @@ from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weigh
 from prunus.estimators.tree import read_tree
 from prunus.nn import TreeModel
 from prunus.training import (
-    LOSSES,
     EpochRecord,
     History,
     ProgressBar,
@@ -53,7 +52,6 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         "pruning_strength": [Interval(Real, 0, None, closed="left")],
         "split": [StrOptions(set(SPLITS)), callable],
         "leaf": [StrOptions(set(LEAVES))],
-        "loss": [StrOptions(set(LOSSES)), callable],
         "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({AUTO})],

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -103,7 +104,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
-        "class_weight": [dict, list, str, None],
+        "loss": [StrOptions({"cross_entropy"}), callable],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     classes_: npt.NDArray[Any]
 

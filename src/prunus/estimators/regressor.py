@@ -1,12 +1,13 @@
 """The regressor."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_array
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from prunus.errors import InputValueError
@@ -46,6 +47,10 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ArgminTree._parameter_constraints,
+        "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
+    }
     target_mean_: npt.NDArray[np.float64]
     target_scale_: npt.NDArray[np.float64]
 
