@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -249,8 +249,18 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> Any:
         if self.class_weight is None:
             return weight
-        of_classes = compute_sample_weight(self.class_weight, self.classes_[targets])
-        return of_classes if weight is None else weight * of_classes
+        if self.class_weight == "balanced":
+            of_rows = compute_sample_weight("balanced", targets)
+        else:  # of all classes, though these rows may lack some
+            of_classes = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+            if not np.isfinite(of_classes).all() or (of_classes < 0).any():
+                raise InputValueError(f"class_weight must be finite and not negative, however: {self.class_weight}")
+            of_rows = of_classes[targets]
+        if weight is not None:
+            of_rows = weight * of_rows
+        if not of_rows.any():
+            raise InputValueError("a row must have a positive weight, however: class_weight makes all of them zero")
+        return of_rows
 
     def _describe_targets(self, rows: Rows) -> None:
         """Nothing to learn of classes."""
