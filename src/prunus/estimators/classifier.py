@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight, compute_sample_weig
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from prunus.data.values import is_missing
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.preparation import Rows
@@ -236,13 +237,18 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
             raise InputValueError("requires y to be passed, but the target y is None")
         labels = column_or_1d(y, warn=True)
         check_consistent_length(labels, range(n))
+        missing = is_missing(labels) if labels.dtype == object else labels != labels  # NaN
+        if missing.any():
+            raise InputValueError(f"Input y contains NaN or None, first in row {missing.argmax()}: leave out such rows")
         check_classification_targets(labels)
         if reset:
             announced = self.__dict__.pop("_announced", None)
             self.classes_ = np.unique(labels) if announced is None else announced
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise InputValueError(f"y must hold the classes {list(self.classes_)}, however: {unknown[0]!r} is in it")
+            raise InputValueError(
+                f"y must hold the classes {self.classes_.tolist()}, however: {unknown[:1].tolist()[0]!r} is in it"
+            )
         numbers: npt.NDArray[np.int64] = np.searchsorted(self.classes_, labels).astype(np.int64)
         return numbers
 
