@@ -193,9 +193,16 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeClassifier
             Itself.
         """
-        if not hasattr(self, "model_") and classes is not None:
-            self._announced = np.unique(np.asarray(classes))
-        fitted: Self = self._fit(X, y, sample_weight, None, max_epochs=1)
+        announced = None if classes is None else np.unique(np.asarray(classes))
+        if hasattr(self, "model_") and announced is not None and not np.array_equal(announced, self.classes_):
+            raise InputValueError(
+                f"classes must be those of the first call, {self.classes_.tolist()}, however: {announced.tolist()}"
+            )
+        self._announced = announced
+        try:
+            fitted: Self = self._fit(X, y, sample_weight, None, max_epochs=1)
+        finally:
+            del self._announced
         return fitted
 
     def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[Any]:  # noqa: N803
@@ -242,7 +249,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
             raise InputValueError(f"Input y contains NaN or None, first in row {missing.argmax()}: leave out such rows")
         check_classification_targets(labels)
         if reset:
-            announced = self.__dict__.pop("_announced", None)
+            announced = getattr(self, "_announced", None)
             self.classes_ = np.unique(labels) if announced is None else announced
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
