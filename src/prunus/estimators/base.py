@@ -1,5 +1,6 @@
 """What the estimators share: options, fit, and all that concerns the tree rather than its predictions."""
 
+import copy
 import math
 from numbers import Integral, Real
 from pathlib import Path
@@ -118,20 +119,20 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         device = self._device(len(rows))
         train, valid = self._samples(train_rows, device), self._samples(valid_rows, device)
         del rows, train_rows, valid_rows  # memory
-        # 3. The model is built, and started from the data.
-        if not going_on:
-            self.model_ = self._build(train, plan, seed)
-        self.model_.to(device)
+        # 3. The model is built, and started from the data; the one that is there stays as it is until the end.
+        model = copy.deepcopy(self.model_) if going_on else self._build(train, plan, seed)
         # 4. It is trained.
-        self.history_ = self._train(train, valid, plan, seed, {"X": X, "y": y})
+        self.history_ = self._train(model.to(device), train, valid, plan, seed, {"X": X, "y": y})
         # 5. What was learned is read off.
-        self._conclude(train)
+        self._conclude(model, train)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, going_on: bool) -> Rows:  # noqa: N803
         weight = None if sample_weight is None else np.asarray(sample_weight)
         if not going_on:
-            self.encoder_ = TableEncoder().fit(X, sample_weight=weight)
+            encoder = TableEncoder().fit(X, sample_weight=weight)
+            vars(self).pop("model_", None)  # if this fit fails, nothing is fitted, instead of half of each
+            self.encoder_ = encoder
         x = self._encode(X, reset=not going_on)
         targets = self._read_targets(y, len(x), reset=not going_on)
         own = read_weight(sample_weight, x)
@@ -142,7 +143,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _encode(self, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:  # noqa: N803
         if not reset:
-            check_is_fitted(self, "model_")
+            check_is_fitted(self)
         x = self.encoder_.transform(X)
         _check_feature_names(self, X, reset=reset)
         self.n_features_in_ = self.encoder_.n_features_in_
@@ -204,7 +205,15 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         start_model(model, train, generator)
         return model
 
-    def _train(self, train: Samples, valid: Samples | None, plan: Recipe, seed: int, data: dict[str, Any]) -> History:
+    def _train(
+        self,
+        model: TreeModel,
+        train: Samples,
+        valid: Samples | None,
+        plan: Recipe,
+        seed: int,
+        data: dict[str, Any],
+    ) -> History:
         options = TrainingOptions(
             **vars(plan),
             optimizer=self.optimizer,
@@ -213,7 +222,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
         with ProgressBar(plan.max_epochs, shown=None if self.verbose else False) as bar:
-            trainer = Trainer(self.model_, find_loss(self.loss), options, callbacks=[bar], settle=settle)
+            trainer = Trainer(model, find_loss(self.loss), options, callbacks=[bar], settle=settle)
             tasks = self._tasks(trainer, plan.max_epochs, data)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=self.checkpoint is not None)
@@ -231,18 +240,18 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
         return [EpochTasks(self, max_epochs, attributes, data)]
 
-    def _conclude(self, train: Samples) -> None:
+    def _conclude(self, model: TreeModel, train: Samples) -> None:
         losses = self.history_.get("valid_loss", self.history_["train_loss"])
         self.n_iter_ = len(losses)
         self.best_iteration_ = int(np.argmin(losses)) if "valid_loss" in self.history_ else len(losses) - 1
-        self.model_.solve_masses(train.x, train.weight)
-        self.model_.to("cpu").eval()
+        model.solve_masses(train.x, train.weight)
+        self.model_ = model.to("cpu").eval()
         samples = train.to("cpu")
-        self.tree_ = read_tree(self.model_, samples)
+        self.tree_ = read_tree(model, samples)
         self.kept_nodes_ = self.tree_.kept
         self.node_mass_ = self.tree_.mass
         self.hard_shift_ = self._hard_shift(samples)
-        self.feature_importances_ = feature_importances(self.model_, samples, self.tree_, self.encoder_)
+        self.feature_importances_ = feature_importances(model, samples, self.tree_, self.encoder_)
 
     def _device(self, n: int) -> torch.device:
         if self.device != AUTO:
@@ -315,12 +324,12 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def get_depth(self) -> int:
         """Depth of the kept tree."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         return self.tree_.depth
 
     def get_n_leaves(self) -> int:
         """Number of leaves of the kept tree."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self)
         return self.tree_.n_leaves
 
     def __sklearn_tags__(self) -> Any:
@@ -331,7 +340,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_") and hasattr(self, "tree_")
+        return hasattr(self, "model_")
 
 
 def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
