@@ -122,8 +122,9 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         # 3. The model is built, and started from the data; the one that is there stays as it is until the end.
         model = copy.deepcopy(self.model_) if going_on else self._build(train, plan, seed)
         # 4. It is trained.
-        self.history_ = self._train(model.to(device), train, valid, plan, seed, {"X": X, "y": y})
+        history = self._train(model.to(device), train, valid, plan, seed, {"X": X, "y": y})
         # 5. What was learned is read off.
+        self._note(history, going_on=going_on)
         self._conclude(model, train)
         return self
 
@@ -240,10 +241,15 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
         return [EpochTasks(self, max_epochs, attributes, data)]
 
+    def _note(self, history: History, *, going_on: bool) -> None:
+        """Epochs are counted from the first fit on; the weights of the best one of this fit were kept."""
+        epochs = len(history["epoch"])
+        before = self.n_iter_ if going_on else 0
+        self.best_iteration_ = before + int(np.argmin(history["valid_loss"]) if "valid_loss" in history else epochs - 1)
+        self.n_iter_ = before + epochs
+        self.history_ = _joined(self.history_, history) if going_on else history
+
     def _conclude(self, model: TreeModel, train: Samples) -> None:
-        losses = self.history_.get("valid_loss", self.history_["train_loss"])
-        self.n_iter_ = len(losses)
-        self.best_iteration_ = int(np.argmin(losses)) if "valid_loss" in self.history_ else len(losses) - 1
         model.solve_masses(train.x, train.weight)
         self.model_ = model.to("cpu").eval()
         samples = train.to("cpu")
@@ -350,3 +356,12 @@ def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
     some = train[::step]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
+
+
+def _joined(first: History, second: History) -> History:
+    """Histories one after the other; NaN where one of them lacks an entry, such as the loss on validation data."""
+    before, after = len(first["epoch"]), len(second["epoch"])
+    second = second | {"epoch": [before + epoch for epoch in second["epoch"]]}
+    return {
+        name: first.get(name, [math.nan] * before) + second.get(name, [math.nan] * after) for name in first | second
+    }

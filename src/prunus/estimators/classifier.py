@@ -83,7 +83,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
         Nodes of the tree that hard predictions follow and pictures show.
     history_ : dict of lists
-        train_loss, valid_loss, learning_rate, active_nodes and seconds of each epoch.
+        train_loss, valid_loss, learning_rate, active_nodes and seconds of each epoch; a warm start and `partial_fit`
+        go on with it.
     n_iter_, best_iteration_ : int
         Epochs in all, and the one, counted from 0, whose weights were kept.
     feature_importances_ : ndarray of shape (n_features_in_,)
