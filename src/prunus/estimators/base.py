@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.building import LEAVES, SPLITS, build_model, start_model
+from prunus.estimators.building import LEAVES, SPLITS, build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, with_callbacks
 from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.importances import feature_importances
@@ -120,7 +120,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         train, valid = self._samples(train_rows, device), self._samples(valid_rows, device)
         del rows, train_rows, valid_rows  # memory
         # 3. The model is built, and started from the data; the one that is there stays as it is until the end.
-        model = copy.deepcopy(self.model_) if going_on else self._build(train, plan, seed)
+        model = self._take_up() if going_on else self._build(train, plan, seed)
         # 4. It is trained.
         history = self._train(model.to(device), train, valid, plan, seed, {"X": X, "y": y})
         # 5. What was learned is read off.
@@ -204,6 +204,13 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 leaf=self.leaf,
             ).to(train.x.device)
         start_model(model, train, generator)
+        return model
+
+    def _take_up(self) -> TreeModel:
+        """A copy of the model that is there, to go on with."""
+        check_built_for(self.model_, depth=self.depth, split=self.split, leaf=self.leaf)
+        model = copy.deepcopy(self.model_)
+        model.tree.pruning_strength = float(self.pruning_strength)
         return model
 
     def _train(

@@ -20,7 +20,7 @@ from prunus.nn import (
 )
 from prunus.training import Samples
 
-__all__ = ["LEAVES", "SPLITS", "build_model", "start_model"]
+__all__ = ["LEAVES", "SPLITS", "build_model", "check_built_for", "start_model"]
 
 SPLITS: dict[str, Callable[[int, int], nn.Module]] = {"linear": LinearSplit, "elu": ELUSplit, "mlp": MLPSplit}
 LEAVES: dict[str, Callable[[int, int, int], nn.Module]] = {
@@ -28,6 +28,7 @@ LEAVES: dict[str, Callable[[int, int, int], nn.Module]] = {
     "linear": LinearHead,
     "mlp": lambda features, depth, outputs: MLPHead(features, depth, outputs, hidden=(256, 256)),
 }
+_HEADS = {"constant": ConstantHead, "linear": LinearHead, "mlp": MLPHead}
 
 START_SAMPLES = 16_384
 """Of which the start is made: medians of more are not worth their time."""
@@ -72,3 +73,17 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator) ->
     if hasattr(model.tree.split, "scores"):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
         spread_splits(model.tree.split, model.inputs(train.x[some]), generator=generator)
+
+
+def check_built_for(model: TreeModel, *, depth: int, split: str | Callable[[int, int], nn.Module], leaf: str) -> None:
+    """What was built stays: training that goes on cannot take up another depth, split or leaf."""
+    for name, given, same in (
+        ("depth", depth, model.tree.depth == depth),
+        ("split", split, not isinstance(split, str) or type(model.tree.split) is SPLITS[split]),
+        ("leaf", leaf, type(model.head) is _HEADS[leaf]),
+    ):
+        if not same:
+            raise InputValueError(
+                f"{name} must be as in the fit that is to be gone on with, however: {name}={given!r}. Set it back, or "
+                "fit anew with warm_start=False"
+            )
