@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.building import LEAVES, SPLITS, build_model, check_built_for, start_model
-from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, with_callbacks
+from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.importances import feature_importances
 from prunus.estimators.prediction import hard_nodes, hard_output, hard_routes, soft_output
@@ -73,6 +73,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     model_: TreeModel
     kept_nodes_: npt.NDArray[np.bool_]
     history_: History
+    n_iter_: int
 
     def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[Any]:
         """Targets of n rows as class numbers, (n,), or values, (n, k); with `reset` their kind is learned."""
@@ -122,7 +123,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         # 3. The model is built, and started from the data; the one that is there stays as it is until the end.
         model = self._take_up() if going_on else self._build(train, plan, seed)
         # 4. It is trained.
-        history = self._train(model.to(device), train, valid, plan, seed, {"X": X, "y": y})
+        history = self._train(model.to(device), train, valid, plan, seed, _data(X, y, sample_weight))
         # 5. What was learned is read off.
         self._note(history, going_on=going_on)
         self._conclude(model, train)
@@ -132,7 +133,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         weight = None if sample_weight is None else np.asarray(sample_weight)
         if not going_on:
             encoder = TableEncoder().fit(X, sample_weight=weight)
-            vars(self).pop("model_", None)  # if this fit fails, nothing is fitted, instead of half of each
+            self.__dict__.pop("model_", None)  # if this fit fails, nothing is fitted, instead of half of each
             self.encoder_ = encoder
         x = self._encode(X, reset=not going_on)
         targets = self._read_targets(y, len(x), reset=not going_on)
@@ -230,21 +231,24 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
         with ProgressBar(plan.max_epochs, shown=None if self.verbose else False) as bar:
-            trainer = Trainer(model, find_loss(self.loss), options, callbacks=[bar], settle=settle)
-            tasks = self._tasks(trainer, plan.max_epochs, data)
+            trainer = ReportingTrainer(model, find_loss(self.loss), options, callbacks=[bar], settle=settle)
+            tasks = self._tasks(trainer, train, plan.max_epochs, data)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=self.checkpoint is not None)
         for task in tasks:
             task.end()
         return history
 
-    def _tasks(self, trainer: Trainer, max_epochs: int, data: dict[str, Any]) -> list[EpochTasks]:
+    def _tasks(self, trainer: Trainer, train: Samples, max_epochs: int, data: dict[str, Any]) -> list[EpochTasks]:
         if not getattr(self, "_skl_callbacks", None):
             return []
 
         def attributes() -> dict[str, Any]:
-            fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-            return fitted | {"model_": trainer.shown}
+            """As if training had ended with this epoch; nothing that goes on changing is in it."""
+            ended, model = copy.copy(self), copy.deepcopy(trainer.shown)
+            assert isinstance(model, TreeModel)
+            ended._conclude(model, train)
+            return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
 
         return [EpochTasks(self, max_epochs, attributes, data)]
 
@@ -363,6 +367,11 @@ def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
     some = train[::step]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
+
+
+def _data(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:  # noqa: N803
+    """What scikit-learn's callbacks are told of a fit's data."""
+    return {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
 
 
 def _joined(first: History, second: History) -> History:

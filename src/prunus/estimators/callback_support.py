@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from prunus.training import EpochRecord
+from prunus.training import EpochRecord, Trainer
 
-__all__ = ["CallbackSupportMixin", "EpochTasks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "EpochTasks", "ReportingTrainer", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -38,21 +38,32 @@ class EpochTasks:
         self.estimator, self.attributes, self.data = estimator, attributes, data
         self.root = estimator._init_callback_context(max_subtasks=max_epochs)
         self.root.call_on_fit_task_begin(estimator=estimator, **data)
-        self._begin()
 
-    def _begin(self) -> None:
+    def begin_epoch(self) -> None:
+        """Begin a task."""
         self.task = self.root.subcontext(task_name="epoch")
         self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
-    def on_epoch_end(self, record: EpochRecord) -> bool:
-        """End this epoch's task and begin the next one's."""
-        stop = self.task.call_on_fit_task_end(
-            estimator=self.estimator, reconstruction_attributes=self.attributes, **self.data
-        )
-        if not stop and record["epoch"] < self.root.max_subtasks:
-            self._begin()
-        return bool(stop)
+    def on_epoch_end(self, record: EpochRecord) -> bool:  # noqa: ARG002
+        """End the epoch's task; True if a callback asks to stop."""
+        return self._end(self.task)
 
     def end(self) -> None:
         """End the fit's own task."""
-        self.root.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=self.attributes, **self.data)
+        self._end(self.root)
+
+    def _end(self, task: Any) -> bool:
+        stop = task.call_on_fit_task_end(
+            estimator=self.estimator, reconstruction_attributes=self.attributes, **self.data
+        )
+        return bool(stop)
+
+
+class ReportingTrainer(Trainer):
+    """A trainer that tells scikit-learn's callbacks when an epoch begins, as well."""
+
+    def _epoch(self, *state: Any) -> None:
+        for callback in self.callbacks:
+            if isinstance(callback, EpochTasks):
+                callback.begin_epoch()
+        super()._epoch(*state)
