@@ -7,8 +7,11 @@
 #include <optional>
 
 #include "argmin.hpp"
+#include "masses.hpp"
 #include "predict.hpp"
 #include "routes.hpp"
+#include "scale.hpp"
+#include "table_leaves.hpp"
 #include "traverse.hpp"
 
 namespace nb = nanobind;
@@ -72,6 +75,13 @@ void routes(Matrix<const Real> s, Vector<const Real> a, Matrix<Real> z, int thre
 }
 
 template <class Real>
+void sums_above(Matrix<const Real> s, Weight<Real> weight, Vector<const Real> a, Vector<double> total,
+                Vector<double> held, int threads) {
+    const nb::gil_scoped_release unlocked;
+    prunus::sums_above(samples_of<Real>(s, weight, s.shape(1)), a.data(), threads, total.data(), held.data());
+}
+
+template <class Real>
 void linear_leaves(Matrix<const Real> x, Matrix<const Real> weight, Vector<const Real> bias, Vector<std::int64_t> leaf,
                    int threads) {
     const nb::gil_scoped_release unlocked;
@@ -90,6 +100,26 @@ void predict(Matrix<const Real> x, Matrix<const Real> weight, Vector<const Real>
     prunus::predict<Real>(model, x.data(), x.shape(0), threads, out.data());
 }
 
+prunus::Limits limits_of(const Matrix<const double>& rows) {
+    const double* first = rows.data();
+    const std::size_t columns = rows.shape(1);
+    return {first, first + columns, first + 2 * columns, first + 3 * columns};
+}
+
+template <class Real>
+bool scale_columns(Matrix<const Real> x, Matrix<const double> limits, Matrix<float> out, int threads) {
+    const nb::gil_scoped_release unlocked;
+    return prunus::scale_columns<Real>(x.data(), x.shape(0), x.shape(1), limits_of(limits), threads, out.data());
+}
+
+template <class Real>
+bool table_leaves(Matrix<const Real> x, Matrix<const double> limits, Matrix<const float> weight,
+                  Vector<const float> bias, Vector<std::int64_t> leaf, int threads) {
+    const nb::gil_scoped_release unlocked;
+    const prunus::PaddedSplits splits(weight.data(), bias.data(), bias.shape(0), x.shape(1));
+    return prunus::table_leaves<Real>(x.data(), x.shape(0), x.shape(1), limits_of(limits), splits, threads, leaf.data());
+}
+
 template <class Real>
 void bind(nb::module_& m) {
     m.def("traverse_forward", &traverse_forward<Real>, "s"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
@@ -103,8 +133,14 @@ void bind(nb::module_& m) {
           "q"_a.noconvert(), "a"_a.noconvert(), "group"_a.noconvert(), "lam"_a, "weight"_a.noconvert().none(),
           "grad_q"_a.noconvert(), "grad_lam"_a.noconvert(), "grad_weight"_a.noconvert(), "threads"_a);
     m.def("routes", &routes<Real>, "s"_a.noconvert(), "a"_a.noconvert(), "z"_a.noconvert(), "threads"_a);
+    m.def("sums_above", &sums_above<Real>, "s"_a.noconvert(), "weight"_a.noconvert().none(), "a"_a.noconvert(),
+          "total"_a.noconvert(), "held"_a.noconvert(), "threads"_a);
     m.def("linear_leaves", &linear_leaves<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
           "leaf"_a.noconvert(), "threads"_a);
+    m.def("scale_columns", &scale_columns<Real>, "x"_a.noconvert(), "limits"_a.noconvert(), "out"_a.noconvert(),
+          "threads"_a);
+    m.def("table_leaves", &table_leaves<Real>, "x"_a.noconvert(), "limits"_a.noconvert(), "weight"_a.noconvert(),
+          "bias"_a.noconvert(), "leaf"_a.noconvert(), "threads"_a);
     m.def("predict", &predict<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
           "a"_a.noconvert(), "models"_a.noconvert().none(), "constants"_a.noconvert(), "out"_a.noconvert(),
           "threads"_a);

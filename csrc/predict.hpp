@@ -6,7 +6,6 @@
 // result does not depend on the rows beside it.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -50,7 +49,8 @@ void predict_row(const LinearTree<Real>& model, const Real* x, Real* out) {
         }
         if (t >= model.tree.splits) continue;
         const Real score = dot(x, model.weight + t * model.columns, model.columns) + model.bias[t];
-        const Real left = std::min(u, Real(0.5) - score), right = std::min(u, Real(0.5) + score);
+        const Real low = Real(0.5) - score, high = Real(0.5) + score;
+        const Real left = u < low ? u : low, right = u < high ? u : high;  // NaN goes nowhere
         if (right > 0) stack[size++] = {2 * t + 2, right};
         if (left > 0) stack[size++] = {2 * t + 1, left};
     }

@@ -18,7 +18,7 @@ BEYOND_TORCH = ("sklearn", "pandas", "scipy", "matplotlib", "cvxpy")
 
 ALLOWED = {
     "ops": ("ops", "errors", "_core"),
-    "data": ("data", "errors"),
+    "data": ("data", "errors", "_core"),
     "nn": ("nn", "ops", "errors"),
     "training": ("training", "nn", "ops", "errors"),
     "estimators": ("estimators", "training", "nn", "data", "ops", "errors"),

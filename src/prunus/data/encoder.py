@@ -14,7 +14,7 @@ from prunus.data.columns import Labels, Numbers, read
 from prunus.data.outputs import OutputColumn, category_outputs, missing_output, number_output
 from prunus.data.plan import Plan, infinity
 from prunus.data.spread import measure
-from prunus.data.tables import Table, read_table
+from prunus.data.tables import ArrayTable, Table, read_table
 from prunus.errors import InputTypeError, InputValueError
 
 __all__ = ["TableEncoder"]
@@ -122,6 +122,17 @@ class TableEncoder:
             )
         self._plan.write(table, out)
         return out
+
+    def scaling_of(self, X: Any) -> npt.NDArray[np.float64] | None:  # noqa: N803
+        """Rows of centers, scales, lower and upper cuts, (4, n_features_in_), if these alone encode an array.
+
+        That is an array of floating point numbers, as rows in memory; None for any other table. Infinite and missing
+        values are not looked for.
+        """
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            return None
+        self._check_features(ArrayTable(X))
+        return self._plan.own_limits if self._plan.only_scales(X) else None
 
     def get_state(self) -> dict[str, Any]:
         """All that was learned, of plain types only; json keeps it exactly.

@@ -1,11 +1,16 @@
 """How a piece of a table becomes a piece of the matrix, compiled from the records of the columns."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from torch import get_num_threads
 
+try:
+    from prunus import _core
+except ImportError:  # installed without a compiler
+    _core = None  # type: ignore[assignment]
 from prunus.data.columns import NumberKind, read_labels, read_numbers
 from prunus.data.outputs import OutputColumn
 from prunus.data.tables import ArrayTable, Table
@@ -49,10 +54,14 @@ class Plan:
         self.side_by_side = -(-_WIDTH // width)
         self.piece = max(1, _PIECE // (width * self.side_by_side)) * self.side_by_side
         limits = [[getattr(output, part) for output in self.numbers] for part in ("center", "scale", "low", "high")]
-        self.limits = np.tile(np.array(limits, dtype=np.float64).reshape(4, -1), self.side_by_side)
+        self.plain = len(self.numbers) == len(outputs) and not self.timed
+        self.own_limits = np.array(limits, dtype=np.float64).reshape(4, -1)
+        self.limits = np.tile(self.own_limits, self.side_by_side)
 
     def write(self, table: Table, out: npt.NDArray[np.float32]) -> None:
         """Encode all rows, piece by piece; out has a row for each."""
+        if self._write_at_once(table, out):
+            return
         n = table.shape[0]
         rows = min(self.piece, -(-n // self.side_by_side) * self.side_by_side)
         buffer = np.zeros((rows, len(self.numbers)))
@@ -63,6 +72,21 @@ class Plan:
                 self._write_numbers(part, buffer, out[start:stop])
             for category in self.categories:
                 category.write(part, out[start:stop])
+
+    def _write_at_once(self, table: Table, out: npt.NDArray[np.float32]) -> bool:
+        """Encode an array that has nothing but finite numbers by the compiled kernel; False if it is another table."""
+        if _core is None or not isinstance(table, ArrayTable) or not self.only_scales(table.array):
+            return False
+        return _core.scale_columns(table.array, self.own_limits, out, get_num_threads())
+
+    def only_scales(self, array: npt.NDArray[Any]) -> bool:
+        """Whether an array, rows in memory, is encoded by scaling its columns and nothing else."""
+        return (
+            array.dtype in (np.float32, np.float64)
+            and array.flags.c_contiguous
+            and self.plain
+            and self.features == slice(0, array.shape[1])
+        )
 
     def _write_numbers(self, table: Table, buffer: Floats, out: npt.NDArray[np.float32]) -> None:
         used = buffer[: table.shape[0]]

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,7 +22,7 @@ from prunus.estimators.building import LEAVES, SPLITS, build_model, check_built_
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.importances import feature_importances
-from prunus.estimators.prediction import hard_nodes, hard_output, hard_routes, soft_output
+from prunus.estimators.prediction import hard_nodes, hard_output, hard_routes, last_kept, soft_output, table_leaves
 from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
 from prunus.estimators.tree import read_tree
 from prunus.nn import TreeModel
@@ -41,6 +42,8 @@ __all__ = ["ArgminTree"]
 AUTO = "auto"
 SETTLE_SAMPLES = 16_384
 """Between epochs node masses are those of so many samples; in the end those of all."""
+PIECE = 16_384
+"""Rows of a large array that are encoded and predicted at a time."""
 GPU_SAMPLES = 50_000
 """Fewer samples are trained faster on the CPU."""
 
@@ -114,7 +117,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         going_on = hasattr(self, "model_") and (self.warm_start or max_epochs is not None)
         rows = self._read(X, y, sample_weight, going_on=going_on)
         # 2. Some rows are held out, unless the caller holds some.
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = self._seed()
         plan = self._plan(len(rows), max_epochs)
         train_rows, valid_rows = self._hold_out(rows, eval_set, plan, seed)
         device = self._device(len(rows))
@@ -128,6 +131,11 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self._note(history, going_on=going_on)
         self._conclude(model, train)
         return self
+
+    def _seed(self) -> int:
+        if self.random_state is None and self.checkpoint is not None:
+            return 0  # an interrupted run can only be continued with the same one
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, going_on: bool) -> Rows:  # noqa: N803
         weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -194,7 +202,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _build(self, train: Samples, plan: Recipe, seed: int) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng([]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             model = build_model(
                 train.x.shape[1],
                 self._n_outputs(),
@@ -234,7 +242,9 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             trainer = ReportingTrainer(model, find_loss(self.loss), options, callbacks=[bar], settle=settle)
             tasks = self._tasks(trainer, train, plan.max_epochs, data)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
-            history = trainer.fit(train, valid, resume=self.checkpoint is not None)
+            history = trainer.fit(train, valid, resume=options.checkpoint is not None)
+        if options.checkpoint is not None:
+            options.checkpoint.unlink(missing_ok=True)  # the run is over: another fit begins anew
         for task in tasks:
             task.end()
         return history
@@ -275,15 +285,48 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             return torch.device(self.device)
         return torch.device("cuda" if torch.cuda.is_available() and n >= GPU_SAMPLES else "cpu")
 
+    def _predicted(self, X: Any, of_outputs: Callable[..., npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
+        """A function of each row's outputs; of a node's where a node is all that matters."""
+        if not hard or self.leaf != "constant":
+            return of_outputs(self._outputs(X, hard=hard))
+        check_is_fitted(self)
+        leaves = table_leaves(self.model_, self.encoder_, X)
+        if leaves is None:
+            return of_outputs(self._node_outputs())[self._ends(X)]
+        _check_feature_names(self, X, reset=False)
+        ends = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()
+        return np.take(of_outputs(self._node_outputs())[ends], leaves.numpy(), axis=0)
+
     def _outputs(self, X: Any, *, hard: bool) -> npt.NDArray[np.float64]:  # noqa: N803
-        """The head's outputs, (n, k)."""
-        x = self._encode(X)
+        """The head's outputs, (n, k); of large arrays a piece at a time, so that it stays in the cache."""
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= PIECE:
+            return self._outputs_of(self._encode(X), hard=hard)
+        pieces = (X[begin : begin + PIECE] for begin in range(0, len(X), PIECE))
+        return np.concatenate([self._outputs_of(self._encode(piece), hard=hard) for piece in pieces])
+
+    def _outputs_of(self, x: npt.NDArray[np.float32], *, hard: bool) -> npt.NDArray[np.float64]:
         if hard:
             nodes = self._nodes(x)
             out = hard_output(self.model_, x, nodes) + torch.from_numpy(self.hard_shift_)[nodes]
         else:
             out = soft_output(self.model_, x)
         return out.double().numpy()
+
+    def _node_outputs(self) -> npt.NDArray[np.float64]:
+        """Outputs, (T, k), of rows that end in a node, where nodes predict constants."""
+        nodes = torch.arange(len(self.node_mass_))
+        no_inputs = np.zeros((len(nodes), len(self.encoder_.columns_)), dtype=np.float32)
+        return hard_output(self.model_, no_inputs, nodes).double().numpy() + self.hard_shift_
+
+    def _ends(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The last kept node, (n,), on each row's one path."""
+        check_is_fitted(self)
+        leaves = table_leaves(self.model_, self.encoder_, X)
+        if leaves is None:
+            return self._nodes(self._encode(X)).numpy()
+        _check_feature_names(self, X, reset=False)
+        ends: npt.NDArray[np.int64] = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()[leaves.numpy()]
+        return ends
 
     def _hard_shift(self, train: Samples) -> npt.NDArray[np.float64]:
         """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""
@@ -303,9 +346,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """What a path that ends in node t predicts, where that is a constant."""
         if self.leaf != "constant":
             return ()
-        no_inputs = np.zeros((1, len(self.encoder_.columns_)), dtype=np.float32)
-        out = hard_output(self.model_, no_inputs, torch.tensor([t])).double().numpy() + self.hard_shift_[t]
-        return tuple(self._of_outputs(out)[0].tolist())
+        return tuple(self._of_outputs(self._node_outputs()[t : t + 1])[0].tolist())
 
     def _nodes(self, x: npt.NDArray[np.float32]) -> torch.Tensor:
         return hard_nodes(self.model_, x, torch.from_numpy(self.kept_nodes_))
@@ -322,7 +363,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         int64 array of shape (n,)
             Nodes in heap order: root 0, children of t are 2t+1 (left) and 2t+2.
         """
-        return self._nodes(self._encode(X)).numpy()
+        return self._ends(X)
 
     def decision_path(self, X: Any) -> csr_array:  # noqa: N803
         """The nodes on each row's one path through the kept tree.
@@ -335,7 +376,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         -------
         sparse bool array of shape (n, 2**(depth + 1) - 1)
         """
-        nodes = self._nodes(self._encode(X))
+        nodes = torch.from_numpy(self._ends(X))
         paths = hard_routes(torch.ones(len(self.node_mass_)), nodes) > 0
         return csr_array(paths.numpy())
 

@@ -219,21 +219,18 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         -------
         ndarray of shape (n,)
         """
-        best = self._outputs(X, hard=hard).argmax(1)  # before `classes_` is looked at: it may not be there yet
-        classes: npt.NDArray[Any] = self.classes_[best]
-        return classes
+        return self._predicted(X, lambda out: self.classes_[out.argmax(1)], hard=hard)
 
     def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
         """Probabilities of the classes, (n, n_classes); see `predict`."""
-        return self._of_outputs(self._outputs(X, hard=hard))
+        return self._predicted(X, self._of_outputs, hard=hard)
 
     def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return torch.from_numpy(out).softmax(1).numpy()
 
     def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
         """Logarithms of the probabilities of the classes, (n, n_classes); see `predict`."""
-        out = torch.from_numpy(self._outputs(X, hard=hard))
-        return out.log_softmax(1).numpy()
+        return self._predicted(X, lambda out: torch.from_numpy(out).log_softmax(1).numpy(), hard=hard)
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """Scores of the classes, (n, n_classes); of two classes that of the second over the first, (n,)."""

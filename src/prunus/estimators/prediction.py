@@ -1,13 +1,14 @@
 """Predictions of a trained model: each row's is the same, alone or among a million."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from prunus.data import TableEncoder
 from prunus.nn import ConstantHead, ELUSplit, LinearHead, LinearSplit, TreeModel, Whiten
 from prunus.ops.backends import choose_backend, kernels
 from prunus.ops.heap import depth_of_nodes, level
@@ -85,6 +86,14 @@ def linear_splits(model: TreeModel) -> tuple[Tensor, Tensor] | None:
     return (weight, bias) if isinstance(inputs, torch.nn.Identity) else None
 
 
+def table_leaves(model: TreeModel, encoder: TableEncoder, X: Any) -> Tensor | None:  # noqa: N803
+    """Leaf, (n,), at the end of each row's one path, without encoding the table first; None if that cannot be done."""
+    scaling, linear = encoder.scaling_of(X), linear_splits(model)
+    if scaling is None or linear is None or not _has_cpp():
+        return None
+    return kernels("cpp").table_leaves(X, scaling, *linear)  # type: ignore[attr-defined,no-any-return]
+
+
 def hard_nodes(model: TreeModel, x: npt.NDArray[np.float32], kept: Tensor) -> Tensor:
     """The last kept node, (n,), on each row's one path; with int64 nodes in heap order."""
     linear = linear_splits(model)
@@ -92,7 +101,7 @@ def hard_nodes(model: TreeModel, x: npt.NDArray[np.float32], kept: Tensor) -> Te
         leaf = linear_leaves(torch.from_numpy(x), *linear)
     else:
         leaf = chunked(lambda rows: tree_leaves(model.tree.split(model.inputs(rows))), x, model.tree.a.device)
-    return _last_kept(kept)[leaf]
+    return last_kept(kept)[leaf]
 
 
 def hard_routes(a: Tensor, nodes: Tensor) -> Tensor:
@@ -142,7 +151,7 @@ def _along_paths(values: Tensor) -> Tensor:
     return sums
 
 
-def _last_kept(kept: Tensor) -> Tensor:
+def last_kept(kept: Tensor) -> Tensor:
     """For each node the last node on its path from the root that is kept; the root stays."""
     last = torch.zeros(len(kept), dtype=torch.int64)
     node = torch.arange(len(kept))

@@ -148,7 +148,10 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         -------
         ndarray of shape (n,) or (n, n_outputs), as y was
         """
-        values = self._of_outputs(self._outputs(X, hard=hard))
+        return self._predicted(X, self._values, hard=hard)
+
+    def _values(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        values = self._of_outputs(out)
         return values[:, 0] if self._one_dimensional else values
 
     def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -31,7 +31,7 @@ class Whiten(nn.Module):
 
     Examples
     --------
-    >>> x = torch.randn(1000, 1) + 0.1 * torch.randn(1000, 2)
+    >>> x = torch.randn(1000, 1) + 0.5 * torch.randn(1000, 2)
     >>> whiten = Whiten(2).fit(x)
     >>> whiten(x).T.cov().round(decimals=1).abs()
     tensor([[1., 0.],

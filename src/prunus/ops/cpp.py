@@ -14,6 +14,7 @@ __all__ = [
     "linear_leaves",
     "predict",
     "routes",
+    "sums_above",
     "traverse_backward",
     "traverse_forward",
 ]
@@ -81,6 +82,20 @@ def routes(s: Tensor, a: Tensor) -> Tensor:
     z = s.new_empty(s.shape[0], a.shape[0])
     _core.routes(_rows(s), _rows(a), _rows(z), torch.get_num_threads())
     return z
+
+
+def sums_above(s: Tensor, weight: Tensor | None, a: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted sums of the u above the masses a, (T,), and their weights, both in double precision."""
+    total, held = (torch.zeros(len(a), dtype=torch.float64) for _ in range(2))
+    _core.sums_above(_rows(s), _rows(weight), _rows(a), _rows(total), _rows(held), torch.get_num_threads())
+    return total, held
+
+
+def table_leaves(x: Any, scaling: Any, weight: Tensor, bias: Tensor) -> Tensor | None:
+    """Leaf, (n,), of rows of a numpy array that are to be scaled first; None if a value is not finite."""
+    leaf = torch.empty(len(x), dtype=torch.int64)
+    finite = _core.table_leaves(x, scaling, _rows(weight), _rows(bias), _rows(leaf), torch.get_num_threads())
+    return leaf if finite else None
 
 
 def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

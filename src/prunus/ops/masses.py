@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from prunus.ops import reference
+from prunus.ops.backends import choose_backend, kernels
 from prunus.ops.checks import check_lam, check_values, check_weight
 from prunus.ops.library import solve_dtype, to_dtype
 
@@ -49,17 +50,19 @@ def _step(chunks: Chunks, lam: Tensor, a: Tensor) -> Tensor:
     total, held = torch.zeros_like(a), torch.zeros_like(a)
     for s, weight in chunks():
         solved = to_dtype(s, solve_dtype(s))  # sums of thousands do not fit in half precision
-        u, column = reference.path_rewards(solved) + 0.5, _column(weight, solved, lam)
-        more_total, more_held = reference.sums_above(u, column, a.to(u.dtype))
+        checked = check_weight(weight, solved, solved.dtype)
+        check_values(lam, checked)
+        more_total, more_held = _sums(solved, checked, a.to(solved.dtype))
         total += more_total
         held += more_held
     return (total / (lam + held)).clamp(max=1.0)
 
 
-def _column(weight: Tensor | None, s: Tensor, lam: Tensor) -> Tensor:
-    """Weights, (m, 1); a sample whose weight is no number takes no part, as in `tree_traverse`."""
-    if weight is None:
-        return s.new_ones(1, 1)
-    checked = check_weight(weight, s, s.dtype)
-    check_values(lam, checked)
-    return weight.to(s.dtype).where((weight >= 0) & (weight < torch.inf), 0.0).unsqueeze(1)
+def _sums(s: Tensor, weight: Tensor | None, a: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums of a chunk; a sample whose weight is no number takes no part, as in `tree_traverse`."""
+    name = choose_backend("auto", s.device.type, s.dtype)
+    if name == "cpp":
+        sums: tuple[Tensor, Tensor] = kernels(name).sums_above(s, weight, a)  # type: ignore[attr-defined]
+        return sums
+    valid = s.new_ones(1, 1) if weight is None else weight.where((weight >= 0) & (weight < torch.inf), 0.0).unsqueeze(1)
+    return reference.sums_above(reference.path_rewards(s) + 0.5, valid, a)

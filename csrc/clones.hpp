@@ -1,0 +1,15 @@
+// Functions compiled for several instruction sets, the best of which is chosen when the module is loaded.
+#pragma once
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__ELF__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define PRUNUS_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define PRUNUS_CLONES
+#endif
+
+#if defined(__GNUC__)
+#define PRUNUS_INLINE inline __attribute__((always_inline))  // into a clone, which otherwise calls the common version
+#else
+#define PRUNUS_INLINE inline
+#endif

@@ -1,0 +1,42 @@
+// One Newton step towards the node masses of samples that come in chunks: sums of a chunk over the values above masses.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "descend.hpp"
+#include "parallel.hpp"
+#include "tree.hpp"
+
+namespace prunus {
+
+// Adds, for each node, the weighted sum of the u above its mass to `total`, and their weight to `held`.
+template <class Real>
+void sums_above(const Samples<Real>& scores, const Real* a, int threads, double* total, double* held) {
+    const std::int64_t cut = parts_of(scores.pairs()), nodes = scores.tree.nodes();
+    std::vector<std::vector<double>> sums(cut, std::vector<double>(2 * nodes));
+    parallel(threads, cut, [&](std::int64_t p) {
+        double *part_total = sums[p].data(), *part_held = part_total + nodes;
+        for_blocks<Real>(scores, Rows::part(scores.n, cut, p), nullptr, [&](Descent<Real>& descent, Rows block) {
+            descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
+                double sum = 0, weights = 0;
+                for (std::int32_t k = 0; k < here.count; ++k) {
+                    const bool above = here.u[k] > a[t];
+                    const double weight = above ? scores.weight_of(block.begin + here.row[k]) : Real(0);
+                    weights += weight;
+                    sum += above ? weight * here.u[k] : 0.0;
+                }
+                part_total[t] += sum;
+                part_held[t] += weights;
+            });
+        });
+    });
+    for (const auto& part : sums) {
+        for (std::int64_t t = 0; t < nodes; ++t) {
+            total[t] += part[t];
+            held[t] += part[nodes + t];
+        }
+    }
+}
+
+}  // namespace prunus
