@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test lint types unit test-slow test-gpu bench-ops bench-accuracy clean
+.PHONY: help demo test lint types unit test-slow test-gpu bench-ops bench-train bench-accuracy clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,10 +35,13 @@ test-slow: $(INSTALLED) ## The long proofs
 	$(BIN)/pytest -m slow || test $$? -eq 5  # 5: there are none
 
 test-gpu: ## GPU tests, with a python that has torch, triton and pytest: make test-gpu PYTHON=...
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training
 
 bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.clamp
 	$(BIN)/python -m benchmarks.ops
+
+bench-train: $(INSTALLED) ## Speed of training and prediction, memory of a fit
+	$(BIN)/python -m benchmarks.train
 
 bench-accuracy: $(INSTALLED) ## Accuracy against CART, XGBoost and LightGBM, for hours: make bench-accuracy DATA=folder
 	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-accuracy DATA=folder"; exit 2; }

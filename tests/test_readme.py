@@ -5,11 +5,14 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
-def test_code_prints_what_is_shown() -> None:
+def test_code_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the code writes files
     blocks = BLOCK.findall(README.read_text(encoding="utf-8"))
     assert blocks
     names: dict[str, object] = {"__name__": "readme"}
