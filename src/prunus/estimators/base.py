@@ -282,7 +282,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _device(self, n: int) -> torch.device:
         if self.device != AUTO:
-            return torch.device(self.device)
+            return _find_device(self.device)
         return torch.device("cuda" if torch.cuda.is_available() and n >= GPU_SAMPLES else "cpu")
 
     def _predicted(self, X: Any, of_outputs: Callable[..., npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
@@ -408,6 +408,19 @@ def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
     some = train[::step]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
+
+
+def _find_device(name: str | torch.device) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputValueError(f"device must be 'auto' or one of torch's, such as 'cuda', however: {name!r}") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputValueError(
+            f"device={name!r} must be there, however: torch {torch.__version__} sees {torch.cuda.device_count()} NVIDIA "
+            "GPUs. Use device='auto'"
+        )
+    return device
 
 
 def _data(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:  # noqa: N803
