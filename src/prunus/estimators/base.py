@@ -185,10 +185,14 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             raise InputValueError(
                 "eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple"
             )
-        x = self.encoder_.transform(eval_set[0])
-        targets = self._read_targets(eval_set[1], len(x), reset=False)
-        weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
-        return Rows(x, targets, self._weigh(targets, weight))
+        try:
+            x = self.encoder_.transform(eval_set[0])
+            targets = self._read_targets(eval_set[1], len(x), reset=False)
+            weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
+            return Rows(x, targets, self._weigh(targets, weight))
+        except (TypeError, ValueError) as error:
+            error.add_note("This is about eval_set.")
+            raise
 
     def _samples(self, rows: Rows | None, device: torch.device) -> Any:
         """Tensors of the rows, with weights that are 1 on average."""
