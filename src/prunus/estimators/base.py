@@ -154,10 +154,17 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _encode(self, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:  # noqa: N803
         if not reset:
             check_is_fitted(self)
-        x = self.encoder_.transform(X)
+        x = self._transform(X)
         _check_feature_names(self, X, reset=reset)
         self.n_features_in_ = self.encoder_.n_features_in_
         return x
+
+    def _transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+        expected = self.encoder_.n_features_in_
+        if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:  # the encoder would speak of itself
+            name = type(self).__name__
+            raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
+        return self.encoder_.transform(X)
 
     def _plan(self, n: int, max_epochs: int | None) -> Recipe:
         """The options, with ours where they are left to us."""
@@ -186,7 +193,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 "eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple"
             )
         try:
-            x = self.encoder_.transform(eval_set[0])
+            x = self._transform(eval_set[0])
             targets = self._read_targets(eval_set[1], len(x), reset=False)
             weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
             return Rows(x, targets, self._weigh(targets, weight))
