@@ -22,7 +22,7 @@ from prunus.estimators.building import LEAVES, SPLITS, build_model, check_built_
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.importances import feature_importances
-from prunus.estimators.prediction import hard_nodes, hard_output, hard_routes, last_kept, soft_output, table_leaves
+from prunus.estimators.prediction import hard_nodes, hard_output, last_kept, soft_output, table_leaves
 from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
 from prunus.estimators.tree import read_tree
 from prunus.nn import TreeModel
@@ -387,9 +387,13 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         -------
         sparse bool array of shape (n, 2**(depth + 1) - 1)
         """
-        nodes = torch.from_numpy(self._ends(X))
-        paths = hard_routes(torch.ones(len(self.node_mass_)), nodes) > 0
-        return csr_array(paths.numpy())
+        ends = self._ends(X) + 1  # in binary: a leading 1, then the turns
+        level = np.arange(self.tree_.depth + 1)
+        above = np.frexp(ends)[1][:, None] - 1 - level  # how many levels the end is below each level, (n, depth + 1)
+        path = (ends[:, None] >> above.clip(min=0)) - 1
+        first = np.concatenate(([0], np.cumsum((above >= 0).sum(1))))
+        nodes = path[above >= 0]
+        return csr_array((np.ones(len(nodes), dtype=bool), nodes, first), shape=(len(ends), len(self.node_mass_)))
 
     def get_depth(self) -> int:
         """Depth of the kept tree."""
