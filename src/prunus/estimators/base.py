@@ -343,15 +343,16 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""
         x = train.x.numpy()
         nodes = self._nodes(x)
+        weight = torch.ones(len(nodes), 1) if train.weight is None else train.weight.unsqueeze(1)
+
+        def sums(values: torch.Tensor) -> torch.Tensor:
+            """Weighted sums of values, (n, k), over the samples that end in each node; of millions, so in double."""
+            of_nodes = torch.zeros(len(self.node_mass_), values.shape[1], dtype=torch.float64)
+            return of_nodes.index_add(0, nodes, values.double() * weight)
+
         out = hard_output(self.model_, x, nodes)
-        count = len(self.node_mass_)
-        weight = torch.ones(len(nodes)) if train.weight is None else train.weight
-        held = torch.zeros(count).index_add(0, nodes, weight).unsqueeze(1)
-        total = torch.zeros(count, self._n_outputs()).index_add(
-            0, nodes, self._targets_of_outputs(train.y) * weight.unsqueeze(1)
-        )
-        predicted = torch.zeros(count, self._n_outputs()).index_add(0, nodes, out * weight.unsqueeze(1))
-        return self._shift_to(total, predicted, held).double().numpy()
+        held = sums(torch.ones(len(nodes), 1))
+        return self._shift_to(sums(self._targets_of_outputs(train.y)), sums(out), held).numpy()
 
     def _node_value(self, t: int) -> tuple[float, ...]:
         """What a path that ends in node t predicts, where that is a constant."""
