@@ -34,10 +34,13 @@ def feature_importances(model: TreeModel, train: Samples, tree: Tree, encoder: T
 
 
 def _sensitivity(model: TreeModel, x: Tensor, tree: Tree) -> Tensor:
-    """Mean size of the change of each score with each input, (S, d)."""
+    """Mean size of the change of each score with each input, (S, d); zero where no split is kept."""
     if tree.weight is not None:
         return torch.from_numpy(tree.weight).abs()
     x = x[:256].clone().requires_grad_()
     scores = model.tree.split(model.inputs(x))
-    rows = [torch.autograd.grad(score.sum(), x, retain_graph=True)[0].abs().mean(0) for score in scores.unbind(1)]
-    return torch.stack(rows) if rows else x.new_zeros(0, x.shape[1])
+    sensitivity = x.new_zeros(scores.shape[1], x.shape[1])
+    for t in np.flatnonzero(tree.kept & ~tree.is_leaf).tolist():
+        (slope,) = torch.autograd.grad(scores[:, t].sum(), x, retain_graph=True, materialize_grads=True)
+        sensitivity[t] = slope.abs().mean(0)
+    return sensitivity
