@@ -175,8 +175,11 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         return weight
 
     def _describe_targets(self, rows: Rows) -> None:
-        self.target_mean_ = np.average(rows.y, axis=0, weights=rows.weight)
-        deviation = np.average((rows.y - self.target_mean_) ** 2, axis=0, weights=rows.weight) ** 0.5
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.target_mean_ = np.average(rows.y, axis=0, weights=rows.weight)
+            deviation = np.average((rows.y - self.target_mean_) ** 2, axis=0, weights=rows.weight) ** 0.5
+        if not np.isfinite(deviation).all():
+            raise InputValueError("y is too large for its variance to be a number: divide it by a constant")
         self.target_scale_ = np.where(deviation > 0, deviation, 1.0)
 
     def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
