@@ -160,11 +160,15 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return x
 
     def _transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+        self._check_width(X)
+        return self.encoder_.transform(X)
+
+    def _check_width(self, X: Any) -> None:  # noqa: N803
+        """The encoder would say the same of arrays, but speak of itself."""
         expected = self.encoder_.n_features_in_
-        if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:  # the encoder would speak of itself
+        if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:
             name = type(self).__name__
             raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
-        return self.encoder_.transform(X)
 
     def _plan(self, n: int, max_epochs: int | None) -> Recipe:
         """The options, with ours where they are left to us."""
@@ -300,11 +304,9 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """A function of each row's outputs; of a node's where a node is all that matters."""
         if not hard or self.leaf != "constant":
             return of_outputs(self._outputs(X, hard=hard))
-        check_is_fitted(self)
-        leaves = table_leaves(self.model_, self.encoder_, X)
+        leaves = self._table_leaves(X)
         if leaves is None:
-            return of_outputs(self._node_outputs())[self._ends(X)]
-        _check_feature_names(self, X, reset=False)
+            return of_outputs(self._node_outputs())[self._nodes(self._encode(X)).numpy()]
         ends = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()
         return np.take(of_outputs(self._node_outputs())[ends], leaves.numpy(), axis=0)
 
@@ -329,13 +331,20 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         no_inputs = np.zeros((len(nodes), len(self.encoder_.columns_)), dtype=np.float32)
         return hard_output(self.model_, no_inputs, nodes).double().numpy() + self.hard_shift_
 
+    def _table_leaves(self, X: Any) -> torch.Tensor | None:  # noqa: N803
+        """Leaves of the complete tree, (n,), without encoding the table first; None if that cannot be done."""
+        check_is_fitted(self)
+        self._check_width(X)
+        leaves = table_leaves(self.model_, self.encoder_, X)
+        if leaves is not None:
+            _check_feature_names(self, X, reset=False)
+        return leaves
+
     def _ends(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The last kept node, (n,), on each row's one path."""
-        check_is_fitted(self)
-        leaves = table_leaves(self.model_, self.encoder_, X)
+        leaves = self._table_leaves(X)
         if leaves is None:
             return self._nodes(self._encode(X)).numpy()
-        _check_feature_names(self, X, reset=False)
         ends: npt.NDArray[np.int64] = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()[leaves.numpy()]
         return ends
 
@@ -433,8 +442,8 @@ def _find_device(name: str | torch.device) -> torch.device:
         raise InputValueError(f"device must be 'auto' or one of torch's, such as 'cuda', however: {name!r}") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputValueError(
-            f"device={name!r} must be there, however: torch {torch.__version__} sees {torch.cuda.device_count()} NVIDIA "
-            "GPUs. Use device='auto'"
+            f"device={name!r} must be there, however: torch {torch.__version__} sees {torch.cuda.device_count()} "
+            "NVIDIA GPUs. Use device='auto'"
         )
     return device
 
