@@ -60,7 +60,7 @@ def spread_splits(
         features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
     weight.copy_(torch.randn(weight.shape, generator=generator).to(weight))
-    place_splits(features, weight, bias, spread)
+    _place_splits(features, weight, bias, spread)
 
 
 def _is_affine(split: object) -> TypeGuard[AffineSplit]:
@@ -69,26 +69,17 @@ def _is_affine(split: object) -> TypeGuard[AffineSplit]:
     return isinstance(scores, nn.Linear) and scores.bias is not None and callable(getattr(split, "features", None))
 
 
-def place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float, fixed: Tensor | None = None) -> None:
-    """Shift and scale directions, in place, by the samples that arrive.
-
-    Parameters
-    ----------
-    features : Tensor of shape (n, d)
-    weight, bias : Tensor of shape (S, d) and (S,)
-        Directions and thresholds.
-    spread : float
-        Standard deviation of the scores among the samples that reach a split.
-    fixed : bool Tensor of shape (S,), optional
-        Splits whose thresholds stay where they are.
-    """
+def _place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float) -> None:
+    """Shift and scale directions, (S, d), in place, by the samples that arrive; set thresholds, (S,)."""
     arrived = {0: torch.arange(len(features), device=features.device)}
     for t in range(weight.shape[0]):
         rows = arrived.pop(t)
-        projected = features[rows if len(rows) > 1 else slice(None)] @ weight[t]  # an empty split takes all samples
-        if fixed is None or not fixed[t]:
-            bias[t] = -projected.quantile(0.5, interpolation="midpoint")
-        scale = spread / projected.std(correction=0).clamp(min=1e-3)
+        everywhere = features @ weight[t]
+        projected = everywhere[rows] if len(rows) > 1 else everywhere  # an empty split takes all samples
+        bias[t] = -projected.quantile(0.5, interpolation="midpoint")
+        # Samples that are all but equal do not make a giant of a direction.
+        scale = spread / torch.maximum(projected.std(correction=0), 1e-3 * everywhere.std(correction=0))
+        scale = scale.nan_to_num(nan=1.0, posinf=1.0)  # where all samples are equal
         weight[t] *= scale
         bias[t] *= scale
         right = features[rows] @ weight[t] + bias[t] >= 0
