@@ -306,7 +306,7 @@ class ArgminTree(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             return of_outputs(self._outputs(X, hard=hard))
         leaves = self._table_leaves(X)
         if leaves is None:
-            return of_outputs(self._node_outputs())[self._nodes(self._encode(X)).numpy()]
+            return np.take(of_outputs(self._node_outputs()), self._nodes(self._encode(X)).numpy(), axis=0)
         ends = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()
         return np.take(of_outputs(self._node_outputs())[ends], leaves.numpy(), axis=0)
 
