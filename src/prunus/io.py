@@ -53,11 +53,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     else:
         raise InputTypeError(f"prunus.save takes {', '.join(ESTIMATORS)} or TreeModel, however: {kind}")
     header = {"format": FORMAT, "kind": kind, "prunus": prunus.__version__, **record}
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    save_file(flat, partial, metadata={"prunus": json.dumps(header)})
-    partial.replace(path)
+    _write(Path(path), flat, {"prunus": json.dumps(header)})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -84,6 +81,22 @@ def load(path: str | os.PathLike[str]) -> Any:
         return import_module("prunus.estimators.storage").from_record(kind, header, tensors)
     except (KeyError, TypeError, RuntimeError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
+
+
+def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Replace the file once all is written."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to save in; make it first")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it, such as {path / 'tree.prunus'}")
+    partial = path.with_name(path.name + ".partial")
+    try:
+        save_file(tensors, partial, metadata=metadata)
+        partial.replace(path)
+    except SafetensorError as error:
+        raise OSError(f"{path} could not be written: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)  # it is there still only after an error, such as a full disk
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
