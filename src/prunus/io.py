@@ -79,8 +79,10 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ModelFileError(f"{path} holds a {header['kind']!r}, which this version of prunus does not know")
         kind = getattr(import_module("prunus.estimators"), header["kind"])
         return import_module("prunus.estimators.storage").from_record(kind, header, tensors)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}") from error
+    except ModelFileError:
+        raise
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -102,13 +104,14 @@ def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a file that prunus.save wrote")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if "prunus" not in metadata:
                 raise ModelFileError(f"{path} is a safetensors file, but not one of prunus")
-            header: dict[str, Any] = json.loads(metadata["prunus"])
-            _check_format(path, header)
+            header = _read_header(path, metadata["prunus"])
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         if isinstance(error, ModelFileError):
@@ -116,12 +119,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ModelFileError(f"{path} is not a model of prunus, or is cut off: {error}") from error
 
 
-def _check_format(path: Path, header: dict[str, Any]) -> None:
+def _read_header(path: Path, text: str) -> dict[str, Any]:
+    header: Any = json.loads(text)
+    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+        raise ModelFileError(f"{path} is damaged: it does not say what format it has")
     if header["format"] > FORMAT:
         raise ModelFileError(
-            f"{path} was written by prunus {header['prunus']}, with format {header['format']}; this is prunus "
+            f"{path} was written by prunus {header.get('prunus')}, with format {header['format']}; this is prunus "
             f"{prunus.__version__}, which reads formats up to {FORMAT}: upgrade with `pip install --upgrade prunus`"
         )
+    return header
 
 
 def _warn_of_code(record: dict[str, Any]) -> None:
