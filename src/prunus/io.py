@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         if header["kind"] == "TreeModel":
             model = model_from_record(header["model"])
-            model.load_state_dict(tensors)
+            model.load_state_dict(tensors, assign=True)  # in the precision they have
             return model.eval()
         if header["kind"] not in ESTIMATORS:
             raise ModelFileError(f"{path} holds a {header['kind']!r}, which this version of prunus does not know")
@@ -112,7 +112,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             if "prunus" not in metadata:
                 raise ModelFileError(f"{path} is a safetensors file, but not one of prunus")
             header = _read_header(path, metadata["prunus"])
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Clones lie in memory as new tensors do: where they do not, matrix products may round otherwise.
+            return header, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise
