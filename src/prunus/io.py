@@ -30,6 +30,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : ArgminTreeClassifier, ArgminTreeRegressor or TreeModel
         Options that are code, such as a loss of one's own, are left out with a warning; predictions do not need them.
+        Those that are paths or devices become text.
     path : str or path
         The file, which is replaced if it exists. By convention it ends in ``.prunus``.
 

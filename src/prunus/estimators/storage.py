@@ -1,5 +1,6 @@
 """Fitted estimators as plain records and tensors, and back."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = ["from_record", "to_record"]
 Record = dict[str, Any]
 
 _ARRAYS = ("hard_shift_", "feature_importances_", "target_mean_", "target_scale_")
+_PAIRS = "pairs of keys and values"
 _PLAIN = ("n_iter_", "best_iteration_", "history_", "_one_dimensional")
 
 
@@ -43,7 +45,7 @@ def to_record(estimator: Any) -> tuple[dict[str, Tensor], Record]:
 
 def from_record(kind: type[Any], record: Record, tensors: dict[str, Tensor]) -> Any:
     """The fitted estimator that `to_record` described."""
-    estimator = kind(**record["params"])
+    estimator = kind(**{name: _from_plain(value) for name, value in record["params"].items()})
     estimator.encoder_ = TableEncoder.from_state(record["encoder"])
     estimator.n_features_in_ = estimator.encoder_.n_features_in_
     if hasattr(estimator.encoder_, "feature_names_in_"):
@@ -75,13 +77,21 @@ def _read_tree(model: Any, tensors: dict[str, Tensor]) -> Tree:
 
 
 def _is_plain(value: Any) -> bool:
-    if isinstance(value, dict):  # of class weights, whose keys json would turn into strings
-        return False
-    return value is None or isinstance(value, (bool, int, float, str, np.integer, np.floating))
+    if isinstance(value, dict):
+        return all(map(_is_plain, [*value, *value.values()]))
+    return value is None or isinstance(value, (bool, int, float, str, np.generic, Path, torch.device))
 
 
 def _as_plain(value: Any) -> Any:
+    if isinstance(value, dict):  # of class weights; json would turn its keys into strings
+        return {_PAIRS: [[_as_plain(key), _as_plain(weight)] for key, weight in value.items()]}
+    if isinstance(value, (Path, torch.device)):
+        return str(value)
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _from_plain(value: Any) -> Any:
+    return dict(value[_PAIRS]) if isinstance(value, dict) else value
 
 
 def _labels_to_plain(labels: np.ndarray[Any, Any]) -> Record:
