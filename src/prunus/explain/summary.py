@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from prunus.errors import InputTypeError
+from prunus.estimators.base import ArgminTree
+
 __all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "tree_summary"]
 
 
@@ -83,6 +86,8 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
     >>> summary.nodes[0].share, summary.n_leaves
     (1.0, 2)
     """
+    if not isinstance(estimator, ArgminTree):
+        raise InputTypeError(f"tree_summary describes the estimators of prunus, however: {type(estimator).__name__}")
     check_is_fitted(estimator)
     tree = estimator.tree_
     classes = getattr(estimator, "classes_", None)
