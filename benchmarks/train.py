@@ -65,7 +65,7 @@ def main() -> int:
 
 def step() -> tuple[list[Measured], list[Bar]]:
     """A training step as the estimators do it: batch 512, 90 inputs, depth 6, linear leaves."""
-    batch, features, depth, batches = 512, 90, 6, 10
+    batch, features, depth, batches = 512, 90, 6, 100
     x = torch.randn(batch * batches, features)
     samples = Samples(x, torch.randn(len(x), 1))
     split = LinearSplit(features, depth)
@@ -74,7 +74,7 @@ def step() -> tuple[list[Measured], list[Bar]]:
     spread_splits(split, model.inputs(x))
     options = TrainingOptions(max_epochs=1, batch_size=batch, average=0.99, weight_decay=0.1)
     trainer = Trainer(model, find_loss("squared_error"), options)
-    seconds = interleaved({"epoch": lambda: trainer.fit(samples)}, repeats=41, repeat_s=0.0)["epoch"]
+    seconds = interleaved({"epoch": lambda: trainer.fit(samples)}, repeats=15, repeat_s=0.0)["epoch"]
     ms = 1e3 * median(seconds) / batches
     figures = [
         Measured("step", "batch 512, 90 inputs, depth 6, linear leaves", ms, "ms"),

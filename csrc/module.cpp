@@ -114,7 +114,7 @@ bool scale_columns(Matrix<const Real> x, Matrix<const double> limits, Matrix<flo
 
 template <class Real>
 bool table_leaves(Matrix<const Real> x, Matrix<const double> limits, Matrix<const float> weight,
-                  Vector<const float> bias, Vector<std::int64_t> leaf, int threads) {
+                  Vector<const float> bias, Vector<std::int32_t> leaf, int threads) {
     const nb::gil_scoped_release unlocked;
     const prunus::PaddedSplits splits(weight.data(), bias.data(), bias.shape(0), x.shape(1));
     return prunus::table_leaves<Real>(x.data(), x.shape(0), x.shape(1), limits_of(limits), splits, threads, leaf.data());

@@ -45,13 +45,13 @@ PRUNUS_INLINE float padded_dot(const float* x, const float* y, std::int64_t size
 // level, lets the processor work on several rows at once: on a path each split waits for the one before.
 template <class Real>
 PRUNUS_INLINE bool leaves_of_block(const Real* x, std::int64_t count, std::int64_t columns, const Limits& limits,
-                                   const PaddedSplits& splits, float* buffer, std::int64_t* leaf) {
+                                   const PaddedSplits& splits, float* buffer, std::int32_t* leaf) {
     Real rest = 0;
     for (std::int64_t i = 0; i < count; ++i) rest += scale_row(x + i * columns, columns, limits, buffer + i * splits.width);
     std::fill_n(leaf, count, 0);
     for (std::int64_t first = 0; first < splits.splits; first = 2 * first + 1) {
         for (std::int64_t i = 0; i < count; ++i) {
-            const std::int64_t t = leaf[i];
+            const std::int32_t t = leaf[i];
             const float score = padded_dot(buffer + i * splits.width, splits.weight.data() + t * splits.width, splits.width);
             leaf[i] = 2 * t + 1 + !(score + splits.bias[t] < 0);
         }
@@ -60,19 +60,19 @@ PRUNUS_INLINE bool leaves_of_block(const Real* x, std::int64_t count, std::int64
 }
 
 PRUNUS_CLONES inline bool block_leaves(const float* x, std::int64_t count, std::int64_t columns, const Limits& limits,
-                                       const PaddedSplits& splits, float* buffer, std::int64_t* leaf) {
+                                       const PaddedSplits& splits, float* buffer, std::int32_t* leaf) {
     return leaves_of_block(x, count, columns, limits, splits, buffer, leaf);
 }
 
 PRUNUS_CLONES inline bool block_leaves(const double* x, std::int64_t count, std::int64_t columns, const Limits& limits,
-                                       const PaddedSplits& splits, float* buffer, std::int64_t* leaf) {
+                                       const PaddedSplits& splits, float* buffer, std::int32_t* leaf) {
     return leaves_of_block(x, count, columns, limits, splits, buffer, leaf);
 }
 
 // Whether all values are finite; if not, the leaves mean nothing.
 template <class Real>
 bool table_leaves(const Real* x, std::int64_t n, std::int64_t columns, const Limits& limits, const PaddedSplits& splits,
-                  int threads, std::int64_t* leaf) {
+                  int threads, std::int32_t* leaf) {
     constexpr std::int64_t rows_of_block = 128;
     const std::int64_t cut = parts_of(n * columns);
     std::atomic<bool> finite{true};

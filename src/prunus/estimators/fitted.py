@@ -63,7 +63,10 @@ class FittedTree:
         if leaves is None:
             return np.take(of_outputs(self._node_outputs()), self._nodes(self._encode(X)).numpy(), axis=0)
         ends = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()
-        return np.take(of_outputs(self._node_outputs())[ends], leaves.numpy(), axis=0)
+        values = of_outputs(self._node_outputs())[ends]
+        if values.dtype != np.float64:  # labels
+            return np.take(values, leaves.numpy(), axis=0)
+        return torch.from_numpy(values).index_select(0, leaves).numpy()  # by all threads
 
     def _outputs(self, X: Any, *, hard: bool) -> npt.NDArray[np.float64]:  # noqa: N803
         """The head's outputs, (n, k); of large arrays a piece at a time, so that it stays in the cache."""

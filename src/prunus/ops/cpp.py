@@ -92,8 +92,8 @@ def sums_above(s: Tensor, weight: Tensor | None, a: Tensor) -> tuple[Tensor, Ten
 
 
 def table_leaves(x: Any, scaling: Any, weight: Tensor, bias: Tensor) -> Tensor | None:
-    """Leaf, (n,), of rows of a numpy array that are to be scaled first; None if a value is not finite."""
-    leaf = torch.empty(len(x), dtype=torch.int64)
+    """Leaf, (n,), of rows of a numpy array that are to be scaled first, as int32; None if a value is not finite."""
+    leaf = torch.empty(len(x), dtype=torch.int32)
     finite = _core.table_leaves(x, scaling, _rows(weight), _rows(bias), _rows(leaf), torch.get_num_threads())
     return leaf if finite else None
 
