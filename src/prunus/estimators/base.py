@@ -18,6 +18,7 @@ from prunus.errors import InputValueError
 from prunus.estimators.building import LEAVES, SPLITS, build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.defaults import Recipe, recipe
+from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree
 from prunus.estimators.importances import feature_importances
 from prunus.estimators.prediction import hard_output
@@ -40,8 +41,6 @@ __all__ = ["ArgminTree"]
 AUTO = "auto"
 SETTLE_SAMPLES = 16_384
 """Between epochs node masses are those of so many samples; in the end those of all."""
-GPU_SAMPLES = 50_000
-"""Fewer samples are trained faster on the CPU."""
 
 
 class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -70,6 +69,49 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
 
     history_: History
     n_iter_: int
+
+    def __init__(
+        self,
+        *,
+        depth: int = 4,
+        pruning_strength: float = 1.0,
+        split: Any = "linear",
+        leaf: str = "constant",
+        loss: Any = "squared_error",
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        device: str = AUTO,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        self.depth = depth
+        self.pruning_strength = pruning_strength
+        self.split = split
+        self.leaf = leaf
+        self.loss = loss
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.callbacks = callbacks
 
     def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[Any]:
         """Targets of n rows as class numbers, (n,), or values, (n, k); with `reset` their kind is learned."""
@@ -109,7 +151,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         seed = self._seed()
         plan = self._plan(len(rows), max_epochs)
         train_rows, valid_rows = self._hold_out(rows, eval_set, plan, seed)
-        device = self._device(len(rows))
+        device = choose_device(self.device, len(rows))
         train, valid = self._samples(train_rows, device), self._samples(valid_rows, device)
         del rows, train_rows, valid_rows  # memory
         # 3. The model is built, and started from the data; the one that is there stays as it is until the end.
@@ -142,7 +184,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
 
     def _plan(self, n: int, max_epochs: int | None) -> Recipe:
         """The options, with ours where they are left to us."""
-        chosen = recipe(n, self.leaf, None if self.batch_size == AUTO else self.batch_size)
+        chosen = recipe(n, self.leaf, None if self.batch_size == AUTO else int(self.batch_size))
         own = {
             name: getattr(self, name)
             for name in ("max_epochs", "learning_rate", "weight_decay", "early_stopping_rounds")
@@ -265,11 +307,6 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         self.hard_shift_ = self._hard_shift(samples)
         self.feature_importances_ = feature_importances(model, samples, self.tree_, self.encoder_)
 
-    def _device(self, n: int) -> torch.device:
-        if self.device != AUTO:
-            return _find_device(self.device)
-        return torch.device("cuda" if torch.cuda.is_available() and n >= GPU_SAMPLES else "cpu")
-
     def _hard_shift(self, train: Samples) -> npt.NDArray[np.float64]:
         """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""
         x = train.x.numpy()
@@ -303,19 +340,6 @@ def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
     some = train[::step]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
-
-
-def _find_device(name: str | torch.device) -> torch.device:
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise InputValueError(f"device must be 'auto' or one of torch's, such as 'cuda', however: {name!r}") from error
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputValueError(
-            f"device={name!r} must be there, however: torch {torch.__version__} sees {torch.cuda.device_count()} "
-            "NVIDIA GPUs. Use device='auto'"
-        )
-    return device
 
 
 def _data(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:  # noqa: N803

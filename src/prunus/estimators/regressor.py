@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from prunus.errors import InputValueError
-from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.base import ArgminTree
 from prunus.estimators.preparation import Rows
 
 __all__ = ["ArgminTreeRegressor"]
@@ -53,49 +53,6 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
     }
     target_mean_: npt.NDArray[np.float64]
     target_scale_: npt.NDArray[np.float64]
-
-    def __init__(
-        self,
-        *,
-        depth: int = 4,
-        pruning_strength: float = 1.0,
-        split: Any = "linear",
-        leaf: str = "constant",
-        loss: Any = "squared_error",
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        device: str = AUTO,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        self.depth = depth
-        self.pruning_strength = pruning_strength
-        self.split = split
-        self.leaf = leaf
-        self.loss = loss
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.schedule = schedule
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.callbacks = callbacks
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
