@@ -23,6 +23,7 @@ from prunus.estimators.fitted import FittedTree
 from prunus.estimators.importances import feature_importances
 from prunus.estimators.prediction import hard_output
 from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
+from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.tree import read_tree
 from prunus.nn import TreeModel
 from prunus.training import (
@@ -142,6 +143,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         raise NotImplementedError
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @plain_torch()
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, *, max_epochs: int | None = None) -> Self:  # noqa: N803
         """Fit in numbered steps; `partial_fit` and a warm start go on from the tree that is there."""
         # 1. The table and its targets become arrays; equal rows of few are merged.

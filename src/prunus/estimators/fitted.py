@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.prediction import hard_nodes, hard_output, last_kept, soft_output, table_leaves
+from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.tree import Tree
 from prunus.nn import ConstantHead, TreeModel
 
@@ -54,6 +55,7 @@ class FittedTree:
             name = type(self).__name__
             raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
 
+    @plain_torch()
     def _predicted(self, X: Any, of_outputs: Callable[..., npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
         """A function of each row's outputs; of a node's where a node is all that matters."""
         check_is_fitted(self)
@@ -68,6 +70,7 @@ class FittedTree:
             return np.take(values, leaves.numpy(), axis=0)
         return torch.from_numpy(values).index_select(0, leaves).numpy()  # by all threads
 
+    @plain_torch()
     def _outputs(self, X: Any, *, hard: bool) -> npt.NDArray[np.float64]:  # noqa: N803
         """The head's outputs, (n, k); of large arrays a piece at a time, so that it stays in the cache."""
         if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= PIECE:
@@ -98,6 +101,7 @@ class FittedTree:
             _check_feature_names(self, X, reset=False)
         return leaves
 
+    @plain_torch()
     def _ends(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The last kept node, (n,), on each row's one path."""
         leaves = self._table_leaves(X)
@@ -106,6 +110,7 @@ class FittedTree:
         ends: npt.NDArray[np.int64] = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()[leaves.numpy()]
         return ends
 
+    @plain_torch()
     def _node_value(self, t: int) -> tuple[float, ...]:
         """What a path that ends in node t predicts, where that is a constant."""
         if not isinstance(self.model_.head, ConstantHead):

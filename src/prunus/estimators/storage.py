@@ -11,6 +11,7 @@ from torch import Tensor
 from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
 from prunus.estimators.prediction import linear_splits
+from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.tree import Tree
 from prunus.nn.configuration import model_from_record, model_to_record
 
@@ -23,6 +24,7 @@ _PAIRS = "pairs of keys and values"
 _PLAIN = ("n_iter_", "best_iteration_", "history_", "_one_dimensional")
 
 
+@plain_torch()
 def to_record(estimator: Any) -> tuple[dict[str, Tensor], Record]:
     """Tensors, and all the rest as plain types."""
     check_is_fitted(estimator)
@@ -43,6 +45,7 @@ def to_record(estimator: Any) -> tuple[dict[str, Tensor], Record]:
     return tensors, record
 
 
+@plain_torch()
 def from_record(kind: type[Any], record: Record, tensors: dict[str, Tensor]) -> Any:
     """The fitted estimator that `to_record` described."""
     estimator = kind(**{name: _from_plain(value) for name, value in record["params"].items()})
