@@ -41,6 +41,15 @@ SAME_ON_GPU = 1e-4
 HUGE_LAM = 1e-6
 """What a lam of 1e8 leaves of the sample's weights beside it, and rounding in single precision."""
 
+SAME_TRAINING = 1e-5
+"""A few epochs in single precision with the same numbers rounded otherwise, relative."""
+
+SAME_ROW = 1e-6
+"""A row among others, where matrix products round by its place, relative."""
+
+ENCODED = 1e-5
+"""Scores of a row from its own numbers in double precision and from encoded ones in single precision."""
+
 
 def assert_same(actual: Tensor, expected: Tensor, tolerance: float | None = None) -> None:
     """Equal shapes, the same entries NaN, and the others equal but for rounding in the dtype of `actual`."""
