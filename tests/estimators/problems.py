@@ -32,7 +32,8 @@ def values(x: Floats) -> Floats:
 def labels(x: Floats, names: Any = (0, 1)) -> Labels:
     """Classes of equal sizes, by the sum of the columns."""
     order = x.sum(1).argsort().argsort()
-    return np.take(np.array(list(names)), order * len(names) // len(x))
+    found: Labels = np.array(list(names))[order * len(names) // len(x)]
+    return found
 
 
 def classifier(**options: Any) -> ArgminTreeClassifier:
