@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import sparse  # type: ignore[import-untyped]
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from prunus import PrunusError

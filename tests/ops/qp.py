@@ -5,7 +5,7 @@ Nothing here uses the code under test; nodes are numpy arrays in heap order.
 
 import clarabel  # type: ignore[import-untyped]
 import numpy as np
-import scipy.sparse as sp  # type: ignore[import-untyped]
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
