@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "../../csrc/argmin.hpp"
+#include "../../csrc/predict.hpp"
 #include "../../csrc/routes.hpp"
+#include "../../csrc/table_leaves.hpp"
 #include "../../csrc/traverse.hpp"
 
 namespace {
@@ -321,6 +323,83 @@ void require_leaves(Random& random, const Case& c, const Problem<Real>& p) {
     }
 }
 
+// Rows of a table have the leaves that they have after it was scaled.
+template <class Real>
+void require_table_leaves(Random& random, const Case& c, const Problem<Real>& p) {
+    const std::int64_t columns = 1 + random() % 20, splits = p.tree.splits;
+    std::vector<Real> x = whole<Real>(random, p.n * columns);
+    if (c.odd) make_odd(random, x);
+    const std::vector<double> center = whole<double>(random, columns), scale(columns, 2.0);
+    const std::vector<double> low(columns, -1.5), high(columns, 2.5);
+    const prunus::Limits limits{center.data(), scale.data(), low.data(), high.data()};
+    std::vector<float> scaled(p.n * columns, std::numeric_limits<float>::quiet_NaN());
+    const bool finite = prunus::scale_columns(x.data(), p.n, columns, limits, p.threads, scaled.data());
+    require(finite == std::all_of(x.begin(), x.end(), [](Real value) { return std::isfinite(value); }),
+            "a value that is not finite goes unnoticed");
+    const std::vector<float> weight = normal<float>(random, splits * columns, 1.0), bias = normal<float>(random, splits, 1.0);
+    std::vector<std::int32_t> leaf(p.n, -1);
+    const prunus::PaddedSplits padded(weight.data(), bias.data(), p.tree.splits, columns);
+    require(prunus::table_leaves(x.data(), p.n, columns, limits, padded, p.threads, leaf.data()) == finite,
+            "leaves and scaled rows disagree on what is finite");
+    if (!finite) return;
+    std::vector<std::int64_t> expected(p.n, -1);
+    prunus::linear_leaves(scaled.data(), p.n, columns, weight.data(), bias.data(), p.tree, p.threads, expected.data());
+    require(std::equal(leaf.begin(), leaf.end(), expected.begin()), "a row's leaf depends on when it was scaled");
+}
+
+// Masses that fall along paths, as predictions need them.
+template <class Real>
+std::vector<Real> falling_masses(Random& random, Tree tree) {
+    std::vector<Real> a = normal<Real>(random, tree.nodes(), 1.0);
+    for (std::int32_t t = 0; t < tree.nodes(); ++t) {
+        a[t] = std::clamp(std::abs(a[t]), Real(0), t == 0 ? Real(1) : a[Tree::parent(t)]);
+        if (random() % 8 == 0) a[t] = 0;
+    }
+    return a;
+}
+
+// Outputs by the definition: routes through all nodes of scores that are exact.
+template <class Real>
+std::vector<Real> predict_by_routes(const Problem<Real>& p, const prunus::LinearTree<Real>& model, const Real* x) {
+    const std::int64_t splits = p.tree.splits, nodes = p.tree.nodes(), columns = model.columns, outputs = model.outputs;
+    const auto product = [&](std::int64_t i, const Real* y) {
+        Real sum = 0;
+        for (std::int64_t j = 0; j < columns; ++j) sum += x[i * columns + j] * y[j];
+        return sum;
+    };
+    std::vector<Real> s(p.n * splits), z(p.n * nodes), out(p.n * outputs);
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        for (std::int64_t t = 0; t < splits; ++t) s[i * splits + t] = product(i, model.weight + t * columns) + model.bias[t];
+    }
+    prunus::routes(Samples<Real>{s.data(), nullptr, p.n, splits, p.tree}, model.a, p.threads, z.data());
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        for (std::int64_t tk = 0; tk < nodes * outputs; ++tk) {
+            const Real linear = model.models == nullptr ? Real(0) : product(i, model.models + tk * columns);
+            out[i * outputs + tk % outputs] += z[i * nodes + tk / outputs] * (model.constants[tk] + linear);
+        }
+    }
+    return out;
+}
+
+template <class Real>
+void require_predictions(Random& random, const Case& c, const Problem<Real>& p) {
+    const std::int64_t columns = random() % 20, outputs = 1 + random() % 3, nodes = p.tree.nodes();
+    std::vector<Real> x = whole<Real>(random, p.n * columns), weight = whole<Real>(random, p.tree.splits * columns);
+    for (Real& value : weight) value /= 8;  // some rows are undecided
+    const std::vector<Real> bias = whole<Real>(random, p.tree.splits), a = falling_masses<Real>(random, p.tree);
+    const std::vector<Real> models = whole<Real>(random, nodes * outputs * columns);
+    const std::vector<Real> constants = whole<Real>(random, nodes * outputs);
+    const prunus::LinearTree<Real> model{
+        p.tree,   columns, outputs, weight.data(), bias.data(), a.data(), random() % 2 == 0 ? nullptr : models.data(),
+        constants.data()};
+    const auto predict = [&] {
+        return written_twice(p.n * outputs, Real(0), [&](Real* out) { prunus::predict(model, x.data(), p.n, p.threads, out); });
+    };
+    require_close(predict_by_routes(p, model, x.data()), predict(), "predictions are not those along the routes");
+    if (c.odd) make_odd(random, x);
+    predict();  // of what is no number anything may come, but no access out of bounds
+}
+
 template <class Real>
 void check(Random& random, const Case& c) {
     const Problem<Real> p(random, c);
@@ -332,6 +411,8 @@ void check(Random& random, const Case& c) {
     require_routes(random, p, q);
     if (c.weights == Weights::none) require_close(routes(p, traversed.a), traversed.z, "masses of a batch give other routes");
     require_leaves(random, c, p);
+    require_table_leaves(random, c, p);
+    require_predictions(random, c, p);
 }
 
 Case random_case(Random& random) {
