@@ -180,3 +180,11 @@ def test_importances_of_categories_are_those_of_their_levels() -> None:
     tree = regressor(depth=2, max_epochs=30).fit(x, np.arange(200) % 4 == 2)
     assert len(tree.feature_importances_) == 2
     assert tree.feature_importances_[1] > 0.8
+
+
+def test_a_category_of_many_levels_is_not_important_for_their_number() -> None:
+    """Each level's weight counted as much as a number's: of 30 levels that say nothing came an importance of 0.7."""
+    x = table(400, 1).astype(object)
+    level = np.random.default_rng(2).integers(0, 30, size=400).astype(str)
+    tree = regressor(max_epochs=30).fit(np.column_stack((x, level)), x[:, 0].astype(float))
+    assert tree.feature_importances_[0] > 0.5

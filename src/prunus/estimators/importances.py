@@ -18,29 +18,33 @@ SAMPLES = 4_096
 def feature_importances(model: TreeModel, train: Samples, tree: Tree, encoder: TableEncoder) -> npt.NDArray[np.float64]:
     """Shares of the features in the scores of the splits, (n_features_in,); they add up to 1, or are all 0.
 
-    At each split of the kept tree an encoded column counts with the size of its weight times its standard deviation,
-    relative to the others; splits count with the share of samples that pass them.
+    At each split of the kept tree a feature counts with its mean contribution to the score, of all its encoded columns
+    together, relative to the others; splits count with the share of samples that pass them. A mean deviation, not a
+    standard deviation: levels that hardly a sample has may have large weights, by chance.
     """
     some = train.x[:: max(1, len(train) // SAMPLES)]
-    size = _sensitivity(model, some, tree) * some.std(0, correction=0)  # (S, d)
-    size = size / size.sum(1, keepdim=True).clamp(min=1e-30)
-    splits = size.shape[0]
-    inner = torch.from_numpy(~tree.is_leaf & tree.kept)[:splits]
-    passing = torch.from_numpy(tree.share[:splits]) * inner
-    columns = (passing.to(size.dtype) @ size).double().numpy()
-    features = np.bincount([c.feature for c in encoder.columns_], weights=columns, minlength=encoder.n_features_in_)
-    total = features.sum()
-    return features / total if total > 0 else np.zeros(encoder.n_features_in_)
+    some = some - some.mean(0)
+    inner = np.flatnonzero(tree.kept & ~tree.is_leaf)
+    weight = _weights(model, train.x, tree, inner)
+    size = weight.abs() * some.abs().mean(0)  # (splits, d)
+    owner = torch.tensor([column.feature for column in encoder.columns_])
+    parts = size.new_zeros(len(inner), encoder.n_features_in_).index_add(1, owner, size)
+    for feature in torch.nonzero(owner.bincount() > 1).flatten().tolist():
+        own = owner == feature
+        parts[:, feature] = (some[:, own] @ weight[:, own].T).abs().mean(0)
+    shares = parts / parts.sum(1, keepdim=True).clamp(min=1e-30)
+    features = torch.from_numpy(tree.share[inner]) @ shares.double()
+    return (features / features.sum().clamp(min=1e-30)).numpy()
 
 
-def _sensitivity(model: TreeModel, x: Tensor, tree: Tree) -> Tensor:
-    """Mean size of the change of each score with each input, (S, d); zero where no split is kept."""
+def _weights(model: TreeModel, x: Tensor, tree: Tree, splits: npt.NDArray[np.int64]) -> Tensor:
+    """Change of each split's score with each input, (splits, d); its mean size where splits are not linear."""
     if tree.weight is not None:
-        return torch.from_numpy(tree.weight).abs()
+        return torch.from_numpy(tree.weight[splits])
     x = x[:256].clone().requires_grad_()
     scores = model.tree.split(model.inputs(x))
-    sensitivity = x.new_zeros(scores.shape[1], x.shape[1])
-    for t in np.flatnonzero(tree.kept & ~tree.is_leaf).tolist():
+    weights = x.new_zeros(len(splits), x.shape[1])
+    for k, t in enumerate(splits.tolist()):
         (slope,) = torch.autograd.grad(scores[:, t].sum(), x, retain_graph=True, materialize_grads=True)
-        sensitivity[t] = slope.abs().mean(0)
-    return sensitivity
+        weights[k] = slope.abs().mean(0)
+    return weights
