@@ -183,8 +183,8 @@ def test_importances_of_categories_are_those_of_their_levels() -> None:
 
 
 def test_a_category_of_many_levels_is_not_important_for_their_number() -> None:
-    """Each level's weight counted as much as a number's: of 30 levels that say nothing came an importance of 0.7."""
+    """Each level's weight counted as much as a number's: 30 levels that say nothing had an importance of 0.8."""
     x = table(400, 1).astype(object)
     level = np.random.default_rng(2).integers(0, 30, size=400).astype(str)
-    tree = regressor(max_epochs=30).fit(np.column_stack((x, level)), x[:, 0].astype(float))
-    assert tree.feature_importances_[0] > 0.5
+    tree = regressor(depth=1, max_epochs=200).fit(np.column_stack((x, level)), x[:, 0].astype(float))
+    assert tree.feature_importances_[0] > 0.7
