@@ -183,6 +183,14 @@ def test_another_model_of_the_same_size_is_refused(path: Path) -> None:
         run(model=other, checkpoint=path, resume=True)
 
 
+def test_another_option_of_a_layer_is_refused(path: Path) -> None:
+    interrupted(3, model=tree_model(), checkpoint=path, checkpoint_every=2)
+    other = tree_model()
+    other.tree.pruning_strength = 5.0  # broke: two runs were mixed, because no weight tells
+    with pytest.raises(CheckpointError, match="layers and their options"):
+        run(model=other, checkpoint=path, resume=True)
+
+
 def test_how_often_checkpoints_are_written_may_change(path: Path) -> None:
     interrupted(3, checkpoint=path, checkpoint_every=2)
     assert same_state(run(checkpoint=path, checkpoint_every=1, resume=True).state, run().state)

@@ -63,6 +63,7 @@ def fingerprint(
         "optimizer": _name(options.optimizer),
         "loss": _name(loss),
         "model": f"{type(model).__name__} of {sum(p.numel() for p in model.parameters())} parameters",
+        "layers and their options": _layers(model),
         "training data": _digest(train),
         "validation data": "none" if valid is None else _digest(valid),
     }
@@ -70,6 +71,12 @@ def fingerprint(
 
 def _name(option: object) -> str:
     return option if isinstance(option, str) else getattr(option, "__qualname__", type(option).__qualname__)
+
+
+def _layers(model: nn.Module) -> str:
+    """Checksum of the kinds and options of all layers, by whatever names."""
+    layers = "; ".join(f"{type(module).__name__}({module.extra_repr()})" for module in model.modules())
+    return f"checksum {zlib.crc32(layers.encode()):08x}"
 
 
 def _digest(samples: Samples) -> str:
