@@ -18,8 +18,8 @@ from prunus.ops.routes import tree_routes
 __all__ = ["TreeLayer"]
 
 CHUNK = 8192
-CELLS = 2**25
-"""Samples times nodes up to which masses are solved for at once: 128 MiB for their routes."""
+CELLS = 2**22
+"""Samples times nodes up to which masses are solved for at once: 16 MiB for their routes."""
 
 
 class TreeLayer(nn.Module):

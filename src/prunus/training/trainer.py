@@ -25,7 +25,7 @@ History = dict[str, list[float]]
 """A list for each entry of the epochs' records."""
 
 EVALUATION_CHUNK = 8192
-WORTH_THREADS = 20_000_000
+WORTH_THREADS = 8_000_000
 """Products of samples in a batch and weights from which on threads help."""
 
 
