@@ -34,8 +34,8 @@ unit: $(INSTALLED)
 test-slow: $(INSTALLED) ## The long proofs
 	$(BIN)/pytest -m slow || test $$? -eq 5  # 5: there are none
 
-test-gpu: ## GPU tests, with a python that has torch, triton and pytest: make test-gpu PYTHON=...
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training
+test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda.py
 
 bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.clamp
 	$(BIN)/python -m benchmarks.ops
