@@ -1,0 +1,222 @@
+"""Dendrogram purity against its definition, pair by pair."""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.cluster.hierarchy import linkage
+from sklearn.cluster import AgglomerativeClustering
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.metrics import dendrogram_purity
+
+SELF_PAIRS = pytest.mark.parametrize("self_pairs", [True, False])
+SEEDS = pytest.mark.parametrize("seed", range(4))
+SECONDS = 1.0
+"""Ten times what a million points take on an idle core."""
+
+
+def random_labels(n: int, n_classes: int, seed: int) -> npt.NDArray[np.int64]:
+    return np.random.default_rng(seed).integers(n_classes, size=n)
+
+
+def ancestors(node: int) -> list[int]:
+    """The nodes from one to the root."""
+    path = [node]
+    while path[-1]:
+        path.append((path[-1] - 1) // 2)
+    return path
+
+
+def clusters_of_nodes(nodes: npt.NDArray[np.int64]) -> list[set[int]]:
+    """The points of each node, deep nodes first."""
+    found: dict[int, set[int]] = {}
+    for point, node in enumerate(nodes.tolist()):
+        for ancestor in ancestors(node):
+            found.setdefault(ancestor, set()).add(point)
+    return [found[node] for node in sorted(found, reverse=True)]
+
+
+def clusters_of_merges(merges: npt.NDArray[Any]) -> list[set[int]]:
+    """The points of each cluster, in the order of the merges."""
+    found: list[set[int]] = [{i} for i in range(len(merges) + 1)]
+    for row in merges:
+        found.append(found[int(row[0])] | found[int(row[1])])
+    return found
+
+
+def by_definition(clusters: list[set[int]], y: Any, *, self_pairs: bool) -> float:
+    """The mean over ordered pairs of one class of its share in the first cluster, of parents last, that holds both."""
+    labels = np.asarray(y)
+    shares = []
+    for i in range(len(labels)):
+        for j in range(len(labels)):
+            if labels[i] == labels[j] and (self_pairs or i != j):
+                least = sorted(next(cluster for cluster in clusters if {i, j} <= cluster))
+                shares.append(np.mean(labels[least] == labels[i]))
+    return float(np.mean(shares)) if shares else math.nan
+
+
+@SEEDS
+@SELF_PAIRS
+@pytest.mark.parametrize("n_classes", [1, 3, 20])
+def test_random_trees_agree_with_the_definition(seed: int, self_pairs: bool, n_classes: int) -> None:
+    nodes = np.random.default_rng(seed).integers(31, size=41)  # inner nodes as well
+    y = random_labels(41, n_classes, seed + 10)
+    expected = by_definition(clusters_of_nodes(nodes), y, self_pairs=self_pairs)
+    assert dendrogram_purity(nodes, y, self_pairs=self_pairs) == pytest.approx(expected, rel=1e-12)
+
+
+@SEEDS
+@SELF_PAIRS
+@pytest.mark.parametrize("method", ["ward", "average", "single"])
+def test_linkages_agree_with_the_definition(seed: int, self_pairs: bool, method: str) -> None:
+    x = np.random.default_rng(seed).normal(size=(33, 2))
+    y = random_labels(33, 4, seed)
+    merges = linkage(x, method)
+    expected = by_definition(clusters_of_merges(merges), y, self_pairs=self_pairs)
+    assert dendrogram_purity(merges, y, self_pairs=self_pairs) == pytest.approx(expected, rel=1e-12)
+
+
+@SELF_PAIRS
+def test_children_of_scikit_learn_agree_with_the_definition(self_pairs: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(29, 3))
+    y = random_labels(29, 3, 0)
+    merges = AgglomerativeClustering(n_clusters=1).fit(x).children_
+    expected = by_definition(clusters_of_merges(merges), y, self_pairs=self_pairs)
+    assert dendrogram_purity(merges, y, self_pairs=self_pairs) == pytest.approx(expected, rel=1e-12)
+
+
+@SELF_PAIRS
+def test_deep_nodes_agree_with_the_definition(self_pairs: bool) -> None:
+    rng = np.random.default_rng(0)
+    deep = 2**50 + rng.integers(-40, 40, size=30)
+    nodes = np.concatenate((deep, [0, 2, 2**50 - 2, 2**50 - 1]))
+    y = random_labels(len(nodes), 3, 1)
+    expected = by_definition(clusters_of_nodes(nodes), y, self_pairs=self_pairs)
+    assert dendrogram_purity(nodes, y, self_pairs=self_pairs) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("level", [53, 54, 57, 61])
+def test_the_last_node_of_a_deep_level_is_on_that_level(level: int) -> None:
+    last = 2 ** (level + 1) - 2  # one more is a power of two, to which float64 would round
+    assert dendrogram_purity([last, last - 1, 1], ["a", "b", "a"], self_pairs=False) == pytest.approx(2 / 3)
+    assert dendrogram_purity([last, last - 1, 1], ["a", "a", "b"], self_pairs=False) == 1.0
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["ash", "ash", "elm", "ash", "oak", "oak"],
+        [-5, -5, 3, -5, 2**60, 2**60],
+        np.array([9, 9, 200, 9, 17, 17], dtype=np.uint8),
+        [0.5, 0.5, -1.5, 0.5, 7.0, 7.0],
+        [True, True, True, True, False, False],
+    ],
+    ids=["text", "large integers", "uint8", "fractions", "bool"],
+)
+def test_classes_may_be_of_any_type(y: Any) -> None:
+    nodes = [3, 4, 4, 5, 6, 2]
+    codes = np.unique(np.asarray(y), return_inverse=True)[1]
+    assert dendrogram_purity(nodes, y) == pytest.approx(dendrogram_purity(nodes, codes), rel=1e-15)
+    merges = linkage([[0.0], [1.0], [3.0], [7.0], [15.0], [31.0]])
+    assert dendrogram_purity(merges, y) == pytest.approx(dendrogram_purity(merges, codes), rel=1e-15)
+
+
+@SEEDS
+def test_names_of_classes_and_sides_of_children_do_not_matter(seed: int) -> None:
+    nodes = np.random.default_rng(seed).integers(63, size=200)
+    y = random_labels(200, 5, seed)
+    purity = dendrogram_purity(nodes, y)
+    assert dendrogram_purity(nodes, (3 * y + 2) % 5) == pytest.approx(purity, rel=1e-12)
+    level = np.floor(np.log2(nodes + 1)).astype(np.int64)
+    mirrored = 3 * 2**level - 3 - nodes  # from the other end of its level
+    assert dendrogram_purity(mirrored, y) == pytest.approx(purity, rel=1e-12)
+
+
+def test_the_order_of_points_does_not_matter() -> None:
+    nodes, y = np.random.default_rng(0).integers(63, size=200), random_labels(200, 5, 0)
+    shuffled = np.random.default_rng(1).permutation(200)
+    assert dendrogram_purity(nodes[shuffled], y[shuffled]) == pytest.approx(dendrogram_purity(nodes, y), rel=1e-12)
+
+
+@SELF_PAIRS
+def test_one_class_and_classes_with_subtrees_of_their_own_are_pure(self_pairs: bool) -> None:
+    nodes = np.random.default_rng(0).integers(127, size=100_000)
+    assert dendrogram_purity(nodes, np.zeros(len(nodes), int), self_pairs=self_pairs) == pytest.approx(1.0, rel=1e-12)
+    assert dendrogram_purity([3, 4, 4, 5, 6], [0, 0, 0, 1, 1], self_pairs=self_pairs) == 1.0
+
+
+def test_purity_is_never_above_one() -> None:
+    for n in (10**3, 10**5, 10**6 - 1):
+        assert dendrogram_purity(np.arange(n) % 127, np.zeros(n, int)) <= 1.0
+
+
+def test_all_in_the_root_have_the_shares_of_the_classes() -> None:
+    assert dendrogram_purity([0, 0, 0, 0], [1, 1, 1, 2], self_pairs=False) == pytest.approx(0.75)
+    assert dendrogram_purity([0, 0, 0, 0], [1, 1, 1, 2]) == pytest.approx((9 * 0.75 + 0.25) / 10)
+
+
+def test_one_point_is_a_pair_with_itself_or_none() -> None:
+    for hierarchy in ([5], np.empty((0, 2)), np.empty((0, 4))):
+        assert dendrogram_purity(hierarchy, ["a"]) == 1.0
+        assert math.isnan(dendrogram_purity(hierarchy, ["a"], self_pairs=False))
+
+
+def test_without_a_pair_there_is_no_purity() -> None:
+    assert math.isnan(dendrogram_purity([3, 4, 5], [0, 1, 2], self_pairs=False))
+    assert math.isnan(dendrogram_purity(linkage([[0.0], [1.0], [5.0]]), [0, 1, 2], self_pairs=False))
+
+
+@pytest.mark.parametrize(
+    ("leaf", "y", "message"),
+    [
+        ([1, 2, 2], [0, 1], "leaf and y must have the same length, however: 3 and 2"),
+        ([1, -2], [0, 1], "heap order, whole numbers from 0"),
+        ([1, 2.5], [0, 1], "heap order, whole numbers from 0"),
+        ([1, 2**62], [0, 1], "heap order, whole numbers from 0"),
+        ([1, math.nan], [0, 1], "heap order, whole numbers from 0"),
+        ([1, math.inf], [0, 1], "heap order, whole numbers from 0"),
+        (np.zeros((2, 3)), [0, 1, 2], r"\(n - 1, 2\) or \(n - 1, 4\) for a linkage, however: \(2, 3\)"),
+        (5, [0], r"shape \(n,\) for nodes"),
+        ([[0, 1]], [0, 1, 2], "a linkage of 3 points must have 2 rows, however: 1"),
+        ([[0, 1], [0, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
+        ([[0, 3], [1, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
+        ([[0, 0.5], [1, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
+        ([[0, math.nan], [1, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
+        ([], [], r"y must have shape \(n,\), n at least 1"),
+        ([1, 2], [[0, 1]], r"y must have shape \(n,\), n at least 1, however: \(1, 2\)"),
+    ],
+)
+def test_mistakes_are_named(leaf: Any, y: Any, message: str) -> None:
+    with pytest.raises(InputValueError, match=message):
+        dendrogram_purity(leaf, y)
+
+
+def test_text_is_no_hierarchy() -> None:
+    with pytest.raises(InputTypeError, match="leaf must hold nodes or a linkage, numbers"):
+        dendrogram_purity(["left", "right"], [0, 1])
+
+
+@pytest.mark.parametrize("depth", [6, 12])
+def test_a_million_points_take_less_than_a_second(depth: int) -> None:
+    rng = np.random.default_rng(0)
+    nodes = rng.integers(2**depth - 1, 2 ** (depth + 1) - 1, size=1_000_000)
+    y = rng.integers(26, size=1_000_000)
+    start = time.perf_counter()
+    purity = dendrogram_purity(nodes, y)
+    assert time.perf_counter() - start < SECONDS
+    assert 0.03 < purity < 0.05
+
+
+def test_few_classes_with_large_numbers_are_few_classes() -> None:
+    n = 4_000
+    merges = linkage(np.random.default_rng(0).normal(size=(n, 1)))
+    y = np.where(np.arange(n) % 2, 0, n - 1)
+    start = time.perf_counter()
+    purity = dendrogram_purity(merges, y)
+    assert time.perf_counter() - start < SECONDS / 10
+    assert purity == dendrogram_purity(merges, y == 0)
