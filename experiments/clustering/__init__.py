@@ -1,0 +1,11 @@
+"""The rivals of the paper's table of hierarchical clustering.
+
+Each has ``fit(X)``, without labels, and ``apply(X)``, the nodes in heap order (root 0, children 2t+1 and 2t+2) where
+rows end, also rows that it was not fitted to. X is a matrix of numbers whose columns are of similar size.
+"""
+
+from experiments.clustering.birch import BirchTree
+from experiments.clustering.ghhc import GHHC
+from experiments.clustering.hkmeans import HKMeans
+
+__all__ = ["GHHC", "BirchTree", "HKMeans"]
