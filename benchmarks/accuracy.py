@@ -11,13 +11,14 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.cells import Budget, Cell, Row, append_row, finished, read_rows, run_cells, write_rows
+from benchmarks.cells import Budget, Cell, Row, finished, read_rows, run_cells
 from benchmarks.leaderboard import format_accuracy_bars, format_leaderboard, format_report
 from benchmarks.machine import this_machine
 from benchmarks.progress import Progress
 from benchmarks.records import write_csv
 from benchmarks.spaces import METHODS
 from benchmarks.standings import accuracy_bars, standings
+from benchmarks.store import append_record, write_records
 from benchmarks.tables import TableInfo, read_index
 
 __all__ = ["main"]
@@ -78,7 +79,7 @@ def _known_rows(store: Path | None, wanted: Sequence[Cell], *, fresh: bool) -> d
     rows = read_rows(store)
     if fresh:
         rows = {cell: row for cell, row in rows.items() if cell not in set(wanted)}
-        write_rows(store, rows.values())
+        write_records(store, rows.values())
     return rows
 
 
@@ -98,7 +99,7 @@ def _run(
     for row in run_cells(missing, tables, budget, jobs):
         known[row.cell] = row
         if store is not None:
-            append_row(store, row)
+            append_record(store, row)
         progress.report(row)
         failed |= row.status.startswith("failed")
     return failed

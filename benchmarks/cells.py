@@ -1,22 +1,16 @@
 """Cells of the accuracy benchmark: run a few at a time, each in a process of its own, and stored as they finish."""
 
-import csv
 import dataclasses
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.processes import OK, as_finished, run_module
 from benchmarks.spaces import n_trials
+from benchmarks.store import read_records
 from benchmarks.tables import TableInfo
 
-__all__ = ["Budget", "Cell", "Row", "append_row", "finished", "read_rows", "run_cells", "write_rows"]
-
-OK = "ok"
+__all__ = ["Budget", "Cell", "Row", "finished", "read_rows", "run_cells"]
 
 
 class Cell(NamedTuple):
@@ -67,13 +61,7 @@ class Row:
 
 def run_cells(cells: Sequence[Cell], tables: Mapping[str, TableInfo], budget: Budget, jobs: int) -> Iterator[Row]:
     """The rows, as they finish; cells start in the order given."""
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        futures = [pool.submit(_run, cell, tables[cell.set], budget) for cell in cells]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return as_finished(lambda cell: _run(cell, tables[cell.set], budget), cells, jobs)
 
 
 def _run(cell: Cell, table: TableInfo, budget: Budget) -> Row:
@@ -81,30 +69,15 @@ def _run(cell: Cell, table: TableInfo, budget: Budget) -> Row:
         known = (cell.set, table.task, table.rows, table.features, cell.seed, cell.method)
         return Row(*known, status, n_trials(cell.method, budget.trials), **values)  # type: ignore[arg-type]
 
-    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    try:
-        done = subprocess.run(
-            _command(cell, budget),
-            cwd=Path(__file__).parent.parent,
-            env=environment,
-            timeout=budget.limit_s,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return row("OOT")
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return row(f"failed: {last[0][:200]}")
-    return row(OK, **json.loads(done.stdout.splitlines()[-1]))
+    status, values = run_module("benchmarks.tuning", _arguments(cell, budget), budget.limit_s)
+    return row(status, **values)
 
 
-def _command(cell: Cell, budget: Budget) -> list[str]:
+def _arguments(cell: Cell, budget: Budget) -> list[str]:
     options = [f"--data={budget.data.resolve()}", f"--trials={budget.trials}"]
     if budget.max_epochs is not None:
         options.append(f"--max-epochs={budget.max_epochs}")
-    return [sys.executable, "-m", "benchmarks.tuning", cell.set, str(cell.seed), cell.method, *options]
+    return [cell.set, str(cell.seed), cell.method, *options]
 
 
 def finished(rows: Mapping[Cell, Row], cell: Cell, trials: int) -> bool:
@@ -115,36 +88,4 @@ def finished(rows: Mapping[Cell, Row], cell: Cell, trials: int) -> bool:
 
 def read_rows(path: Path) -> dict[Cell, Row]:
     """The rows of a file, of each cell the last; none if there is no file."""
-    if not path.exists():
-        return {}
-    with path.open(newline="") as file:
-        rows = [_parse(line) for line in csv.DictReader(file)]
-    return {row.cell: row for row in rows}
-
-
-def append_row(path: Path, row: Row) -> None:
-    """Add a row to a file, which need not exist."""
-    is_new = not path.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, _FIELDS, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        values = dataclasses.asdict(row).items()
-        writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in values})
-
-
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write a file anew."""
-    path.unlink(missing_ok=True)
-    for row in rows:
-        append_row(path, row)
-
-
-_FIELDS = {field.name: field.type for field in dataclasses.fields(Row)}
-
-
-def _parse(line: Mapping[str, str]) -> Row:
-    readers = {int: int, str: str, int | None: int, float | None: float}
-    values = {name: readers[kind](line[name]) for name, kind in _FIELDS.items() if line[name] != ""}  # type: ignore[index]
-    return Row(**values)
+    return {row.cell: row for row in read_records(path, Row)}

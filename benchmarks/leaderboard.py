@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from statistics import fmean
+from typing import Protocol
 
 from benchmarks.bars import Bar
 from benchmarks.cells import Row
@@ -10,7 +11,24 @@ from benchmarks.published import PUBLISHED
 from benchmarks.spaces import METHODS
 from benchmarks.standings import CHOSEN, Standing, mean_of_sets
 
-__all__ = ["format_accuracy_bars", "format_leaderboard", "format_report"]
+__all__ = ["bold", "format_accuracy_bars", "format_leaderboard", "format_report", "format_versions"]
+
+
+class Measured(Protocol):
+    """A row of results, as far as versions go."""
+
+    @property
+    def method(self) -> str:
+        """Its name."""
+
+    @property
+    def trials(self) -> int:
+        """Configurations that it tried."""
+
+    @property
+    def versions(self) -> str:
+        """Of what it depends on."""
+
 
 _PUBLISHED_NAMES = ["RADDT (published)", "RADDT-Linear (published)", "XGBoost (published)"]
 _TITLES = {"regression": "Regression: test R^2 in %", "classification": "Classification: test accuracy in %"}
@@ -24,7 +42,7 @@ def format_report(rows: Sequence[Row], stands: Sequence[Standing], bars: Sequenc
         "Written by `make bench-accuracy`; the notes at the end come from `accuracy_notes.md`.",
         format_leaderboard(stands),
         f"## Bars\n\n```\n{verdict}\n```",
-        f"## Versions\n\n{_versions(rows)}",
+        f"## Versions\n\n{format_versions(rows, METHODS)}",
         notes,
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -55,12 +73,12 @@ def _table(stands: Sequence[Standing], task: str) -> str:
         lines.append([name, *line, *([f"{value:.2f}" for value in PUBLISHED[name]] if published else [])])
     means = [_mean_cell(stands, method, task, len(sets)) for method in methods]
     columns = zip(*(PUBLISHED[name] for name in sets), strict=True) if published else []
-    lines.append([f"mean of {len(sets)}", *_bold(means, methods), *(f"{fmean(column):.2f}" for column in columns)])
+    lines.append([f"mean of {len(sets)}", *bold(means, methods), *(f"{fmean(column):.2f}" for column in columns)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _line(stands: Sequence[Standing | None]) -> list[str]:
-    return _bold([_cell(stand) for stand in stands], [stand.method if stand else "" for stand in stands])
+    return bold([_cell(stand) for stand in stands], [stand.method if stand else "" for stand in stands])
 
 
 def _cell(stand: Standing | None) -> str:
@@ -77,7 +95,7 @@ def _mean_cell(stands: Sequence[Standing], method: str, task: str, n_sets: int) 
     return "-" if there < n_sets or math.isnan(mean) else f"{mean:.2f}"
 
 
-def _bold(cells: Sequence[str], methods: Sequence[str]) -> list[str]:
+def bold(cells: Sequence[str], methods: Sequence[str]) -> list[str]:
     """The best in bold, as far as it is shown; the chosen leaf, with three times the trials, does not compete."""
     scores = [
         float(cell.partition(" ")[0]) if cell[-1].isdigit() and method != CHOSEN else -math.inf
@@ -87,9 +105,9 @@ def _bold(cells: Sequence[str], methods: Sequence[str]) -> list[str]:
     return [f"**{cell}**" if score == best > -math.inf else cell for cell, score in zip(cells, scores, strict=True)]
 
 
-def _versions(rows: Sequence[Row]) -> str:
+def format_versions(rows: Sequence[Measured], methods: Sequence[str]) -> str:
     """Versions and trials of each method; more than one kind means that its cells are not of one state of the code."""
-    found: dict[str, list[str]] = {method: [] for method in METHODS}
+    found: dict[str, list[str]] = {method: [] for method in methods}
     for row in rows:
         state = f"{row.versions}, {row.trials} trials"
         if row.versions and state not in found[row.method]:

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from benchmarks.spaces import Configuration
 from benchmarks.tables import Part
 
-__all__ = ["FIT", "Model", "Problem", "versions"]
+__all__ = ["FIT", "Model", "Problem", "source_digest", "versions"]
 
 ROUNDS, ROUNDS_OF_MANY_CLASSES = 1000, 300
 MANY_CLASSES = 10
@@ -144,7 +144,7 @@ def versions(method: str) -> str:
     """
     if method.startswith("prunus"):
         import_module("prunus.estimators")
-        return f"{_version('prunus')} source {_source_digest()} {_version('torch')}"
+        return f"{_version('prunus')} source {source_digest('prunus')} {_version('torch')}"
     return _version({"CART": "sklearn", "XGBoost": "xgboost", "LightGBM": "lightgbm"}[method])
 
 
@@ -152,9 +152,9 @@ def _version(module: str) -> str:
     return f"{module} {import_module(module).__version__}"
 
 
-def _source_digest() -> str:
+def source_digest(package: str) -> str:
     """Digits that change with any Python file that runs on the CPU: tells apart cells measured while one tunes."""
-    root = Path(str(import_module("prunus").__file__)).parent
+    root = Path(str(import_module(package).__file__)).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         if "triton" not in path.relative_to(root).parts:

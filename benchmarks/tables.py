@@ -12,7 +12,9 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.published import PUBLISHED
 
-__all__ = ["Part", "Split", "TableInfo", "read_index", "read_split"]
+__all__ = ["Part", "Split", "TableInfo", "read_index", "read_split", "split_rows"]
+
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -74,19 +76,24 @@ def read_split(folder: Path, info: TableInfo, seed: int) -> Split:
     x = table.drop(columns="target")
     x.columns = [f"x{i}" for i in range(x.shape[1])]  # XGBoost and LightGBM refuse some characters in names
     y = table["target"].to_numpy(dtype=float) if info.is_regression else pd.factorize(table["target"], sort=True)[0]
-    rest, test = _cut(np.arange(len(y)), y, 0.2, seed, info)
-    train, valid = _cut(rest, y, 0.25, seed, info)
+    train, valid, test = split_rows(None if info.is_regression else y, len(y), seed)
     if info.is_regression:
         y = (y - y[train].mean()) / y[train].std()
     parts = [Part(x.iloc[rows].reset_index(drop=True), y[rows]) for rows in (train, valid, test)]
     return Split(parts[0], parts[1], parts[2], 0 if info.is_regression else int(y.max()) + 1)
 
 
-def _cut(rows: Any, y: Any, share: float, seed: int, info: TableInfo) -> tuple[Any, Any]:
-    first, second = train_test_split(
-        rows, test_size=share, random_state=seed, stratify=None if info.is_regression else y[rows]
-    )
-    return first, second
+def split_rows(classes: npt.NDArray[Any] | None, n: int, seed: int) -> tuple[Rows, Rows, Rows]:
+    """Rows to train, 60 % of n, to validate and to test, with equal shares of the classes, if there are any."""
+
+    def cut(rows: Rows, share: float) -> tuple[Rows, Rows]:
+        stratify = None if classes is None else classes[rows]
+        first, second = train_test_split(rows, test_size=share, random_state=seed, stratify=stratify)
+        return first, second
+
+    rest, test = cut(np.arange(n), 0.2)
+    train, valid = cut(rest, 0.25)
+    return train, valid, test
 
 
 def _info(name: str, entry: dict[str, Any]) -> TableInfo:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.accuracy import main
-from benchmarks.cells import Budget, Cell, Row, append_row, finished, read_rows, run_cells
+from benchmarks.cells import Budget, Cell, Row, finished, read_rows, run_cells
+from benchmarks.store import append_record
 from benchmarks.tables import read_index
 from tests.benchmarks.tables import write_folder
 
@@ -16,7 +17,7 @@ def test_rows_survive_the_file_and_the_last_of_a_cell_counts(tmp_path: Path) -> 
     path = tmp_path / "new" / "cells.csv"
     late = Row("pets", "classification", 100, 3, 1, "XGBoost", "OOT", 4)
     for row in (Row("pets", "classification", 100, 3, 1, "CART", 'failed: a, "b"', 18), late, DONE):
-        append_row(path, row)
+        append_record(path, row)
     assert read_rows(path) == {DONE.cell: DONE, late.cell: late}
 
 
