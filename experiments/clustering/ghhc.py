@@ -21,6 +21,8 @@ RANDOM = 0.1
 """Share of the triplets with three rows at random."""
 MARGIN = 0.25
 """By which a parent should be nearer to the ball's centre than its child, in hyperbolic distance."""
+RENEWAL = 50
+"""Steps after which each node's parent is found anew."""
 MAX_NORM = 0.8
 """Of the nodes of the tree; rows lie outside."""
 ROW_NORM = 0.95
@@ -36,9 +38,10 @@ class GHHC:
 
     with hyperbolic distances and norms. Of three rows i, j, k, where i and j are the most similar pair, the least
     common ancestor of i and j is drawn from softmax(-max(d(i, .), d(j, .))), that of all three in the same way among
-    the other nodes; a logistic loss asks the first to suit i and j better than the second, and k worse. As published,
-    nine of ten triplets are a row, one of its five nearest neighbours and a row at random. Nodes start at the means of
-    the parts of hierarchical k-means, with the norm that their level has.
+    the other nodes; a logistic loss asks the first to suit i and j better than the second, and k worse. This alone
+    would draw all nodes outwards, so that a second loss asks each to stay farther out than its parent, by the margin.
+    As published, nine of ten triplets are a row, one of its five nearest neighbours and a row at random. Nodes start at
+    the means of the parts of hierarchical k-means, with norms by their levels.
 
     The discrete tree: a node's parent is the node of smaller norm that suits best, a row's the node that suits best of
     all. The rows of a node form a leaf of their own beside the node's children; where this makes more than two, Ward's
@@ -60,7 +63,7 @@ class GHHC:
         *,
         steps: int = 1000,
         batch_size: int = 256,
-        learning_rate: float = 0.001,
+        learning_rate: float = 0.005,
         random_state: int = 0,
     ) -> None:
         self.depth = depth
@@ -110,9 +113,12 @@ class GHHC:
         generator = torch.Generator().manual_seed(self.random_state)
         places = self.places_.requires_grad_()
         optimizer = torch.optim.Adam([places], self.learning_rate)
-        for batch in torch.split(triplets, self.batch_size):
+        for step, batch in enumerate(torch.split(triplets, self.batch_size)):
+            if step % RENEWAL == 0:
+                parent = _parents(places.detach())
             optimizer.zero_grad()
-            _loss(points[batch], places, generator).backward()  # type: ignore[no-untyped-call]
+            loss = _loss(points[batch], places, generator) + _disorder(places, parent)
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             with torch.no_grad():
                 places.mul_((MAX_NORM / places.norm(dim=1, keepdim=True)).clamp(max=1))
@@ -143,6 +149,13 @@ def _loss(x: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
     return softplus(better).sum(1).mean()
 
 
+def _disorder(places: Tensor, parent: Tensor) -> Tensor:
+    """By how much parents, of which the root is its own, miss the margin to their children, in all."""
+    norm = 2 * places.norm(dim=1).atanh()
+    missed: Tensor = (norm[parent] - norm + MARGIN).clamp(min=0)
+    return missed.sum()
+
+
 def _soft_choice(cost: Tensor, generator: torch.Generator) -> Tensor:
     """Shares of the nodes, (b, T), drawn by Gumbel's trick."""
     noise = -torch.empty_like(cost).exponential_(generator=generator).log()
@@ -159,13 +172,20 @@ def _dissimilarity(children: Tensor, parents: Tensor) -> Tensor:
     return dissimilarity
 
 
+def _parents(places: Tensor) -> Tensor:
+    """The node of smaller norm that suits each best, (T,); the root, whose norm is the smallest, is its own."""
+    rank = places.norm(dim=1).argsort().argsort()  # ties have an order too
+    d = _dissimilarity(places, places).masked_fill(rank >= rank[:, None], torch.inf)
+    return torch.where(rank == 0, torch.arange(len(places)), d.argmin(1))
+
+
 def _discrete_tree(places: Tensor) -> Nodes:
     """The number in heap order of the leaf that holds each node's own rows, (T,)."""
+    parent = _parents(places).tolist()
     order = places.norm(dim=1).argsort().tolist()
-    d = _dissimilarity(places, places)
     children: dict[int, list[int]] = {node: [] for node in order}
-    for i, node in enumerate(order[1:], start=1):
-        children[order[int(d[node, order[:i]].argmin())]].append(node)
+    for node in order[1:]:
+        children[parent[node]].append(node)
     merges: list[tuple[int, int]] = []
     cluster = list(range(len(places)))  # that a node with all below it has become
     for node in reversed(order):
