@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test lint types unit test-slow test-gpu bench-ops bench-train bench-accuracy clean
+.PHONY: help demo test lint types unit test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,10 @@ bench-train: $(INSTALLED) ## Speed of training and prediction, memory of a fit
 bench-accuracy: $(INSTALLED) ## Accuracy against CART, XGBoost and LightGBM, for hours: make bench-accuracy DATA=folder
 	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-accuracy DATA=folder"; exit 2; }
 	$(BIN)/python -m benchmarks.accuracy --data $(DATA)
+
+bench-cluster: $(INSTALLED) ## Clustering against HKMeans, BIRCH and gHHC: make bench-cluster DATA=folder
+	@test -n "$(DATA)" || { echo "DATA must name the folder with raw/: make bench-cluster DATA=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.cluster --data $(DATA)
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

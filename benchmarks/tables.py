@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.published import PUBLISHED
 
-__all__ = ["Part", "Split", "TableInfo", "read_index", "read_split", "split_rows"]
+__all__ = ["Part", "Rows", "Split", "TableInfo", "read_index", "read_split", "split_rows"]
 
 Rows = npt.NDArray[np.int64]
 
