@@ -11,12 +11,12 @@ from experiments.clustering.heap import Matrix, Nodes, heap_numbers
 
 __all__ = ["BirchTree"]
 
-SAMPLE = 10_000
+SAMPLE = 20_000
 """Rows on which the threshold is sought: a CF-tree of many more takes long."""
 STEPS = 12
 CLOSE = 0.9
 """A share of the leaves allowed that is close enough to all of them."""
-GROWTH = 1.1
+GROWTH = 1.03
 """Factor of the threshold where all rows make more subclusters than the sample did."""
 
 
