@@ -81,7 +81,7 @@ class GHHC:
             rows = rows[rng.choice(len(rows), SAMPLE, replace=False)]
         points = self._embed(rows)
         self.places_ = self._start(points)
-        if len(points) > 2:
+        if len(points) > 2 and len(self.places_) > 1:  # a second ancestor, other than the first
             self._train(points, _triplets(points.numpy(), self.steps * self.batch_size, rng))
         self.nodes_ = _discrete_tree(self.places_)
         return self
