@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-__all__ = ["FIRST", "METHODS", "PRUNUS", "SPACES", "configurations", "n_trials"]
+__all__ = ["FIRST", "LARGE", "LARGE_ROWS", "METHODS", "PRUNUS", "SPACES", "configurations", "n_trials"]
 
 Configuration = dict[str, Any]
 
@@ -54,6 +54,10 @@ FIRST: dict[str, Configuration] = {
 }
 """What is tried first: the defaults. Options that are not named are the library's own."""
 
+LARGE_ROWS = 10_000
+LARGE = {"pieces": 8}
+"""What is tried next for a table with so many training rows: the defaults with this."""
+
 CART_TRIALS = 18
 """CART takes milliseconds, so it is tuned better than the others."""
 
@@ -63,14 +67,16 @@ def n_trials(method: str, trials: int) -> int:
     return max(CART_TRIALS, trials) if method == "CART" else trials
 
 
-def configurations(method: str, set_name: str, seed: int, trials: int) -> list[Configuration]:
-    """The configurations to try, all different; more trials add to those of fewer.
+def configurations(method: str, set_name: str, seed: int, trials: int, rows: int = 0) -> list[Configuration]:
+    """The configurations to try on a table with so many training rows, all different; more trials add to fewer.
 
     >>> configurations("prunus mlp", "airfoil", 1225, 1)[0]["depth"]
     4
     """
     random = Random(f"{set_name}/{seed}/{method}")
     found = [FIRST[method]]
+    if method in PRUNUS and rows >= LARGE_ROWS and trials > 1:
+        found.append(FIRST[method] | LARGE)
     for _ in range(100 * trials):  # ends as well where the space has fewer configurations
         if len(found) >= n_trials(method, trials):
             break

@@ -97,7 +97,7 @@ def main() -> None:
 
         torch.set_num_threads(1)
     split = read_split(options.data, read_index(options.data)[options.set], options.seed)
-    candidates = configurations(options.method, options.set, options.seed, options.trials)
+    candidates = configurations(options.method, options.set, options.seed, options.trials, rows=len(split.train.y))
     tuned = tune(options.method, split, candidates, options.seed, options.max_epochs)
     print(json.dumps(dataclasses.asdict(tuned)))
 

@@ -26,3 +26,10 @@ def test_draws_depend_on_set_seed_and_method_alone() -> None:
     assert configurations("prunus mlp", "airfoil", 1225, 4) == drawn[:4]
     assert configurations("prunus mlp", "airfoil", 1337, 6) != drawn
     assert configurations("prunus mlp", "abalone", 1225, 6) != drawn
+
+
+def test_large_tables_are_tried_in_pieces_too() -> None:
+    assert configurations("prunus mlp", "adult", 1225, 4, rows=20_000)[1]["pieces"] == 8
+    assert len(configurations("prunus mlp", "adult", 1225, 4, rows=20_000)) == 4
+    assert all("pieces" not in drawn for drawn in configurations("prunus mlp", "adult", 1225, 4, rows=5_000))
+    assert all("pieces" not in drawn for drawn in configurations("CART", "adult", 1225, 4, rows=20_000))

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from prunus.data.columns import Labels, Numbers, read
-from prunus.data.outputs import OutputColumn, category_outputs, missing_output, number_output
+from prunus.data.outputs import OutputColumn, category_outputs, missing_output, number_output, piece_outputs
+from prunus.data.pieces import piece_edges
 from prunus.data.plan import Plan, infinity
 from prunus.data.spread import measure
 from prunus.data.tables import ArrayTable, Table, read_table
@@ -36,6 +37,9 @@ class TableEncoder:
         Levels of a category that get a column of their own, the most frequent ones; all the others share one.
     clip : float, default=5.0
         Scaled numbers are cut at plus and minus this.
+    pieces : int, default=0
+        Numbers that take more values than this get as many columns more, one for each piece of their range: 0 below
+        the piece, 1 above it, linear within.
 
     Attributes
     ----------
@@ -62,9 +66,10 @@ class TableEncoder:
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
 
-    def __init__(self, *, max_categories: int = 32, clip: float = 5.0) -> None:
+    def __init__(self, *, max_categories: int = 32, clip: float = 5.0, pieces: int = 0) -> None:
         self.max_categories = max_categories
         self.clip = clip
+        self.pieces = pieces
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:  # noqa: N803, ARG002
         """Learn the levels, centers and scales of the columns.
@@ -148,6 +153,7 @@ class TableEncoder:
             "format": _FORMAT,
             "max_categories": int(self.max_categories),
             "clip": float(self.clip),
+            "pieces": int(self.pieces),
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else names.tolist(),
             "columns": [asdict(column) for column in self.columns_],
@@ -161,7 +167,7 @@ class TableEncoder:
                 f"The state of an encoder must have format {_FORMAT}, however: {state.get('format')!r}. "
                 "It may be from a newer version of prunus"
             )
-        encoder = cls(max_categories=state["max_categories"], clip=state["clip"])
+        encoder = cls(max_categories=state["max_categories"], clip=state["clip"], pieces=state.get("pieces", 0))
         columns = [OutputColumn(**column) for column in state["columns"]]
         encoder._set(columns, state["n_features_in"], state["feature_names_in"])
         return encoder
@@ -189,8 +195,13 @@ class TableEncoder:
         values = np.ascontiguousarray(column.values, dtype=np.float64)
         if np.isinf(values).any():
             raise infinity(name)
-        spread = measure(values if kept is None else values[kept], weight)
+        values = values if kept is None else values[kept]
+        spread = measure(values, weight)
         outputs = [number_output(feature, name, column.kind, spread, float(self.clip))]
+        if self.pieces and column.kind != "boolean":
+            edges = piece_edges(values, weight, int(self.pieces))
+            if len(edges) > 2:
+                outputs += piece_outputs(feature, name, column.kind, edges)
         return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []
 
     def _check_options(self) -> None:
@@ -200,6 +211,9 @@ class TableEncoder:
         clip: object = self.clip
         if not isinstance(clip, Real) or not 0 < float(clip) < inf:
             raise InputValueError(f"clip must be a positive number, however: {clip!r}")
+        pieces: object = self.pieces
+        if not isinstance(pieces, Integral) or int(pieces) < 0:
+            raise InputValueError(f"pieces must be an integer of at least 0, however: {pieces!r}")
 
     def _check_features(self, table: Table) -> None:
         """The columns are those of fit; in scikit-learn's words."""

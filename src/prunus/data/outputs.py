@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import sqrt
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from prunus.data.columns import Labels, NumberKind
 from prunus.data.spread import Spread
 
-__all__ = ["OutputColumn", "OutputKind", "category_outputs", "missing_output", "number_output"]
+__all__ = ["OutputColumn", "OutputKind", "category_outputs", "missing_output", "number_output", "piece_outputs"]
 
 OutputKind = Literal[NumberKind, "category", "infrequent", "missing"]
 
@@ -37,6 +39,8 @@ class OutputColumn:
         The category, if ``kind`` is "category".
     center, scale, low, high : float
         See above. ``low == high == 0`` if the column was constant in fit.
+    piece : bool
+        Whether it is one of the pieces that a number is cut into: 0 below it, 1 above, linear within.
     """
 
     feature: int
@@ -47,6 +51,7 @@ class OutputColumn:
     scale: float
     low: float
     high: float
+    piece: bool = False
 
     @property
     def label(self) -> str:
@@ -57,6 +62,8 @@ class OutputColumn:
         >>> OutputColumn(0, "color", "category", "red", 0.0, 1.0, 0.0, 1.0).label
         'color = red'
         """
+        if self.piece:
+            return f"{self.name} from {self.center:.6g} to {self.center + self.scale:.6g}"
         suffix = {"category": f" = {self.category}", "infrequent": " is infrequent", "missing": " is missing"}
         return self.name + suffix.get(self.kind, "")
 
@@ -72,6 +79,14 @@ def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, cli
     if kind == "boolean":
         return _indicator(feature, name, kind, None, spread.mean)
     return OutputColumn(feature, name, kind, None, spread.center, spread.scale, -clip, clip)
+
+
+def piece_outputs(feature: int, name: str, kind: NumberKind, edges: npt.NDArray[np.float64]) -> list[OutputColumn]:
+    """Columns of the pieces between these edges, of which there are two at least."""
+    return [
+        OutputColumn(feature, name, kind, None, float(low), float(high - low), 0.0, 1.0, piece=True)
+        for low, high in pairwise(edges)
+    ]
 
 
 def missing_output(feature: int, name: str, share: float) -> OutputColumn:

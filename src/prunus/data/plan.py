@@ -85,6 +85,7 @@ class Plan:
             array.dtype in (np.float32, np.float64)
             and array.flags.c_contiguous
             and self.plain
+            and isinstance(self.features, slice)
             and self.features == slice(0, array.shape[1])
         )
 

@@ -1,13 +1,14 @@
 """Center and scale of a column of numbers, robust against heavy tails and against columns of mostly one value."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Spread", "measure"]
+__all__ = ["Spread", "measure", "quantiles"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,6 +67,18 @@ def measure(x: Floats, weight: Floats | None = None) -> Spread:
         scale = _short(scale)
     largest, smallest = np.finfo(np.float64).max, np.finfo(np.float64).tiny
     return Spread(center, float(np.clip(scale, smallest, largest)), mean, share, constant=False)
+
+
+def quantiles(x: Floats, weight: Floats | None, shares: Iterable[float]) -> Floats:
+    """Where the distribution function of x passes these shares.
+
+    Examples
+    --------
+    >>> quantiles(np.array([3.0, 1.0, 2.0]), None, [0.0, 0.5, 1.0])
+    array([1., 2., 3.])
+    """
+    x, _, below = _sort(*_sample(x, weight))
+    return np.array([_quantile(x, below, share) for share in shares])
 
 
 def _sample(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:

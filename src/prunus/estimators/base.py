@@ -52,6 +52,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         "pruning_strength": [Interval(Real, 0, None, closed="left")],
         "split": [StrOptions(set(SPLITS)), callable],
         "leaf": [StrOptions(set(LEAVES))],
+        "pieces": [Interval(Integral, 0, 64, closed="both")],
         "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({AUTO})],
@@ -78,6 +79,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         pruning_strength: float = 1.0,
         split: Any = "linear",
         leaf: str = "constant",
+        pieces: int = 0,
         loss: Any = "squared_error",
         max_epochs: int | str = AUTO,
         batch_size: int | str = AUTO,
@@ -98,6 +100,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         self.pruning_strength = pruning_strength
         self.split = split
         self.leaf = leaf
+        self.pieces = pieces
         self.loss = loss
         self.max_epochs = max_epochs
         self.batch_size = batch_size
@@ -173,7 +176,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
     def _read(self, X: Any, y: Any, sample_weight: Any, *, going_on: bool) -> Rows:  # noqa: N803
         weight = None if sample_weight is None else np.asarray(sample_weight)
         if not going_on:
-            encoder = TableEncoder().fit(X, sample_weight=weight)
+            encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=weight)
             self.__dict__.pop("model_", None)  # if this fit fails, nothing is fitted, instead of half of each
             self.encoder_ = encoder
         x = self._encode(X, reset=not going_on)

@@ -19,7 +19,7 @@ class SplitWeight:
     label: str
     """Such as "age" or "color = red"."""
     weight: float
-    """Change of the score for one unit of the feature, as it is in the table."""
+    """Change of the score for one unit of the feature, as it is in the table; for a piece, over all of it."""
     strength: float
     """Change of the score for one standard unit of the feature: comparable between features."""
 
@@ -127,6 +127,9 @@ def _split(estimator: Any, t: int) -> tuple[tuple[SplitWeight, ...], float]:
     weights, threshold = [], -float(tree.bias[t])
     for column, strength in zip(estimator.encoder_.columns_, tree.weight[t].tolist(), strict=True):
         if strength == 0 or column.low == column.high:
+            continue
+        if column.piece:  # 0 below it: it does not move the threshold
+            weights.append(SplitWeight(column.label, strength, strength))
             continue
         weights.append(SplitWeight(column.label, strength / column.scale, strength))
         threshold += strength * column.center / column.scale
