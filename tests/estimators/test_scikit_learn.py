@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from prunus import ArgminTreeClassifier, ArgminTreeRegressor
+from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
 
-BOTH = [ArgminTreeClassifier(), ArgminTreeRegressor()]
+ALL = [ArgminTreeClassifier(), ArgminTreeRegressor(), ArgminTreeClusterer()]
 
 
-@parametrize_with_checks(BOTH)  # type: ignore[untyped-decorator]
+@parametrize_with_checks(ALL)  # type: ignore[untyped-decorator]
 @pytest.mark.filterwarnings("ignore")
 def test_with_default_options(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [kind(leaf=leaf) for kind in (ArgminTreeClassifier, ArgminTreeRegressor) for leaf in ("linear", "mlp")]
+    [type(estimator)(leaf=leaf) for estimator in ALL for leaf in ("linear", "mlp")]
 )
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
@@ -26,7 +26,7 @@ def test_with_other_leaves(estimator: Any, check: Callable[[Any], None]) -> None
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", BOTH, ids=["classifier", "regressor"])
+@pytest.mark.parametrize("estimator", ALL, ids=["classifier", "regressor", "clusterer"])
 def test_the_checks_include_that_weights_are_repetitions(estimator: Any) -> None:
     checks = {check.func.__name__ for _, check in estimator_checks_generator(estimator)}
     assert "check_sample_weight_equivalence_on_dense_data" in checks
