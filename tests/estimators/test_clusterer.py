@@ -401,7 +401,7 @@ def test_names_of_targets_need_names_of_columns() -> None:
         clusterer(targets=["a"]).fit(regression())
 
 
-@pytest.mark.parametrize("target", [1.5, None, ("a",)])
+@pytest.mark.parametrize("target", [1.5, None, ("a",), True])
 def test_targets_that_are_no_columns_are_refused(target: Any) -> None:
     with pytest.raises(InputTypeError, match="names or positions"):
         clusterer(targets=[target]).fit(regression())
@@ -601,6 +601,14 @@ def test_a_stored_clusterer_is_the_same(options: dict[str, Any], file: bool, tmp
     assert_array_equal(again.fit(X).labels_, tree.labels_)
 
 
+def test_options_that_were_set_after_fit_do_not_change_what_is_stored(tmp_path: Path) -> None:
+    tree = clusterer(n_clusters=2).fit(X).set_params(n_clusters=4)
+    prunus.save(tree, tmp_path / "tree.prunus")
+    again = prunus.load(tmp_path / "tree.prunus")
+    assert_array_equal(again.predict(X), tree.predict(X))
+    assert again.n_clusters_ == 2
+
+
 def test_a_clusterer_of_a_mixed_frame_comes_back_from_its_file(tmp_path: Path) -> None:
     frame = as_pandas(COLUMNS)
     tree = clusterer(targets=["color"]).fit(frame)
@@ -645,6 +653,12 @@ def test_a_warm_start_goes_on(options: dict[str, Any]) -> None:
     assert tree.n_iter_ == 10
     assert_array_equal(tree.predict(X), tree.labels_)
     assert len(tree.fit(NEW[:20]).labels_) == 20
+
+
+def test_a_warm_start_does_not_take_up_other_targets() -> None:
+    tree = clusterer(warm_start=True, targets=[0]).fit(regression())
+    with pytest.raises(InputValueError, match="targets"):
+        tree.set_params(targets=[1]).fit(regression())
 
 
 @pytest.mark.parametrize("n", [1, 3, 30, 100])
