@@ -256,7 +256,9 @@ def test_an_estimator_that_is_not_fitted(path: Path) -> None:
 
 @pytest.mark.parametrize("model", [DecisionTreeClassifier(), nn.Linear(1, 1), None, {"a": 1}])
 def test_what_is_not_ours(model: Any, path: Path) -> None:
-    with pytest.raises(InputTypeError, match="ArgminTreeClassifier, ArgminTreeRegressor or TreeModel, however"):
+    with pytest.raises(
+        InputTypeError, match="ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel, however"
+    ):
         prunus.save(model, path)
 
 

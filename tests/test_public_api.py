@@ -29,6 +29,7 @@ ALLOWED = {
 def test_public_names_of_prunus() -> None:
     assert sorted(prunus.__all__) == [
         "ArgminTreeClassifier",
+        "ArgminTreeClusterer",
         "ArgminTreeRegressor",
         "PrunusError",
         "__version__",

@@ -6,12 +6,13 @@ from prunus import nn, ops
 from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
-    from prunus.estimators import ArgminTreeClassifier, ArgminTreeRegressor
+    from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
     from prunus.explain import tree_summary
     from prunus.io import load, save
 
 __all__ = [
     "ArgminTreeClassifier",
+    "ArgminTreeClusterer",
     "ArgminTreeRegressor",
     "PrunusError",
     "__version__",
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 _ELSEWHERE = {
     "ArgminTreeClassifier": "prunus.estimators",
+    "ArgminTreeClusterer": "prunus.estimators",
     "ArgminTreeRegressor": "prunus.estimators",
     "load": "prunus.io",
     "save": "prunus.io",

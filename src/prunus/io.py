@@ -20,7 +20,7 @@ __all__ = ["load", "save"]
 
 FORMAT = 1
 """Of the files that are written; files up to it are read."""
-ESTIMATORS = ("ArgminTreeClassifier", "ArgminTreeRegressor")
+ESTIMATORS = ("ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor")
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -28,7 +28,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : ArgminTreeClassifier, ArgminTreeRegressor or TreeModel
+    model : ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel
         Options that are code, such as a loss of one's own, are left out with a warning; predictions do not need them.
         Those that are paths or devices become text.
     path : str or path
@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    ArgminTreeClassifier, ArgminTreeRegressor or TreeModel
+    ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel
     """
     path = Path(path)
     header, tensors = _read(path)

@@ -67,7 +67,9 @@ def _read_classes(y: Any) -> tuple[npt.NDArray[np.int64], int]:
     if classes.ndim != 1 or not len(classes):
         raise InputValueError(f"y must have shape (n,), n at least 1, however: {classes.shape}")
     if classes.dtype.kind in "iu" and classes.min() >= 0 and classes.max() < len(classes):
-        return classes.astype(np.int64), int(classes.max()) + 1  # sorting a million takes longer than all the rest
+        occurs = np.bincount(classes) > 0  # sorting a million takes longer than all the rest
+        places = np.cumsum(occurs) - 1
+        return places[classes], int(occurs.sum())
     values, codes = np.unique(classes, return_inverse=True)
     return codes.astype(np.int64), len(values)
 
@@ -75,8 +77,8 @@ def _read_classes(y: Any) -> tuple[npt.NDArray[np.int64], int]:
 def _check_nodes(nodes: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
     if len(nodes) != n:
         raise InputValueError(f"leaf and y must have the same length, however: {len(nodes)} and {n}")
-    whole: npt.NDArray[np.int64] = nodes.astype(np.int64)
-    if (whole != nodes).any() or whole.min() < 0 or whole.max() >= 2**MAX_DEPTH:
+    whole = _whole(nodes)
+    if whole is None or whole.min() < 0 or whole.max() >= 2**MAX_DEPTH:
         raise InputValueError("leaf must hold nodes in heap order, whole numbers from 0 on")
     return whole
 
@@ -84,11 +86,19 @@ def _check_nodes(nodes: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
 def _check_merges(merges: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
     if len(merges) != n - 1:
         raise InputValueError(f"a linkage of {n} points must have {n - 1} rows, however: {len(merges)}")
-    whole: npt.NDArray[np.int64] = merges.astype(np.int64)
-    made_later = whole >= n + np.arange(n - 1)[:, None]
-    each_once = np.array_equal(np.sort(whole, axis=None), np.arange(2 * n - 2))
-    if (whole != merges).any() or made_later.any() or not each_once:
-        raise InputValueError("a linkage must merge each cluster once, after it was made")
+    whole = _whole(merges)
+    if whole is not None:
+        made_later = whole >= n + np.arange(n - 1)[:, None]
+        if not made_later.any() and np.array_equal(np.sort(whole, axis=None), np.arange(2 * n - 2)):
+            return whole
+    raise InputValueError("a linkage must merge each cluster once, after it was made")
+
+
+def _whole(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64] | None:
+    """The numbers as integers; None if they are none."""
+    if not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
+        return None
+    whole: npt.NDArray[np.int64] = numbers.astype(np.int64)
     return whole
 
 
@@ -99,7 +109,7 @@ def _of_nodes(
     here, place = _distinct(nodes)
     counts = np.bincount(place * n_classes + codes, minlength=len(here) * n_classes).reshape(-1, n_classes)
     ending = counts.astype(np.float64)
-    level = np.frexp((here + 1).astype(np.float64))[1] - 1
+    level = np.searchsorted(2 ** np.arange(1, MAX_DEPTH + 1) - 1, here, side="right")
     gained = 0.0
     below = np.empty(0, np.int64), np.empty((0, n_classes)), np.empty((0, n_classes))
     for d in range(int(level.max()), -1, -1):

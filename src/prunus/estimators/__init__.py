@@ -1,7 +1,8 @@
 """scikit-learn estimators."""
 
 from prunus.estimators.classifier import ArgminTreeClassifier
+from prunus.estimators.clusterer import ArgminTreeClusterer
 from prunus.estimators.regressor import ArgminTreeRegressor
 from prunus.estimators.tree import Tree
 
-__all__ = ["ArgminTreeClassifier", "ArgminTreeRegressor", "Tree"]
+__all__ = ["ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor", "Tree"]

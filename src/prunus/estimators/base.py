@@ -69,6 +69,8 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         "callbacks": [None, list, tuple],
     }
 
+    _keeps_pairs: ClassVar[bool] = False
+    """Whether of two children both are kept, or none."""
     history_: History
     n_iter_: int
 
@@ -117,8 +119,8 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[Any]:
-        """Targets of n rows as class numbers, (n,), or values, (n, k); with `reset` their kind is learned."""
+    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[Any]:
+        """Targets of encoded rows as class numbers, (n,), or values, (n, k); with `reset` their kind is learned."""
         raise NotImplementedError
 
     def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> npt.NDArray[np.float64] | None:
@@ -180,7 +182,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
             self.__dict__.pop("model_", None)  # if this fit fails, nothing is fitted, instead of half of each
             self.encoder_ = encoder
         x = self._encode(X, reset=not going_on)
-        targets = self._read_targets(y, len(x), reset=not going_on)
+        targets = self._read_targets(y, x, reset=not going_on)
         own = read_weight(sample_weight, x)
         rows = merge_rows(Rows(x, targets, self._weigh(targets, own)))
         if not going_on:
@@ -189,7 +191,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
 
     def _plan(self, n: int, max_epochs: int | None) -> Recipe:
         """The options, with ours where they are left to us."""
-        chosen = recipe(n, self.leaf, None if self.batch_size == AUTO else int(self.batch_size))
+        chosen = self._recipe(n, None if self.batch_size == AUTO else int(self.batch_size))
         own = {
             name: getattr(self, name)
             for name in ("max_epochs", "learning_rate", "weight_decay", "early_stopping_rounds")
@@ -198,6 +200,12 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         if max_epochs is not None:
             own |= {"max_epochs": max_epochs, "early_stopping_rounds": None}
         return Recipe(**(vars(chosen) | own))
+
+    def _recipe(self, n: int, batch_size: int | None) -> Recipe:
+        return recipe(n, self._leaf_kind(), batch_size)
+
+    def _leaf_kind(self) -> str:
+        return str(self.leaf)
 
     def _hold_out(self, rows: Rows, eval_set: Any, plan: Recipe, seed: int) -> tuple[Rows, Rows | None]:
         if eval_set is not None:
@@ -215,7 +223,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
             )
         try:
             x = self._transform(eval_set[0])
-            targets = self._read_targets(eval_set[1], len(x), reset=False)
+            targets = self._read_targets(eval_set[1], x, reset=False)
             weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
             return Rows(x, targets, self._weigh(targets, weight))
         except (TypeError, ValueError) as error:
@@ -242,14 +250,17 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
                 pruning_strength=self.pruning_strength,
                 batch_size=min(plan.batch_size, len(train)),
                 split=self.split,
-                leaf=self.leaf,
+                leaf=self._leaf_kind(),
             ).to(train.x.device)
-        start_model(model, train, generator)
+        self._start(model, train, generator)
         return model
+
+    def _start(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
+        start_model(model, train, generator)
 
     def _take_up(self) -> TreeModel:
         """A copy of the model that is there, to go on with."""
-        check_built_for(self.model_, depth=self.depth, split=self.split, leaf=self.leaf)
+        check_built_for(self.model_, depth=self.depth, split=self.split, leaf=self._leaf_kind())
         model = copy.deepcopy(self.model_)
         model.tree.pruning_strength = float(self.pruning_strength)
         return model
@@ -306,7 +317,7 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         model.solve_masses(train.x, train.weight)
         self.model_ = model.to("cpu").eval()
         samples = train.to("cpu")
-        self.tree_ = read_tree(model, samples)
+        self.tree_ = read_tree(model, samples, in_pairs=self._keeps_pairs)
         self.kept_nodes_ = self.tree_.kept
         self.node_mass_ = self.tree_.mass
         self.hard_shift_ = self._hard_shift(samples)

@@ -245,11 +245,11 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         out = self._outputs(X, hard=False)
         return out[:, 1] - out[:, 0] if out.shape[1] == 2 else out
 
-    def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[np.int64]:
+    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.int64]:
         if y is None:
             raise InputValueError("requires y to be passed, but the target y is None")
         labels = column_or_1d(y, warn=True)
-        check_consistent_length(labels, range(n))
+        check_consistent_length(labels, x)
         missing = is_missing(labels) if labels.dtype == object else labels != labels  # NaN
         if missing.any():
             raise InputValueError(f"Input y contains NaN or None, first in row {missing.argmax()}: leave out such rows")

@@ -4,7 +4,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
@@ -12,12 +11,12 @@ from sklearn.utils.validation import check_consistent_length
 
 from prunus.errors import InputValueError
 from prunus.estimators.base import ArgminTree
-from prunus.estimators.preparation import Rows
+from prunus.estimators.scaled_targets import ScaledTargets
 
 __all__ = ["ArgminTreeRegressor"]
 
 
-class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
+class ArgminTreeRegressor(RegressorMixin, ScaledTargets, ArgminTree):  # type: ignore[misc]
     """A single decision tree for numbers, its splits, routes and pruning learned together by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled, targets
@@ -51,8 +50,6 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         **ArgminTree._parameter_constraints,
         "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
     }
-    target_mean_: npt.NDArray[np.float64]
-    target_scale_: npt.NDArray[np.float64]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
@@ -111,47 +108,19 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         values = self._of_outputs(out)
         return values[:, 0] if self._one_dimensional else values
 
-    def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return out * self.target_scale_ + self.target_mean_
-
-    def _read_targets(self, y: Any, n: int, *, reset: bool) -> npt.NDArray[np.float64]:
+    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.float64]:
         if y is None:
             raise InputValueError("requires y to be passed, but the target y is None")
         values = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
-        check_consistent_length(values, range(n))
+        check_consistent_length(values, x)
         if values.ndim > 2:
             raise InputValueError(f"y must have one or two dimensions, however: y.shape={values.shape}")
         if reset:
             self._one_dimensional = values.ndim == 1
-        table: npt.NDArray[np.float64] = values.reshape(n, -1)
+        table: npt.NDArray[np.float64] = values.reshape(len(x), -1)
         if not reset and table.shape[1] != len(self.target_mean_):
             raise InputValueError(f"y must have {len(self.target_mean_)} outputs, however: y.shape={values.shape}")
         return table
-
-    def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> Any:  # noqa: ARG002
-        return weight
-
-    def _describe_targets(self, rows: Rows) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.target_mean_ = np.average(rows.y, axis=0, weights=rows.weight)
-            deviation = np.average((rows.y - self.target_mean_) ** 2, axis=0, weights=rows.weight) ** 0.5
-        if not np.isfinite(deviation).all():
-            raise InputValueError("y is too large for its variance to be a number: divide it by a constant")
-        self.target_scale_ = np.where(deviation > 0, deviation, 1.0)
-
-    def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
-        scaled = (targets - self.target_mean_) / self.target_scale_
-        return torch.from_numpy(scaled.astype(np.float32))
-
-    def _targets_of_outputs(self, y: torch.Tensor) -> torch.Tensor:
-        return y
-
-    def _shift_to(self, total: torch.Tensor, predicted: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
-        """The mean residual of the training samples that end in a node."""
-        return torch.where(held > 0, (total - predicted) / held.clamp(min=1e-12), 0.0)
-
-    def _n_outputs(self) -> int:
-        return len(self.target_mean_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
+from prunus.estimators.hierarchy import Hierarchy
 from prunus.estimators.prediction import linear_splits
 from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.tree import Tree
@@ -19,7 +20,15 @@ __all__ = ["from_record", "to_record"]
 
 Record = dict[str, Any]
 
-_ARRAYS = ("hard_shift_", "feature_importances_", "target_mean_", "target_scale_")
+_ARRAYS = (
+    "hard_shift_",
+    "feature_importances_",
+    "target_mean_",
+    "target_scale_",
+    "labels_",
+    "_ends_",
+    "_target_columns",
+)
 _PAIRS = "pairs of keys and values"
 _PLAIN = ("n_iter_", "best_iteration_", "history_", "_one_dimensional")
 
@@ -31,7 +40,7 @@ def to_record(estimator: Any) -> tuple[dict[str, Tensor], Record]:
     params = estimator.get_params(deep=False)
     plain = {name: _as_plain(value) for name, value in params.items() if _is_plain(value)}
     tensors = {f"model.{name}": tensor for name, tensor in estimator.model_.state_dict().items()}
-    tensors |= {name: torch.tensor(getattr(estimator, name)) for name in _ARRAYS if hasattr(estimator, name)}
+    tensors |= {name: torch.tensor(value) for name in _ARRAYS if (value := getattr(estimator, name, None)) is not None}
     tensors |= {"tree.kept": torch.tensor(estimator.tree_.kept), "tree.share": torch.tensor(estimator.tree_.share)}
     record = {
         "params": plain,
@@ -40,6 +49,8 @@ def to_record(estimator: Any) -> tuple[dict[str, Tensor], Record]:
         "encoder": estimator.encoder_.get_state(),
         "fitted": {name: getattr(estimator, name) for name in _PLAIN if hasattr(estimator, name)},
     }
+    if hasattr(estimator, "hierarchy_"):
+        tensors |= {f"hierarchy.{name}": torch.tensor(value) for name, value in vars(estimator.hierarchy_).items()}
     if hasattr(estimator, "classes_"):
         record["classes"] = _labels_to_plain(estimator.classes_)
     return tensors, record
@@ -65,6 +76,10 @@ def from_record(kind: type[Any], record: Record, tensors: dict[str, Tensor]) -> 
         estimator.classes_ = np.array(record["classes"]["values"], dtype=np.dtype(record["classes"]["dtype"]))
     estimator.tree_ = _read_tree(model, tensors)
     estimator.kept_nodes_, estimator.node_mass_ = estimator.tree_.kept, estimator.tree_.mass
+    hierarchy = {name[10:]: tensor.numpy() for name, tensor in tensors.items() if name.startswith("hierarchy.")}
+    if hierarchy:
+        estimator._set_hierarchy(Hierarchy(**hierarchy), int(estimator.labels_.max()) + 1)
+        estimator._target_columns = getattr(estimator, "_target_columns", None)
     return estimator
 
 
@@ -82,12 +97,20 @@ def _read_tree(model: Any, tensors: dict[str, Tensor]) -> Tree:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
         return all(map(_is_plain, [*value, *value.values()]))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype != object
     return value is None or isinstance(value, (bool, int, float, str, np.generic, Path, torch.device))
 
 
 def _as_plain(value: Any) -> Any:
     if isinstance(value, dict):  # of class weights; json would turn its keys into strings
         return {_PAIRS: [[_as_plain(key), _as_plain(weight)] for key, weight in value.items()]}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_as_plain(item) for item in value]
     if isinstance(value, (Path, torch.device)):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value

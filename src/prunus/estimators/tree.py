@@ -56,13 +56,19 @@ class Tree:
 
 
 @torch.no_grad()
-def read_tree(model: TreeModel, train: Samples) -> Tree:
-    """The tree of a model whose masses are stored, with the training samples for what is counted."""
+def read_tree(model: TreeModel, train: Samples, *, in_pairs: bool = False) -> Tree:
+    """The tree of a model whose masses are stored, with the training samples for what is counted.
+
+    With `in_pairs` a node is kept if its sibling is, so that every row ends in a leaf of the kept tree.
+    """
     tree = model.tree
     everything = torch.ones(len(tree.a), dtype=torch.bool)
     leaves = hard_nodes(model, train.x.numpy(), everything)
     passing = _passing(leaves, train.weight, len(tree.a))
     kept = _kept(passing, tree.pruning_strength * len(train) / (tree.batch_size or len(train)))
+    if in_pairs:
+        children = kept[1:].view(-1, 2)
+        children |= children.flip(1)
     linear = linear_splits(model)
     return Tree(
         mass=tree.a.numpy().copy(),

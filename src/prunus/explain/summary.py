@@ -62,7 +62,8 @@ class TreeSummary:
     """The kept ones, parents before children."""
     agreement: float | None
     """Of predictions along one path with those along all routes, on the rows given: the share of equal labels, or R^2
-    of one with the other. None if no rows were given."""
+    of one with the other; for clusters the share of rows whose largest route is their path. None if no rows were
+    given."""
 
 
 def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
@@ -70,7 +71,7 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier or ArgminTreeRegressor
+    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
     X : table of shape (n, n_features_in_), optional
         Rows on which hard and soft predictions are compared.
 
@@ -93,7 +94,7 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
     classes = getattr(estimator, "classes_", None)
     return TreeSummary(
         kind=type(estimator).__name__,
-        leaf=estimator.leaf,
+        leaf=estimator._leaf_kind(),
         depth=tree.depth,
         n_leaves=tree.n_leaves,
         n_nodes=len(tree.kept),
@@ -138,6 +139,9 @@ def _split(estimator: Any, t: int) -> tuple[tuple[SplitWeight, ...], float]:
 
 
 def _agreement(estimator: Any, X: Any) -> float:  # noqa: N803
+    if hasattr(estimator, "labels_"):
+        leaves = np.flatnonzero(estimator.tree_.is_leaf)
+        return float(np.mean(leaves[estimator.transform(X)[:, leaves].argmax(1)] == estimator.apply(X)))
     soft, hard = estimator.predict(X), estimator.predict(X, hard=True)
     if hasattr(estimator, "classes_"):
         return float(np.mean(soft == hard))

@@ -47,18 +47,31 @@ class Whiten(nn.Module):
         self.register_buffer("offset", torch.zeros(features))
 
     @torch.no_grad()
-    def fit(self, x: Tensor, weight: Tensor | None = None, *, floor: float = 1e-2, least_spread: float = 0.0) -> Self:
+    def fit(
+        self,
+        x: Tensor,
+        weight: Tensor | None = None,
+        *,
+        power: float = 0.5,
+        floor: float = 1e-2,
+        least_spread: float = 0.0,
+        most_spread: float = torch.inf,
+    ) -> Self:
         """Learn the map from samples.
 
         Parameters
         ----------
         x : Tensor of shape (n, d)
         weight : Tensor of shape (n,), optional
+        power : float
+            1/2 removes all correlations, 0 none.
         floor : float
             Added to the correlations: bounds how much directions of little variance are magnified.
         least_spread : float
             Inputs with a smaller standard deviation are not magnified beyond its inverse. For inputs that are scaled
             already those are rare events, which would come as giants.
+        most_spread : float
+            Inputs with a larger standard deviation are not shrunk below its inverse: their heavy tails stay heavy.
 
         Returns
         -------
@@ -70,10 +83,10 @@ class Whiten(nn.Module):
             raise InputValueError(f"Whiten needs a sample with a positive weight at least, however: x.shape={shape(x)}")
         spread = (second.diagonal() / total - mean.square()).clamp(min=0).sqrt()
         constant = spread <= 1e-6 * mean.abs()  # but for rounding
-        scale = torch.where(constant, 0.0, 1 / spread.clamp(min=least_spread))
+        scale = torch.where(constant, 0.0, 1 / spread.clamp(least_spread, most_spread))
         correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
         values, vectors = torch.linalg.eigh(correlation)
-        root = (vectors * (values.clamp(min=0) + floor).rsqrt()) @ vectors.T
+        root = (vectors * (values.clamp(min=0) + floor).pow(-power)) @ vectors.T
         matrix = root * scale
         self.matrix.copy_(matrix)
         self.offset.copy_(-matrix @ mean)

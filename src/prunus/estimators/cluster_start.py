@@ -1,0 +1,149 @@
+"""Where clustering starts: splits between the two halves that Ward's method finds, from the root down."""
+
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgWarning
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+__all__ = ["cluster_splits", "node_means", "ward_halves"]
+
+Floats = npt.NDArray[np.float64]
+
+GROUPS = 600
+"""Groups of similar rows that are merged, at a split that more rows reach."""
+ROWS = 20_000
+"""Rows that are grouped, at a split that more rows reach."""
+FEW_FEATURES = 300
+"""For which second derivatives are cheap."""
+FREEDOM = 1_000.0
+"""Of the boundary between the halves: the inverse of the logistic regression's regularization for one group."""
+
+
+def cluster_splits(
+    x: npt.NDArray[np.float32], weight: Floats, depth: int, sharpness: float, random: np.random.RandomState
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Weights, (S, d), and biases, (S,), of splits that cluster rows.
+
+    At each split the rows that arrive are grouped by k-means, the groups merged by Ward's method until two are left,
+    and a linear boundary is fitted between these two. Merging from below finds halves that k-means with two centers
+    overlooks; a boundary is what a split can be.
+
+    Parameters
+    ----------
+    x : array of shape (n, d)
+    weight : array of shape (n,)
+    depth : int
+    sharpness : float
+        Standard deviation of the scores among the rows that reach a split: at 1/2 and below a row is undecided.
+    random : RandomState
+
+    Examples
+    --------
+    >>> x = np.array([[0, 0], [0, 1], [9, 0], [9, 1]], dtype=np.float32)
+    >>> direction, bias = cluster_splits(x, np.ones(4), 1, 2.0, np.random.RandomState(0))
+    >>> left = (x @ direction[0] + bias[0] < 0).tolist()
+    >>> left in ([True, True, False, False], [False, False, True, True])
+    True
+    """
+    n_splits = 2**depth - 1
+    directions, biases = np.zeros((n_splits, x.shape[1]), dtype=np.float32), np.full(n_splits, -1.0, dtype=np.float32)
+    arrived = {0: np.arange(len(x))}
+    for t in range(n_splits):
+        rows = arrived.pop(t)
+        boundary = _boundary(x[rows], weight[rows], random)
+        if boundary is not None:
+            scores = x[rows] @ boundary[0] + boundary[1]
+            scale = sharpness / scores.std(dtype=np.float64)
+            directions[t], biases[t] = scale * boundary[0], scale * boundary[1]
+        right = x[rows] @ directions[t] + biases[t] >= 0  # where there is nothing to split, all go left
+        arrived[2 * t + 1], arrived[2 * t + 2] = rows[~right], rows[right]
+    return directions, biases
+
+
+def _boundary(
+    x: npt.NDArray[np.float32], weight: Floats, random: np.random.RandomState
+) -> tuple[npt.NDArray[np.float32], np.float32] | None:
+    """Direction and bias between the halves of these rows; None if they are all the same."""
+    if len(x) < 2 or not np.ptp(x, axis=0).any():
+        return None
+    centers, total = _groups(x, weight, random)
+    if len(centers) < 2:
+        return None
+    half = ward_halves(centers, total)
+    with warnings.catch_warnings():
+        for warning in (ConvergenceWarning, LinAlgWarning):  # a boundary that is nearly the best will do
+            warnings.simplefilter("ignore", warning)
+        solver = "newton-cholesky" if x.shape[1] <= FEW_FEATURES else "lbfgs"
+        fitted = LogisticRegression(C=FREEDOM / len(centers), solver=solver, max_iter=100)
+        fitted.fit(centers, half, sample_weight=total / total.mean())
+    direction, bias = fitted.coef_[0].astype(np.float32), np.float32(fitted.intercept_[0])
+    right = x @ direction + bias >= 0
+    if right.all() or not right.any():  # a half too small for the regularization: the bisector of the means
+        means = [np.average(centers[half == side], axis=0, weights=total[half == side]) for side in (False, True)]
+        direction = (means[1] - means[0]).astype(np.float32)
+        bias = np.float32(-direction @ (means[0] + means[1]) / 2)
+        right = x @ direction + bias >= 0
+    return None if right.all() or not right.any() else (direction, bias)
+
+
+def _groups(x: npt.NDArray[np.float32], weight: Floats, random: np.random.RandomState) -> tuple[Floats, Floats]:
+    """Centers, (m, d), and weights, (m,), of groups of similar rows; each row by itself if they are few."""
+    if len(x) > ROWS:
+        some = random.choice(len(x), ROWS, replace=False)
+        x, weight = x[some], weight[some]
+    if len(x) <= GROUPS:
+        return x.astype(np.float64), weight
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # there are fewer different rows than groups
+        means = KMeans(GROUPS, n_init=1, max_iter=10, init="random", random_state=random).fit(x, sample_weight=weight)
+    total = np.bincount(means.labels_, weights=weight, minlength=GROUPS).astype(np.float64)
+    return means.cluster_centers_[total > 0].astype(np.float64), total[total > 0]
+
+
+def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
+    """Which of two halves each point, (m,), is in once Ward's method has merged all of them into two.
+
+    scipy's does not take weights.
+
+    Examples
+    --------
+    >>> ward_halves(np.array([[0.0], [1.0], [10.0], [11.0]]), np.ones(4)).tolist()
+    [False, False, True, True]
+    """
+    m = len(centers)
+    square = np.square(centers).sum(1)
+    distance = np.maximum(square[:, None] + square - 2 * centers @ centers.T, 0.0)
+    cost = distance * (weight[:, None] * weight / (weight[:, None] + weight))  # of merging two clusters
+    np.fill_diagonal(cost, np.inf)
+    weight, cluster = weight.copy(), np.arange(m)
+    for _ in range(m - 2):
+        a, b = divmod(int(cost.argmin()), m)
+        merged = weight[a] + weight[b]
+        new = ((weight[a] + weight) * cost[a] + (weight[b] + weight) * cost[b] - weight * cost[a, b]) / (
+            merged + weight
+        )
+        new[a] = new[b] = np.inf
+        cost[a], cost[:, a] = new, new
+        cost[b], cost[:, b] = np.inf, np.inf
+        weight[a] = merged
+        cluster[cluster == b] = a
+    return np.asarray(cluster != cluster[0])
+
+
+def node_means(values: Floats, leaves: npt.NDArray[np.int64], weight: Floats, n_nodes: int) -> Floats:
+    """Mean of the rows' values, (n, k), in each node of a tree whose leaves they are in; of no row, the parent's."""
+    sums, total = np.zeros((n_nodes, values.shape[1])), np.bincount(leaves, weights=weight, minlength=n_nodes)
+    for k in range(values.shape[1]):
+        sums[:, k] = np.bincount(leaves, weights=weight * values[:, k], minlength=n_nodes)
+    for t in range(n_nodes - 1, 0, -1):
+        sums[(t - 1) // 2] += sums[t]
+        total[(t - 1) // 2] += total[t]
+    means = sums / np.maximum(total, 1e-30)[:, None]
+    for t in range(1, n_nodes):
+        if not total[t] > 0:
+            means[t] = means[(t - 1) // 2]
+    return means

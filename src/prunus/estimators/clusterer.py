@@ -1,0 +1,383 @@
+"""The clusterer."""
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.building import LEAVES, SPLITS, start_model
+from prunus.estimators.cluster_start import cluster_splits, node_means
+from prunus.estimators.defaults import Recipe, recipe
+from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
+from prunus.estimators.prediction import chunked
+from prunus.estimators.scaled_targets import ScaledTargets
+from prunus.estimators.torch_state import plain_torch
+from prunus.nn import ConstantHead, LinearSplit, TreeModel, Whiten
+from prunus.ops.heap import n_nodes
+from prunus.ops.routes import tree_leaves
+from prunus.training import Samples
+
+__all__ = ["ArgminTreeClusterer"]
+
+DECORRELATION = 0.25
+"""Of the features that are clustered: between 0, as they are, and 0.5, not correlated at all."""
+FLOOR = 0.1
+"""Directions of little variance hold noise: they are magnified by little."""
+SHARPNESS = 4.0
+"""Standard deviation of the scores at the start: few rows are undecided, so that clusters stay apart."""
+REFINING_STEPS = 300
+REFINING_RATE = 1e-3
+
+
+class ArgminTreeClusterer(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    ScaledTargets,
+    ArgminTree,
+):
+    """Hierarchical clustering: a tree that learns to reconstruct the features of a table, without labels.
+
+    By default splits start between the clusters that Ward's method finds, and are refined together so that the path of
+    a row tells as much as possible of all its features. With `targets` the tree learns, from a random start, to
+    predict some features from the others: the self-supervised scheme of the paper.
+
+    Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.
+
+    Parameters
+    ----------
+    depth : int, default=6
+        Largest depth of the tree: at most 2**depth clusters.
+    n_clusters : int or None, default=None
+        Number of flat clusters in `labels_` and `predict`; None: the leaves of the tree.
+    targets : list of column names or positions, or None, default=None
+        The features to predict from the others; None: all, from the path alone.
+    leaf : {"auto", "constant", "linear", "mlp"}, default="auto"
+        What predicts them at the nodes; "auto" is "linear" if there are `targets`, else "constant".
+
+        All other parameters are those of `ArgminTreeClassifier`.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row of fit.
+    n_clusters_, n_leaves_ : int
+        Number of flat clusters, and of clusters at the bottom of the hierarchy.
+    children_ : ndarray of shape (n_leaves_ - 1, 2)
+        The clusters that merge into cluster ``n_leaves_ + i``; those at the bottom are 0 to n_leaves_ - 1.
+    distances_ : ndarray of shape (n_leaves_ - 1,)
+        How far apart they are.
+    hierarchy_ : Hierarchy
+        The same with the nodes of the tree.
+
+        All other attributes are those of `ArgminTreeClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> X, _ = make_blobs(100, centers=3, random_state=0)
+    >>> tree = ArgminTreeClusterer(depth=3, n_clusters=3, random_state=0).fit(X)
+    >>> np.bincount(tree.labels_).shape
+    (3,)
+    >>> tree.transform(X).shape
+    (100, 15)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: limits for name, limits in ArgminTree._parameter_constraints.items() if name != "pieces"},
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "targets": [list, tuple, np.ndarray, None],
+        "leaf": [StrOptions({AUTO, *LEAVES})],
+        "split": [StrOptions(set(SPLITS)), callable],
+        "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
+    }
+    _keeps_pairs = True
+    pieces = 0
+
+    def __init__(
+        self,
+        *,
+        depth: int = 6,
+        n_clusters: int | None = None,
+        targets: Any = None,
+        pruning_strength: float = 1.0,
+        split: Any = "linear",
+        leaf: str = AUTO,
+        loss: Any = "squared_error",
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        device: str = AUTO,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        self.depth = depth
+        self.n_clusters = n_clusters
+        self.targets = targets
+        self.pruning_strength = pruning_strength
+        self.split = split
+        self.leaf = leaf
+        self.loss = loss
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803, ARG002
+        """Cluster the rows of a table.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        ArgminTreeClusterer
+            Itself.
+        """
+        self._fit(X, None, sample_weight, None)
+        ends = self.apply(X)
+        weight = np.ones(len(ends)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self._set_hierarchy(read_hierarchy(self.tree_, self._inputs(X), ends, weight), self.n_clusters)
+        self._ends_ = ends
+        self.labels_ = self._label_of_node[ends]
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The cluster of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        int64 array of shape (n,)
+            From 0 to n_clusters_ - 1.
+        """
+        ends = self.apply(X)
+        return self._label_of_node[ends]
+
+    def cut(self, depth: Any, X: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
+        """Flat clusters: the subtrees at a depth.
+
+        Parameters
+        ----------
+        depth : int
+            0 is one cluster, 1 at most two, and so on.
+        X : table of shape (n, n_features_in_), optional
+            By default the rows of fit.
+
+        Returns
+        -------
+        int64 array of shape (n,)
+            From 0 on, numbered from left to right.
+        """
+        check_is_fitted(self)
+        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
+            raise InputValueError(f"depth must be an integer of at least 0, however: {depth!r}")
+        ends = self._ends_ if X is None else self.apply(X)
+        return labels_at_depth(self.hierarchy_, len(self.node_mass_), int(depth))[ends]
+
+    @plain_torch()
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+        """How much of each row reaches each node: its soft membership z in the clusters of all levels.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        float32 array of shape (n, 2**(depth + 1) - 1)
+            Nodes in heap order: root 0, children of t are 2t+1 and 2t+2.
+        """
+        x, model = self._encode(X), self.model_
+        return chunked(lambda rows: model.tree(model.inputs(rows)).z, x, model.tree.a.device).numpy()
+
+    def linkage_matrix(self) -> npt.NDArray[np.float64]:
+        """The hierarchy of the clusters at the bottom as scipy has it, for `scipy.cluster.hierarchy.dendrogram`.
+
+        Returns
+        -------
+        float64 array of shape (n_leaves_ - 1, 4)
+            The two clusters that merge, how far apart they are, and how many clusters of the bottom are in the result.
+        """
+        check_is_fitted(self)
+        return np.column_stack((self.children_, self.distances_, self.hierarchy_.counts)).astype(np.float64)
+
+    def reconstruction_error(self, X: Any) -> float:  # noqa: N803
+        """Mean squared error of the reconstructed features, in standard units.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        float
+            0 is perfect; 1 is what the means of the features have.
+        """
+        wanted = self._to_loss(self._target_values(self._encode(X))).numpy()
+        return float(np.square(self._outputs(X, hard=False) - wanted).mean())
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803, ARG002
+        """Minus the reconstruction error, so that more is better.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return -self.reconstruction_error(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.node_mass_)
+
+    def _set_hierarchy(self, hierarchy: Hierarchy, n_clusters: int | None) -> None:
+        self.hierarchy_ = hierarchy
+        self.children_, self.distances_ = hierarchy.children, hierarchy.heights
+        self.n_leaves_ = len(hierarchy.leaves)
+        self.n_clusters_ = self.n_leaves_ if n_clusters is None else min(int(n_clusters), self.n_leaves_)
+        self._label_of_node = flat_labels(hierarchy, len(self.node_mass_), self.n_clusters_)
+
+    @plain_torch()
+    def _inputs(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+        """Rows in the coordinates in which they are split."""
+        return chunked(self.model_.inputs, self._encode(X), self.model_.tree.a.device).numpy()
+
+    def _leaf_kind(self) -> str:
+        if self.leaf != AUTO:
+            return str(self.leaf)
+        return "constant" if self.targets is None else "linear"
+
+    def _recipe(self, n: int, batch_size: int | None) -> Recipe:
+        chosen = recipe(n, self._leaf_kind(), batch_size)
+        if self.targets is not None or self.split not in ("linear", "elu"):
+            return chosen
+        return Recipe(
+            batch_size=chosen.batch_size,
+            max_epochs=max(1, REFINING_STEPS // -(-n // chosen.batch_size)),
+            learning_rate=REFINING_RATE,
+            weight_decay=0.0,
+            average=0.0,
+            early_stopping_rounds=None,
+        )
+
+    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.float32]:  # noqa: ARG002
+        if reset:
+            self._target_columns = self._find_targets()
+        elif not np.array_equal(self._target_columns, self._find_targets()):
+            raise InputValueError(
+                f"targets must be as in the fit that is to be gone on with, however: targets={self.targets!r}. Set "
+                "them back, or fit anew with warm_start=False"
+            )
+        return self._target_values(x)
+
+    def _target_values(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return x if self._target_columns is None else x[:, self._target_columns]
+
+    def _find_targets(self) -> npt.NDArray[np.int64] | None:
+        """Encoded columns of the targets."""
+        if self.targets is None:
+            return None
+        names = getattr(self.encoder_, "feature_names_in_", None)
+        wanted = {_position(target, names, self.encoder_.n_features_in_) for target in self.targets}
+        if not wanted or len(wanted) == self.encoder_.n_features_in_:
+            raise InputValueError(
+                f"targets must be some of the {self.encoder_.n_features_in_} columns, not none and not all, "
+                f"however: {list(self.targets)!r}"
+            )
+        columns = [i for i, column in enumerate(self.encoder_.columns_) if column.feature in wanted]
+        return np.array(columns, dtype=np.int64)
+
+    def _start(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
+        if self._target_columns is not None:
+            self._start_without_targets(model, train, generator)
+        elif isinstance(model.tree.split, LinearSplit):
+            self._start_clustered(model, train, int(generator.initial_seed()))
+        else:
+            start_model(model, train, generator)
+
+    def _start_without_targets(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
+        """A random start, in inputs without the targets: where these are constant, the map to inputs ignores them."""
+        x = train.x.clone()
+        x[:, torch.from_numpy(self._target_columns)] = 0.0
+        start_model(model, Samples(x, train.y, train.weight), generator)
+        if not isinstance(model.inputs, Whiten):  # too many to be decorrelated
+            model.inputs = Whiten(x.shape[1]).to(x.device)
+            model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))
+
+    @torch.no_grad()
+    def _start_clustered(self, model: TreeModel, train: Samples, seed: int) -> None:
+        """Splits between clusters; nodes that predict the means of the rows that pass them."""
+        if isinstance(model.inputs, Whiten):
+            model.inputs.fit(train.x, train.weight, power=DECORRELATION, floor=FLOOR, most_spread=1.0)
+        x = model.inputs(train.x)
+        weight = np.ones(len(x)) if train.weight is None else train.weight.double().cpu().numpy()
+        random = check_random_state(seed % 2**32)
+        directions, biases = cluster_splits(x.cpu().numpy(), weight, self.depth, SHARPNESS, random)
+        split = model.tree.split
+        assert isinstance(split, LinearSplit)
+        split.weight.copy_(torch.from_numpy(directions))
+        split.bias.copy_(torch.from_numpy(biases))
+        if isinstance(model.head, ConstantHead):
+            leaves = tree_leaves(split(x)).cpu().numpy()
+            means = node_means(train.y.double().cpu().numpy(), leaves, weight, n_nodes(self.depth))
+            means[1:] -= means[(np.arange(1, len(means)) - 1) // 2]  # a row sums up those on its path
+            model.head.weight.copy_(torch.from_numpy(means.T))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _position(target: Any, names: Iterable[str] | None, n_features: int) -> int:
+    """Position of a column that is named or counted, from the end if negative."""
+    if isinstance(target, str):
+        known = [] if names is None else list(names)
+        if target not in known:
+            raise InputValueError(f"targets must name columns of the table, {known}, however: {target!r}")
+        return known.index(target)
+    if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
+        raise InputTypeError(f"targets must be names or positions of columns, however: {target!r}")
+    if not -n_features <= target < n_features:
+        raise InputValueError(f"targets must be positions below {n_features}, however: {target}")
+    return int(target) % n_features

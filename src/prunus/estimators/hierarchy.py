@@ -1,0 +1,121 @@
+"""The clusters of a kept tree: merged from below, and cut into flat ones."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.estimators.tree import Tree
+
+__all__ = ["Hierarchy", "flat_labels", "labels_at_depth", "read_hierarchy"]
+
+Floats = npt.NDArray[np.float64]
+Nodes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Which clusters merge, in scikit-learn's and scipy's numbering."""
+
+    leaves: Nodes
+    """Nodes, in heap order, of the clusters at the bottom, from left to right, (L,); they are numbered 0 to L - 1."""
+    children: Nodes
+    """What merges into cluster L + i, (L - 1, 2)."""
+    heights: Floats
+    """How far apart they are, (L - 1,), from the closest on: Ward's distance, or that of a merge below if larger."""
+    nodes: Nodes
+    """Node of each merge, (L - 1,)."""
+    counts: Nodes
+    """Clusters of the bottom in each merge, (L - 1,)."""
+
+
+def read_hierarchy(tree: Tree, x: npt.NDArray[np.float32], ends: Nodes, weight: Floats) -> Hierarchy:
+    """The hierarchy of rows, (n, d), that end in these nodes; nodes that no row reaches are passed over."""
+    total, spread = _within(x, ends, weight, len(tree.kept))
+    height = np.zeros(len(tree.kept))
+    for t in range(len(tree.kept) // 2 - 1, -1, -1):
+        left, right = 2 * t + 1, 2 * t + 2
+        if tree.kept[left]:
+            merging = max(0.0, spread[t] - spread[left] - spread[right])
+            height[t] = max((2 * merging) ** 0.5, height[left], height[right])
+    inner = [t for t in range(len(tree.kept) // 2) if tree.kept[2 * t + 1] and total[2 * t + 1] > 0 < total[2 * t + 2]]
+    merges = sorted(inner, key=lambda t: (height[t], -t))  # children come before parents: their numbers are larger
+    leaves = _from_left_to_right(np.flatnonzero(tree.is_leaf & (total > 0)))
+    number = {int(t): i for i, t in enumerate(leaves)}
+    count = dict.fromkeys(number, 1)
+    children = np.zeros((len(merges), 2), dtype=np.int64)
+    for i, t in enumerate(merges):
+        pair = [_first_with(number, 2 * t + side) for side in (1, 2)]
+        children[i] = [number[node] for node in pair]
+        number[t], count[t] = len(leaves) + i, sum(count[node] for node in pair)
+    nodes = np.array(merges, dtype=np.int64)
+    return Hierarchy(leaves, children, height[nodes], nodes, np.array([count[t] for t in merges], dtype=np.int64))
+
+
+def _within(x: npt.NDArray[np.float32], ends: Nodes, weight: Floats, n_nodes: int) -> tuple[Floats, Floats]:
+    """Weight, and sum of squares around the mean, of the rows in each node, (T,)."""
+    total = np.bincount(ends, weights=weight, minlength=n_nodes).astype(np.float64)
+    sums = np.stack([np.bincount(ends, weights=weight * column, minlength=n_nodes) for column in x.T], axis=1)
+    squares = np.bincount(ends, weights=weight * np.square(x, dtype=np.float64).sum(1), minlength=n_nodes)
+    for t in range(n_nodes - 1, 0, -1):
+        for of_nodes in (total, sums, squares):
+            of_nodes[(t - 1) // 2] += of_nodes[t]
+    return total, squares - np.square(sums).sum(1) / np.maximum(total, 1e-30)
+
+
+def _from_left_to_right(nodes: Nodes) -> Nodes:
+    depth = np.floor(np.log2(nodes + 1)).astype(np.int64)
+    deepest = depth.max()
+    return nodes[np.argsort((nodes + 1 - 2**depth) * 2 ** (deepest - depth))]
+
+
+def _first_with(number: dict[int, int], t: int) -> int:
+    """The node itself, or the one below it that has all its rows: one that has a number."""
+    waiting = [t]
+    while waiting:
+        node = waiting.pop(0)
+        if node in number:
+            return node
+        waiting += [2 * node + 1, 2 * node + 2]
+    raise AssertionError("a node with rows has a cluster below it")
+
+
+def flat_labels(hierarchy: Hierarchy, n_nodes: int, n_clusters: int) -> Nodes:
+    """The cluster of rows that end in each node, (T,), once the closest have merged until so many are left.
+
+    Rows in a node that no row reached in fit belong to a cluster beside it.
+    """
+    merged = set(hierarchy.nodes[: max(0, len(hierarchy.leaves) - n_clusters)].tolist())
+    return _labels(n_nodes, [t for t in (*hierarchy.leaves.tolist(), *merged) if not _below(t, merged)])
+
+
+def labels_at_depth(hierarchy: Hierarchy, n_nodes: int, depth: int) -> Nodes:
+    """As `flat_labels`, with the subtrees at this depth as clusters."""
+    tops = {((t + 1) >> max(0, int(t + 1).bit_length() - 1 - depth)) - 1 for t in hierarchy.leaves.tolist()}
+    return _labels(n_nodes, list(tops))
+
+
+def _below(t: int, merged: set[int]) -> bool:
+    while t > 0:
+        t = (t - 1) // 2
+        if t in merged:
+            return True
+    return False
+
+
+def _labels(n_nodes: int, tops: list[int]) -> Nodes:
+    """Numbers of the subtrees at these nodes, from left to right; others take that of a neighbor."""
+    ordered = _from_left_to_right(np.array(tops, dtype=np.int64))
+    label = np.full(n_nodes, -1, dtype=np.int64)
+    label[ordered] = np.arange(len(ordered))
+    for t in range(1, n_nodes):  # below a top
+        if label[t] < 0:
+            label[t] = label[(t - 1) // 2]
+    above = label.copy()
+    for t in range(n_nodes - 1, 0, -1):  # above one: that of any top below it
+        if above[(t - 1) // 2] < 0:
+            above[(t - 1) // 2] = above[t]
+    for t in range(1, n_nodes):  # beside one
+        if above[t] < 0:
+            above[t] = above[(t - 1) // 2]
+    return above
