@@ -113,6 +113,8 @@ def _fit_paper(task: Task) -> Tree:
             optimizer="qhadam",
             learning_rate=1e-3,
             schedule="plateau",
+            weight_decay=0.0,
+            early_stopping_rounds=20,
             random_state=task.seed,
         ).fit(train)
         seconds = time.perf_counter() - start

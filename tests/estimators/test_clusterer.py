@@ -679,3 +679,14 @@ def test_strong_pruning_leaves_one_cluster() -> None:
     tree = clusterer(pruning_strength=1e6).fit(X)
     assert tree.n_leaves_ == 1
     assert tree.linkage_matrix().shape == (0, 4)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_tree_has_as_many_leaves_as_allowed(most: int) -> None:
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    whole = ArgminTreeClusterer(depth=4, max_leaf_nodes=None, max_epochs=1, random_state=0).fit(x)
+    tree = ArgminTreeClusterer(depth=4, max_leaf_nodes=most, max_epochs=1, random_state=0).fit(x)
+    assert whole.n_leaves_ > 5
+    assert tree.n_leaves_ == tree.get_n_leaves() == most
+    merged = ArgminTreeClusterer(depth=4, max_leaf_nodes=None, n_clusters=most, max_epochs=1, random_state=0).fit(x)
+    np.testing.assert_array_equal(tree.labels_, merged.labels_)

@@ -24,7 +24,7 @@ from prunus.estimators.importances import feature_importances
 from prunus.estimators.prediction import hard_output
 from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
 from prunus.estimators.torch_state import plain_torch
-from prunus.estimators.tree import read_tree
+from prunus.estimators.tree import Tree, read_tree
 from prunus.nn import TreeModel
 from prunus.training import (
     EpochRecord,
@@ -69,8 +69,6 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         "callbacks": [None, list, tuple],
     }
 
-    _keeps_pairs: ClassVar[bool] = False
-    """Whether of two children both are kept, or none."""
     history_: History
     n_iter_: int
 
@@ -317,11 +315,14 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         model.solve_masses(train.x, train.weight)
         self.model_ = model.to("cpu").eval()
         samples = train.to("cpu")
-        self.tree_ = read_tree(model, samples, in_pairs=self._keeps_pairs)
+        self.tree_ = self._read_tree(model, samples)
         self.kept_nodes_ = self.tree_.kept
         self.node_mass_ = self.tree_.mass
         self.hard_shift_ = self._hard_shift(samples)
         self.feature_importances_ = feature_importances(model, samples, self.tree_, self.encoder_)
+
+    def _read_tree(self, model: TreeModel, train: Samples) -> Tree:
+        return read_tree(model, train)
 
     def _hard_shift(self, train: Samples) -> npt.NDArray[np.float64]:
         """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""

@@ -17,10 +17,11 @@ from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.building import LEAVES, SPLITS, start_model
 from prunus.estimators.cluster_start import cluster_splits, node_means
 from prunus.estimators.defaults import Recipe, recipe
-from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
-from prunus.estimators.prediction import chunked
+from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, merge_closest, read_hierarchy
+from prunus.estimators.prediction import chunked, hard_nodes
 from prunus.estimators.scaled_targets import ScaledTargets
 from prunus.estimators.torch_state import plain_torch
+from prunus.estimators.tree import Tree, read_tree
 from prunus.nn import ConstantHead, LinearSplit, TreeModel, Whiten
 from prunus.ops.heap import n_nodes
 from prunus.ops.routes import tree_leaves
@@ -55,8 +56,10 @@ class ArgminTreeClusterer(
 
     Parameters
     ----------
-    depth : int, default=6
-        Largest depth of the tree: at most 2**depth clusters.
+    depth : int, default=8
+        Largest depth of the tree.
+    max_leaf_nodes : int or None, default=64
+        Largest number of clusters at the bottom: the closest are merged until no more are left. None: 2**depth.
     n_clusters : int or None, default=None
         Number of flat clusters in `labels_` and `predict`; None: the leaves of the tree.
     targets : list of column names or positions, or None, default=None
@@ -94,19 +97,20 @@ class ArgminTreeClusterer(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: limits for name, limits in ArgminTree._parameter_constraints.items() if name != "pieces"},
+        "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "targets": [list, tuple, np.ndarray, None],
         "leaf": [StrOptions({AUTO, *LEAVES})],
         "split": [StrOptions(set(SPLITS)), callable],
         "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
     }
-    _keeps_pairs = True
     pieces = 0
 
     def __init__(
         self,
         *,
-        depth: int = 6,
+        depth: int = 8,
+        max_leaf_nodes: int | None = 64,
         n_clusters: int | None = None,
         targets: Any = None,
         pruning_strength: float = 1.0,
@@ -129,6 +133,7 @@ class ArgminTreeClusterer(
         callbacks: Any = None,
     ) -> None:
         self.depth = depth
+        self.max_leaf_nodes = max_leaf_nodes
         self.n_clusters = n_clusters
         self.targets = targets
         self.pruning_strength = pruning_strength
@@ -302,7 +307,7 @@ class ArgminTreeClusterer(
     def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.float32]:  # noqa: ARG002
         if reset:
             self._target_columns = self._find_targets()
-        elif not np.array_equal(self._target_columns, self._find_targets()):
+        elif _listed(self._target_columns) != _listed(self._find_targets()):
             raise InputValueError(
                 f"targets must be as in the fit that is to be gone on with, however: targets={self.targets!r}. Set "
                 "them back, or fit anew with warm_start=False"
@@ -343,6 +348,17 @@ class ArgminTreeClusterer(
             model.inputs = Whiten(x.shape[1]).to(x.device)
             model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))
 
+    def _read_tree(self, model: TreeModel, train: Samples) -> Tree:
+        """The kept tree, in which every row ends in a leaf, and leaves are not too many."""
+        tree = read_tree(model, train, in_pairs=True)
+        if self.max_leaf_nodes is None or tree.n_leaves <= self.max_leaf_nodes:
+            return tree
+        x = train.x.numpy()
+        ends = hard_nodes(model, x, torch.from_numpy(tree.kept)).numpy()
+        weight = np.ones(len(x)) if train.weight is None else train.weight.double().numpy()
+        inputs = chunked(model.inputs, x, model.tree.a.device).numpy()
+        return merge_closest(tree, read_hierarchy(tree, inputs, ends, weight), self.max_leaf_nodes)
+
     @torch.no_grad()
     def _start_clustered(self, model: TreeModel, train: Samples, seed: int) -> None:
         """Splits between clusters; nodes that predict the means of the rows that pass them."""
@@ -367,6 +383,10 @@ class ArgminTreeClusterer(
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _listed(columns: npt.NDArray[np.int64] | None) -> list[int]:
+    return [] if columns is None else columns.tolist()
 
 
 def _position(target: Any, names: Iterable[str] | None, n_features: int) -> int:

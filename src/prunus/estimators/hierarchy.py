@@ -1,13 +1,13 @@
 """The clusters of a kept tree: merged from below, and cut into flat ones."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.estimators.tree import Tree
 
-__all__ = ["Hierarchy", "flat_labels", "labels_at_depth", "read_hierarchy"]
+__all__ = ["Hierarchy", "flat_labels", "labels_at_depth", "merge_closest", "read_hierarchy"]
 
 Floats = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.int64]
@@ -87,6 +87,13 @@ def flat_labels(hierarchy: Hierarchy, n_nodes: int, n_clusters: int) -> Nodes:
     """
     merged = set(hierarchy.nodes[: max(0, len(hierarchy.leaves) - n_clusters)].tolist())
     return _labels(n_nodes, [t for t in (*hierarchy.leaves.tolist(), *merged) if not _below(t, merged)])
+
+
+def merge_closest(tree: Tree, hierarchy: Hierarchy, max_leaves: int) -> Tree:
+    """The tree in which the closest clusters have merged until so many are left at most."""
+    merged = set(hierarchy.nodes[: max(0, len(hierarchy.leaves) - max_leaves)].tolist())
+    gone = np.array([_below(t, merged) for t in range(len(tree.kept))])
+    return replace(tree, kept=tree.kept & ~gone, share=np.where(gone, 0.0, tree.share))
 
 
 def labels_at_depth(hierarchy: Hierarchy, n_nodes: int, depth: int) -> Nodes:

@@ -100,7 +100,7 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, np.ndarray):
-        return value.dtype != object
+        return bool(value.dtype != object)
     return value is None or isinstance(value, (bool, int, float, str, np.generic, Path, torch.device))
 
 
