@@ -104,7 +104,6 @@ class ArgminTreeClusterer(
         "split": [StrOptions(set(SPLITS)), callable],
         "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
     }
-    pieces = 0
 
     def __init__(
         self,
@@ -132,28 +131,30 @@ class ArgminTreeClusterer(
         verbose: int = 0,
         callbacks: Any = None,
     ) -> None:
-        self.depth = depth
+        super().__init__(
+            depth=depth,
+            pruning_strength=pruning_strength,
+            split=split,
+            leaf=leaf,
+            loss=loss,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            optimizer=optimizer,
+            schedule=schedule,
+            early_stopping_rounds=early_stopping_rounds,
+            validation_fraction=validation_fraction,
+            device=device,
+            random_state=random_state,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            verbose=verbose,
+            callbacks=callbacks,
+        )
         self.max_leaf_nodes = max_leaf_nodes
         self.n_clusters = n_clusters
         self.targets = targets
-        self.pruning_strength = pruning_strength
-        self.split = split
-        self.leaf = leaf
-        self.loss = loss
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.schedule = schedule
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.callbacks = callbacks
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803, ARG002
