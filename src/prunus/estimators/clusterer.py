@@ -1,6 +1,5 @@
 """The clusterer."""
 
-from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.errors import InputTypeError, InputValueError
+from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.building import LEAVES, SPLITS, start_model
 from prunus.estimators.cluster_start import cluster_splits, node_means
@@ -20,6 +19,7 @@ from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, merge_closest, read_hierarchy
 from prunus.estimators.prediction import chunked, hard_nodes
 from prunus.estimators.scaled_targets import ScaledTargets
+from prunus.estimators.target_columns import target_columns
 from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.tree import Tree, read_tree
 from prunus.nn import ConstantHead, LinearSplit, TreeModel, Whiten
@@ -307,8 +307,8 @@ class ArgminTreeClusterer(
 
     def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.float32]:  # noqa: ARG002
         if reset:
-            self._target_columns = self._find_targets()
-        elif _listed(self._target_columns) != _listed(self._find_targets()):
+            self._target_columns = target_columns(self.targets, self.encoder_)
+        elif _listed(self._target_columns) != _listed(target_columns(self.targets, self.encoder_)):
             raise InputValueError(
                 f"targets must be as in the fit that is to be gone on with, however: targets={self.targets!r}. Set "
                 "them back, or fit anew with warm_start=False"
@@ -317,20 +317,6 @@ class ArgminTreeClusterer(
 
     def _target_values(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         return x if self._target_columns is None else x[:, self._target_columns]
-
-    def _find_targets(self) -> npt.NDArray[np.int64] | None:
-        """Encoded columns of the targets."""
-        if self.targets is None:
-            return None
-        names = getattr(self.encoder_, "feature_names_in_", None)
-        wanted = {_position(target, names, self.encoder_.n_features_in_) for target in self.targets}
-        if not wanted or len(wanted) == self.encoder_.n_features_in_:
-            raise InputValueError(
-                f"targets must be some of the {self.encoder_.n_features_in_} columns, not none and not all, "
-                f"however: {list(self.targets)!r}"
-            )
-        columns = [i for i, column in enumerate(self.encoder_.columns_) if column.feature in wanted]
-        return np.array(columns, dtype=np.int64)
 
     def _start(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
         if self._target_columns is not None:
@@ -388,17 +374,3 @@ class ArgminTreeClusterer(
 
 def _listed(columns: npt.NDArray[np.int64] | None) -> list[int]:
     return [] if columns is None else columns.tolist()
-
-
-def _position(target: Any, names: Iterable[str] | None, n_features: int) -> int:
-    """Position of a column that is named or counted, from the end if negative."""
-    if isinstance(target, str):
-        known = [] if names is None else list(names)
-        if target not in known:
-            raise InputValueError(f"targets must name columns of the table, {known}, however: {target!r}")
-        return known.index(target)
-    if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
-        raise InputTypeError(f"targets must be names or positions of columns, however: {target!r}")
-    if not -n_features <= target < n_features:
-        raise InputValueError(f"targets must be positions below {n_features}, however: {target}")
-    return int(target) % n_features
