@@ -19,7 +19,18 @@ from torch import nn
 
 import prunus
 from prunus.errors import InputTypeError, ModelFileError
-from prunus.nn import ConstantHead, ELUSplit, LinearHead, LinearSplit, MLPHead, MLPSplit, TreeLayer, TreeModel, Whiten
+from prunus.nn import (
+    AdditiveHead,
+    ConstantHead,
+    ELUSplit,
+    LinearHead,
+    LinearSplit,
+    MLPHead,
+    MLPSplit,
+    TreeLayer,
+    TreeModel,
+    Whiten,
+)
 from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()
@@ -162,6 +173,7 @@ SPLITS = {
     "nothing hidden": MLPSplit(3, 2, hidden=()),
 }
 HEADS = {
+    "additive": AdditiveHead(3, 2, 2),
     "constant": ConstantHead(3, 2, 2),
     "linear": LinearHead(3, 2, 2),
     "mlp": MLPHead(3, 2, 2),

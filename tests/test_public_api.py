@@ -54,6 +54,7 @@ def test_public_names_of_ops() -> None:
 
 def test_public_names_of_nn() -> None:
     assert sorted(prunus.nn.__all__) == [
+        "AdditiveHead",
         "ConstantHead",
         "ELUSplit",
         "LinearHead",

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 
 SPLITS = ("linear", "elu", "mlp")
-LEAVES = ("constant", "linear", "mlp")
+LEAVES = ("additive", "constant", "linear", "mlp")
 KINDS = [(split, leaf) for split in SPLITS for leaf in LEAVES]
 
 

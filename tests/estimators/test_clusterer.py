@@ -327,7 +327,7 @@ def test_targets_by_name(frame: Any) -> None:
 
 
 @pytest.mark.parametrize("split", ["linear", "elu", "mlp"])
-@pytest.mark.parametrize("leaf", ["auto", "constant", "linear", "mlp"])
+@pytest.mark.parametrize("leaf", ["auto", "additive", "constant", "linear", "mlp"])
 def test_splits_do_not_see_the_targets(split: str, leaf: str) -> None:
     tree = clusterer(targets=[1, -1], split=split, leaf=leaf).fit(regression())
     other = changed(regression(), 1, 4)
@@ -357,9 +357,9 @@ def test_targets_cannot_be_predicted_from_themselves() -> None:
     assert clusterer(targets=[1], max_epochs=60).fit(x).reconstruction_error(new) > 0.7
 
 
-def test_targets_are_predicted_by_linear_leaves() -> None:
+def test_targets_are_predicted_by_additive_leaves() -> None:
     tree = clusterer(targets=[3], max_epochs=150).fit(regression())
-    assert type(tree.model_.head).__name__ == "LinearHead"
+    assert type(tree.model_.head).__name__ == "AdditiveHead"
     assert tree.reconstruction_error(regression(seed=1)) < 0.2
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from prunus.nn import ConstantHead, LinearHead, LinearSplit, MLPHead, TreeLayer, TreeModel
+from prunus.nn import AdditiveHead, ConstantHead, LinearHead, LinearSplit, MLPHead, TreeLayer, TreeModel
 from prunus.ops.heap import n_nodes
 
 
@@ -37,7 +37,7 @@ def tree(depth: int = 3, *, d: int = 5, strength: float = 1.0, batch_size: int |
     return layer
 
 
-HEADS = {"constant": ConstantHead, "linear": LinearHead, "mlp": MLPHead}
+HEADS = {"additive": AdditiveHead, "constant": ConstantHead, "linear": LinearHead, "mlp": MLPHead}
 
 
 def model(head: str = "linear", depth: int = 3, *, d: int = 5, outputs: int = 2) -> TreeModel:

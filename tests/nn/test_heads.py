@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
-from prunus.nn import ConstantHead, LinearHead, MLPHead
+from prunus.nn import AdditiveHead, ConstantHead, LinearHead, MLPHead
 from tests.nn.problems import HEADS, inputs, randomized, routes
 from tests.tolerances import assert_same
 
@@ -21,6 +21,15 @@ def test_a_constant_head_adds_up_values_of_nodes(depth: int) -> None:
             of_nodes = [head.weight[k, t] * z[i, t] for t in range(z.shape[1])]
             expected[i, k] = head.bias[k] + sum(of_nodes)
     assert_same(head(inputs(9), z), expected)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_an_additive_head_adds_one_linear_model_to_values_of_nodes(depth: int) -> None:
+    head = AdditiveHead(5, depth, 2)
+    randomized(head)
+    x, z = inputs(9), routes(9, depth)
+    side_by_side = torch.cat((head.slope, head.weight), 1)
+    assert_same(head(x, z), torch.cat((x, z), 1) @ side_by_side.T + head.bias)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
@@ -73,7 +82,7 @@ def test_gradients_reach_inputs_routes_and_parameters(head: type[nn.Module]) -> 
     assert all(grad.any() for grad in torch.autograd.grad(out.square().sum(), list(made.parameters())))
 
 
-@pytest.mark.parametrize("head", [ConstantHead, LinearHead])
+@pytest.mark.parametrize("head", [AdditiveHead, ConstantHead, LinearHead])
 def test_node_models_start_at_zero(head: type[nn.Module]) -> None:
     assert not any(p.any() for p in head(5, 2, 2).parameters())
 

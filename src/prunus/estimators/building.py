@@ -7,6 +7,7 @@ from torch import nn
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.nn import (
+    AdditiveHead,
     ConstantHead,
     ELUSplit,
     LinearHead,
@@ -24,11 +25,12 @@ __all__ = ["LEAVES", "SPLITS", "build_model", "check_built_for", "start_model"]
 
 SPLITS: dict[str, Callable[[int, int], nn.Module]] = {"linear": LinearSplit, "elu": ELUSplit, "mlp": MLPSplit}
 LEAVES: dict[str, Callable[[int, int, int], nn.Module]] = {
+    "additive": AdditiveHead,
     "constant": ConstantHead,
     "linear": LinearHead,
     "mlp": lambda features, depth, outputs: MLPHead(features, depth, outputs, hidden=(256, 256)),
 }
-_HEADS = {"constant": ConstantHead, "linear": LinearHead, "mlp": MLPHead}
+_HEADS = {"additive": AdditiveHead, "constant": ConstantHead, "linear": LinearHead, "mlp": MLPHead}
 
 START_SAMPLES = 16_384
 """Of which the start is made: medians of more are not worth their time."""

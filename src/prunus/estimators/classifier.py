@@ -35,9 +35,9 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         How a node decides: by a linear function of the features, one that passes an exponential linear unit, a small
         neural network that the nodes share, or the module that ``split(n_inputs, depth)`` returns, with scores of
         shape (n, 2**depth - 1).
-    leaf : {"constant", "linear", "mlp"}, default="constant"
-        How the prediction is made: from a value for each node, a linear model for each node, or a neural network on
-        features and routes.
+    leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
+        How the prediction is made: from a value for each node, the same plus one linear model for all nodes, a linear
+        model for each node, or a neural network on features and routes.
     pieces : int, default=0
         Into how many pieces the range of each number is cut, for splits and leaves that are linear in each piece. For
         large tables in which thresholds matter, such as those of money or counts, 8 is worth a try; small or smooth

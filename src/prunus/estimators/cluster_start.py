@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-__all__ = ["cluster_splits", "node_means", "ward_halves"]
+__all__ = ["agreed_halves", "cluster_splits", "node_means", "ward_halves"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,6 +21,12 @@ FEW_FEATURES = 300
 """For which second derivatives are cheap."""
 FREEDOM = 1_000.0
 """Of the boundary between the halves: the inverse of the logistic regression's regularization for one group."""
+POWERS = np.linspace(-0.5, 0.5, 11)
+"""Of the covariance: the spaces in which groups are merged, from more correlated features to less correlated ones."""
+NOISE = 0.03
+"""Of the mean variance: directions with less are not magnified."""
+LARGE = 0.05
+"""Share of the rows: at splits that fewer reach, groups are merged in one space only."""
 
 
 def cluster_splits(
@@ -30,7 +36,8 @@ def cluster_splits(
 
     At each split the rows that arrive are grouped by k-means, the groups merged by Ward's method until two are left,
     and a linear boundary is fitted between these two. Merging from below finds halves that k-means with two centers
-    overlooks; a boundary is what a split can be.
+    overlooks; a boundary is what a split can be. What the halves are depends on how features are scaled, and there is
+    no right scale: at large splits groups are merged in several spaces, and the halves that most of them agree on win.
 
     Parameters
     ----------
@@ -51,10 +58,11 @@ def cluster_splits(
     """
     n_splits = 2**depth - 1
     directions, biases = np.zeros((n_splits, x.shape[1]), dtype=np.float32), np.full(n_splits, -1.0, dtype=np.float32)
+    views = _views(x, weight, random)
     arrived = {0: np.arange(len(x))}
     for t in range(n_splits):
         rows = arrived.pop(t)
-        boundary = _boundary(x[rows], weight[rows], random)
+        boundary = _boundary(x[rows], weight[rows], views if len(rows) >= LARGE * len(x) else [], random)
         if boundary is not None:
             scores = x[rows] @ boundary[0] + boundary[1]
             scale = sharpness / scores.std(dtype=np.float64)
@@ -64,8 +72,21 @@ def cluster_splits(
     return directions, biases
 
 
+def _views(x: npt.NDArray[np.float32], weight: Floats, random: np.random.RandomState) -> list[Floats]:
+    """Maps, (d, d), to the spaces in which groups are merged; none if they would take long."""
+    if x.shape[1] > FEW_FEATURES:
+        return []
+    if len(x) > ROWS:
+        some = random.choice(len(x), ROWS, replace=False)
+        x, weight = x[some], weight[some]
+    covariance = np.atleast_2d(np.cov(x.T.astype(np.float64), aweights=weight, bias=True))
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, 0.0) + NOISE * values.mean() + 1e-12
+    return [(vectors * values**-power) @ vectors.T for power in POWERS]
+
+
 def _boundary(
-    x: npt.NDArray[np.float32], weight: Floats, random: np.random.RandomState
+    x: npt.NDArray[np.float32], weight: Floats, views: list[Floats], random: np.random.RandomState
 ) -> tuple[npt.NDArray[np.float32], np.float32] | None:
     """Direction and bias between the halves of these rows; None if they are all the same."""
     if len(x) < 2 or not np.ptp(x, axis=0).any():
@@ -73,7 +94,7 @@ def _boundary(
     centers, total = _groups(x, weight, random)
     if len(centers) < 2:
         return None
-    half = ward_halves(centers, total)
+    half = agreed_halves([centers @ view for view in views] or [centers], total)
     with warnings.catch_warnings():
         for warning in (ConvergenceWarning, LinAlgWarning):  # a boundary that is nearly the best will do
             warnings.simplefilter("ignore", warning)
@@ -104,6 +125,31 @@ def _groups(x: npt.NDArray[np.float32], weight: Floats, random: np.random.Random
     return means.cluster_centers_[total > 0].astype(np.float64), total[total > 0]
 
 
+def agreed_halves(centers: list[Floats], weight: Floats) -> npt.NDArray[np.bool_]:
+    """Of the halves, (m,), that Ward's method finds in several spaces, those that agree best with all the others.
+
+    Parameters
+    ----------
+    centers : list of arrays of shape (m, d)
+        The same points in these spaces.
+    weight : array of shape (m,)
+
+    Examples
+    --------
+    >>> wide, high = np.diag([9.0, 1.0]), np.diag([1.0, 9.0])
+    >>> square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> agreed_halves([square @ high, square @ wide, square @ wide], np.ones(4)).tolist()
+    [False, False, True, True]
+    """
+    halves = [ward_halves(points, weight) for points in centers]
+    side = np.where(halves, 1.0, -1.0)
+    share = weight / weight.sum()
+    mean = side @ share
+    spread = np.sqrt(np.maximum(1.0 - mean**2, 1e-12))
+    correlation = ((side * share) @ side.T - np.outer(mean, mean)) / np.outer(spread, spread)
+    return halves[int(np.abs(correlation).sum(1).argmax())]
+
+
 def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
     """Which of two halves each point, (m,), is in once Ward's method has merged all of them into two.
 
@@ -120,8 +166,10 @@ def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
     cost = distance * (weight[:, None] * weight / (weight[:, None] + weight))  # of merging two clusters
     np.fill_diagonal(cost, np.inf)
     weight, cluster = weight.copy(), np.arange(m)
+    nearest, least = cost.argmin(1), cost.min(1)
     for _ in range(m - 2):
-        a, b = divmod(int(cost.argmin()), m)
+        a = int(least.argmin())
+        b = int(nearest[a])
         merged = weight[a] + weight[b]
         new = ((weight[a] + weight) * cost[a] + (weight[b] + weight) * cost[b] - weight * cost[a, b]) / (
             merged + weight
@@ -131,6 +179,9 @@ def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
         cost[b], cost[:, b] = np.inf, np.inf
         weight[a] = merged
         cluster[cluster == b] = a
+        stale = np.flatnonzero((nearest == a) | (nearest == b))  # merging brings no others closer
+        nearest[stale], least[stale] = cost[stale].argmin(1), cost[stale].min(1)
+        nearest[a], least[a], least[b] = new.argmin(), new.min(), np.inf
     return np.asarray(cluster != cluster[0])
 
 

@@ -64,8 +64,8 @@ class ArgminTreeClusterer(
         Number of flat clusters in `labels_` and `predict`; None: the leaves of the tree.
     targets : list of column names or positions, or None, default=None
         The features to predict from the others; None: all, from the path alone.
-    leaf : {"auto", "constant", "linear", "mlp"}, default="auto"
-        What predicts them at the nodes; "auto" is "linear" if there are `targets`, else "constant".
+    leaf : {"auto", "additive", "constant", "linear", "mlp"}, default="auto"
+        What predicts them at the nodes; "auto" is "additive" if there are `targets`, else "constant".
 
         All other parameters are those of `ArgminTreeClassifier`.
 
@@ -290,7 +290,7 @@ class ArgminTreeClusterer(
     def _leaf_kind(self) -> str:
         if self.leaf != AUTO:
             return str(self.leaf)
-        return "constant" if self.targets is None else "linear"
+        return "constant" if self.targets is None else "additive"
 
     def _recipe(self, n: int, batch_size: int | None) -> Recipe:
         chosen = recipe(n, self._leaf_kind(), batch_size)

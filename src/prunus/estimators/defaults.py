@@ -21,9 +21,9 @@ class Recipe:
     early_stopping_rounds: int | None
 
 
-_RATES = {"constant": 0.03, "linear": 0.02, "mlp": 0.005}
-_DECAYS = {"constant": 0.1, "linear": 0.3, "mlp": 0.1}
-_AVERAGES = {"constant": 0.99, "linear": 0.99, "mlp": 0.998}
+_RATES = {"additive": 0.02, "constant": 0.03, "linear": 0.02, "mlp": 0.005}
+_DECAYS = {"additive": 0.3, "constant": 0.1, "linear": 0.3, "mlp": 0.1}
+_AVERAGES = {"additive": 0.99, "constant": 0.99, "linear": 0.99, "mlp": 0.998}
 
 STEPS = 4_000
 """Steps after which training seldom improves; large data take at least MIN_EPOCHS, whatever steps that are."""

@@ -1,6 +1,6 @@
 """Trees as torch modules: split functions, the tree layer, heads that predict from its routes, and the whole model."""
 
-from prunus.nn.heads import ConstantHead, LinearHead, MLPHead
+from prunus.nn.heads import AdditiveHead, ConstantHead, LinearHead, MLPHead
 from prunus.nn.initialize import spread_splits
 from prunus.nn.layer import TreeLayer
 from prunus.nn.model import TreeModel
@@ -8,6 +8,7 @@ from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit
 from prunus.nn.whiten import Whiten
 
 __all__ = [
+    "AdditiveHead",
     "ConstantHead",
     "ELUSplit",
     "LinearHead",

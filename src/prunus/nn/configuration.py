@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from prunus.errors import InputTypeError
-from prunus.nn.heads import ConstantHead, LinearHead, MLPHead
+from prunus.nn.heads import AdditiveHead, ConstantHead, LinearHead, MLPHead
 from prunus.nn.layer import TreeLayer
 from prunus.nn.model import TreeModel
 from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit
@@ -35,17 +35,16 @@ _SPLITS: dict[type[nn.Module], Callable[[Any], Record]] = {
         "dropout": _dropout(split.features),
     },
 }
+
+
+def _of_nodes(head: Any, features: int, depth: int) -> Record:
+    return {"in_features": features, "depth": depth, "out_features": len(head.bias)}
+
+
 _HEADS: dict[type[nn.Module], Callable[[Any, int, int], Record]] = {
-    ConstantHead: lambda head, features, depth: {
-        "in_features": features,
-        "depth": depth,
-        "out_features": len(head.bias),
-    },
-    LinearHead: lambda head, features, depth: {
-        "in_features": features,
-        "depth": depth,
-        "out_features": len(head.bias),
-    },
+    AdditiveHead: _of_nodes,
+    ConstantHead: _of_nodes,
+    LinearHead: _of_nodes,
     MLPHead: lambda head, features, depth: {
         "in_features": features,
         "depth": depth,

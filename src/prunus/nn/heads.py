@@ -10,7 +10,7 @@ from prunus.nn.checks import check_depth
 from prunus.nn.splits import mlp
 from prunus.ops.heap import n_nodes
 
-__all__ = ["ConstantHead", "LinearHead", "MLPHead"]
+__all__ = ["AdditiveHead", "ConstantHead", "LinearHead", "MLPHead"]
 
 
 class ConstantHead(nn.Module):
@@ -31,6 +31,28 @@ class ConstantHead(nn.Module):
     def forward(self, _x: Tensor, z: Tensor) -> Tensor:
         """Predictions, (n, k)."""
         return functional.linear(z, self.weight, self.bias)
+
+
+class AdditiveHead(nn.Module):
+    """A value for each node, as `ConstantHead` has it, plus one linear model of the inputs for all nodes.
+
+    That is a linear function of inputs and routes side by side: what the paper clusters with.
+
+    Examples
+    --------
+    >>> AdditiveHead(5, depth=3, out_features=2)(torch.zeros(10, 5), torch.ones(10, 15)).shape
+    torch.Size([10, 2])
+    """
+
+    def __init__(self, in_features: int, depth: int, out_features: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(out_features, n_nodes(check_depth(depth))))
+        self.slope = nn.Parameter(torch.zeros(out_features, in_features))
+        self.bias = nn.Parameter(torch.zeros(out_features))
+
+    def forward(self, x: Tensor, z: Tensor) -> Tensor:
+        """Predictions, (n, k)."""
+        return functional.linear(z, self.weight, self.bias) + functional.linear(x, self.slope)
 
 
 class LinearHead(nn.Module):

@@ -14,7 +14,7 @@ class TreeModel(nn.Module):
     ----------
     tree : TreeLayer
     head : Module
-        From (x, z) to predictions: `ConstantHead`, `LinearHead`, `MLPHead` or another module.
+        From (x, z) to predictions: `ConstantHead`, `AdditiveHead`, `LinearHead`, `MLPHead` or another module.
     inputs : Module, optional
         Applied to x before tree and head: `Whiten`, or a network of one's own.
 
