@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sets", type=_names, help="only these, separated by commas: " + ", ".join(SETS))
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in _names(text)], help="of the splits")
     parser.add_argument("--methods", type=_names, help="only these: " + ", ".join(METHODS))
-    parser.add_argument("--trials", type=int, default=6, help="configurations that the paper's scheme tries")
+    parser.add_argument("--trials", type=int, default=12, help="configurations that the paper's scheme tries")
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time, each with one thread")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds that a cell may take")
     parser.add_argument("--fresh", action="store_true", help="run finished cells again")

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The trees that were fitted, in place of the estimator: depth 3 reconstructs best, all rows end in the root."""
+    """The trees that were fitted, in place of the estimator: depth 3 reconstructs best, all rows end in one node."""
     found: list[Any] = []
 
     class Clusterer:
@@ -40,6 +40,11 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
         def apply(self, x: Any) -> Any:
             return np.zeros(len(x), dtype=np.int64)
+
+        def transform(self, x: Any) -> Any:
+            z = np.zeros((len(x), 7), dtype=np.float32)
+            z[:, 1], z[:, 4] = 1.0, 0.5  # most of a row may reach an inner node; only leaves count
+            return z
 
         def reconstruction_error(self, x: Any) -> float:
             self.measured.append(x)
@@ -132,6 +137,8 @@ def test_validation_chooses_among_trees_of_the_papers_scheme(folder: Path, fitte
     assert f'"depth": {best.options["depth"]}, "pruning_strength": {best.options["pruning_strength"]}' in (
         measured.configuration
     )
+    tree = fit_tree(PAPER, Task("glass", data, seed=5, trials=1))
+    assert tree.apply(data.x).tolist() == [4] * 60
 
 
 def test_draws_depend_on_set_and_seed_and_more_trials_add_to_fewer(folder: Path, fitted: list[Any]) -> None:
