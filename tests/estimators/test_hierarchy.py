@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage, linkage
 from sklearn.metrics import adjusted_rand_score
 
-from prunus.estimators.cluster_start import cluster_splits, node_means, ward_halves
+from prunus.estimators.cluster_start import cluster_splits, ward_halves
 from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
+from prunus.estimators.node_statistics import node_statistics
 from prunus.estimators.tree import Tree
 from tests.estimators.problems import Floats, table
 
@@ -250,6 +251,6 @@ def test_splits_part_blobs_sharply(n: int) -> None:
 
 def test_means_of_nodes() -> None:
     values, leaves = np.array([[0.0, 1.0], [2.0, 3.0], [10.0, 0.0]]), np.array([3, 3, 5])
-    means = node_means(values, leaves, np.array([1.0, 3.0, 4.0]), 7)
+    means = node_statistics(values, leaves, np.array([1.0, 3.0, 4.0]), 7).mean
     left, right, root = [1.5, 2.5], [10.0, 0.0], [5.75, 1.25]
     assert_allclose(means, [root, left, right, left, left, right, right])

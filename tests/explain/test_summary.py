@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeRegressor
 
-from prunus import tree_summary
+from prunus import ArgminTreeClusterer, tree_summary
 from prunus.errors import InputTypeError
 from prunus.explain import NodeSummary
 from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
@@ -188,3 +188,47 @@ def test_an_estimator_that_is_not_fitted() -> None:
 def test_what_is_not_ours(other: Any) -> None:
     with pytest.raises(InputTypeError, match="tree_summary describes the estimators of prunus, however"):
         tree_summary(other)
+
+
+def test_distributions_are_those_of_the_training_rows_that_pass() -> None:
+    tree, y = pruned(), values(X)
+    path = tree.decision_path(X).toarray()
+    for t, node in nodes(tree).items():
+        passing = y[path[:, t]]
+        assert_allclose(node.distribution, [passing.mean()], rtol=1e-5)
+        assert_allclose(node.spread, [passing.std()], rtol=1e-5, atol=1e-6)
+
+
+def test_distributions_of_classes_are_shares() -> None:
+    y = labels(X)
+    tree = classifier(depth=3).fit(X, y)
+    path = tree.decision_path(X).toarray()
+    for t, node in nodes(tree).items():
+        assert_allclose(node.distribution, [(y[path[:, t]] == name).mean() for name in tree.classes_], atol=1e-6)
+        assert node.spread == ()
+    assert tree_summary(tree).outputs == tuple(map(str, tree.classes_))
+
+
+def test_distributions_of_clusters_are_means_in_units_of_the_table() -> None:
+    tree = ArgminTreeClusterer(depth=2, random_state=0).fit(X)
+    path = tree.decision_path(X).toarray()
+    summary = tree_summary(tree)
+    assert summary.outputs == ("x0", "x1", "x2")
+    for node in summary.nodes:
+        passing = X[path[:, node.node]]
+        assert_allclose(node.distribution, passing.mean(0), rtol=1e-4)
+        assert_allclose(node.spread, passing.std(0), rtol=1e-3, atol=1e-4)
+
+
+def test_pruned_children_are_counted() -> None:
+    tree = pruned()
+    kept = tree.kept_nodes_
+    for t, node in nodes(tree).items():
+        below = [child for child in (2 * t + 1, 2 * t + 2) if child < len(kept)]
+        assert node.n_pruned == sum(not kept[child] for child in below)
+
+
+def test_outputs_of_regressors_are_numbered() -> None:
+    y = values(X)
+    assert tree_summary(regressor().fit(X, y)).outputs == ("y",)
+    assert tree_summary(regressor().fit(X, np.stack([y, -y], 1))).outputs == ("y0", "y1")

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree
 from prunus.estimators.importances import feature_importances
+from prunus.estimators.node_statistics import NodeStatistics, node_statistics
 from prunus.estimators.prediction import hard_output
 from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
 from prunus.estimators.torch_state import plain_torch
@@ -315,14 +317,19 @@ class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: igno
         model.solve_masses(train.x, train.weight)
         self.model_ = model.to("cpu").eval()
         samples = train.to("cpu")
-        self.tree_ = self._read_tree(model, samples)
-        self.kept_nodes_ = self.tree_.kept
-        self.node_mass_ = self.tree_.mass
+        self.tree_ = tree = self._read_tree(model, samples)
+        self.kept_nodes_, self.node_mass_ = tree.kept, tree.mass
+        self.tree_ = replace(tree, passing=self._passing(samples))
         self.hard_shift_ = self._hard_shift(samples)
         self.feature_importances_ = feature_importances(model, samples, self.tree_, self.encoder_)
 
     def _read_tree(self, model: TreeModel, train: Samples) -> Tree:
         return read_tree(model, train)
+
+    def _passing(self, train: Samples) -> NodeStatistics:
+        weight = None if train.weight is None else train.weight.double().numpy()
+        wanted = self._targets_of_outputs(train.y).numpy()
+        return node_statistics(wanted, self._nodes(train.x.numpy()).numpy(), weight, len(self.node_mass_))
 
     def _hard_shift(self, train: Samples) -> npt.NDArray[np.float64]:
         """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-__all__ = ["agreed_halves", "cluster_splits", "node_means", "ward_halves"]
+__all__ = ["agreed_halves", "cluster_splits", "ward_halves"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -183,18 +183,3 @@ def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
         nearest[stale], least[stale] = cost[stale].argmin(1), cost[stale].min(1)
         nearest[a], least[a], least[b] = new.argmin(), new.min(), np.inf
     return np.asarray(cluster != cluster[0])
-
-
-def node_means(values: Floats, leaves: npt.NDArray[np.int64], weight: Floats, n_nodes: int) -> Floats:
-    """Mean of the rows' values, (n, k), in each node of a tree whose leaves they are in; of no row, the parent's."""
-    sums, total = np.zeros((n_nodes, values.shape[1])), np.bincount(leaves, weights=weight, minlength=n_nodes)
-    for k in range(values.shape[1]):
-        sums[:, k] = np.bincount(leaves, weights=weight * values[:, k], minlength=n_nodes)
-    for t in range(n_nodes - 1, 0, -1):
-        sums[(t - 1) // 2] += sums[t]
-        total[(t - 1) // 2] += total[t]
-    means = sums / np.maximum(total, 1e-30)[:, None]
-    for t in range(1, n_nodes):
-        if not total[t] > 0:
-            means[t] = means[(t - 1) // 2]
-    return means

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.building import LEAVES, SPLITS, start_model
-from prunus.estimators.cluster_start import cluster_splits, node_means
+from prunus.estimators.cluster_start import cluster_splits
 from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, merge_closest, read_hierarchy
+from prunus.estimators.node_statistics import node_statistics
 from prunus.estimators.prediction import chunked, hard_nodes
 from prunus.estimators.scaled_targets import ScaledTargets
 from prunus.estimators.target_columns import target_columns
@@ -361,7 +362,7 @@ class ArgminTreeClusterer(
         split.bias.copy_(torch.from_numpy(biases))
         if isinstance(model.head, ConstantHead):
             leaves = tree_leaves(split(x)).cpu().numpy()
-            means = node_means(train.y.double().cpu().numpy(), leaves, weight, n_nodes(self.depth))
+            means = node_statistics(train.y.cpu().numpy(), leaves, weight, n_nodes(self.depth)).mean
             means[1:] -= means[(np.arange(1, len(means)) - 1) // 2]  # a row sums up those on its path
             model.head.weight.copy_(torch.from_numpy(means.T))
 

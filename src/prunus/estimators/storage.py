@@ -11,6 +11,7 @@ from torch import Tensor
 from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
 from prunus.estimators.hierarchy import Hierarchy
+from prunus.estimators.node_statistics import NodeStatistics
 from prunus.estimators.prediction import linear_splits
 from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.tree import Tree
@@ -42,6 +43,7 @@ def to_record(estimator: Any) -> tuple[dict[str, Tensor], Record]:
     tensors = {f"model.{name}": tensor for name, tensor in estimator.model_.state_dict().items()}
     tensors |= {name: torch.tensor(value) for name in _ARRAYS if (value := getattr(estimator, name, None)) is not None}
     tensors |= {"tree.kept": torch.tensor(estimator.tree_.kept), "tree.share": torch.tensor(estimator.tree_.share)}
+    tensors |= {f"passing.{name}": torch.tensor(value) for name, value in estimator.tree_.passing._asdict().items()}
     record = {
         "params": plain,
         "left_out": sorted(set(params) - set(plain)),
@@ -91,6 +93,7 @@ def _read_tree(model: Any, tensors: dict[str, Tensor]) -> Tree:
         share=tensors["tree.share"].numpy(),
         weight=None if linear is None else linear[0].numpy(),
         bias=None if linear is None else linear[1].numpy(),
+        passing=NodeStatistics(tensors["passing.mean"].numpy(), tensors["passing.spread"].numpy()),
     )
 
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from prunus.estimators.node_statistics import NodeStatistics
 from prunus.estimators.prediction import hard_nodes, linear_splits
 from prunus.nn import TreeModel
 from prunus.ops import integer_pruning
@@ -35,6 +36,9 @@ class Tree:
     """Weights of the splits on encoded inputs, (S, d); None if the splits are not linear."""
     bias: Floats | None
     """Thresholds, (S,)."""
+    passing: NodeStatistics | None = None
+    """Of the outputs that were to be learned, (T, k), over the training samples whose path passes each kept node:
+    shares of the classes, or values in standard units."""
 
     @property
     def is_leaf(self) -> npt.NDArray[np.bool_]:

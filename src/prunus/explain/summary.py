@@ -42,6 +42,12 @@ class NodeSummary:
     """... this."""
     value: tuple[float, ...] = ()
     """Of a tree with constant leaves: what a path that ends here predicts, probabilities of the classes or values."""
+    distribution: tuple[float, ...] = ()
+    """Of the training samples whose path passes the node: shares of the classes, or means of the outputs."""
+    spread: tuple[float, ...] = ()
+    """Standard deviations of the outputs; empty for classes."""
+    n_pruned: int = 0
+    """Children that were pruned, with all that is below them: samples that would go there end here."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class TreeSummary:
     """Nodes of it with a positive mass."""
     n_parameters: int
     classes: tuple[Any, ...] | None
+    outputs: tuple[str, ...]
+    """Names of the classes, or of what is predicted: "y", "y0" and so on, or the features that clusters reconstruct."""
     nodes: tuple[NodeSummary, ...]
     """The kept ones, parents before children."""
     agreement: float | None
@@ -101,6 +109,7 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
         n_active=int((tree.mass > 0).sum()),
         n_parameters=sum(p.numel() for p in estimator.model_.parameters()),
         classes=None if classes is None else tuple(classes.tolist()),
+        outputs=_outputs(estimator),
         nodes=tuple(_node(estimator, int(t)) for t in np.flatnonzero(tree.kept)),
         agreement=None if X is None else _agreement(estimator, X),
     )
@@ -110,6 +119,8 @@ def _node(estimator: Any, t: int) -> NodeSummary:
     tree = estimator.tree_
     is_leaf = bool(tree.is_leaf[t])
     split, threshold = ((), None) if is_leaf or tree.weight is None else _split(estimator, t)
+    distribution, spread = _distribution(estimator, t)
+    children = tree.kept[2 * t + 1 : 2 * t + 3]
     return NodeSummary(
         node=t,
         depth=int(np.log2(t + 1)),
@@ -119,6 +130,9 @@ def _node(estimator: Any, t: int) -> NodeSummary:
         split=split,
         threshold=threshold,
         value=estimator._node_value(t),
+        distribution=distribution,
+        spread=spread,
+        n_pruned=len(children) - int(children.sum()),
     )
 
 
@@ -136,6 +150,33 @@ def _split(estimator: Any, t: int) -> tuple[tuple[SplitWeight, ...], float]:
         threshold += strength * column.center / column.scale
     weights.sort(key=lambda weight: -abs(weight.strength))
     return tuple(weights), threshold
+
+
+def _outputs(estimator: Any) -> tuple[str, ...]:
+    if hasattr(estimator, "classes_"):
+        return tuple(map(str, estimator.classes_.tolist()))
+    if hasattr(estimator, "labels_"):
+        return tuple(column.label for column in _reconstructed(estimator))
+    k = estimator._n_outputs()
+    return ("y",) if k == 1 else tuple(f"y{i}" for i in range(k))
+
+
+def _distribution(estimator: Any, t: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Means, or shares of classes, and spreads: in the units of the table."""
+    passing = estimator.tree_.passing
+    if hasattr(estimator, "classes_"):
+        return tuple(passing.mean[t].tolist()), ()
+    mean, spread = estimator._of_outputs(passing.mean[t]), passing.spread[t] * estimator.target_scale_
+    if hasattr(estimator, "labels_"):  # from encoded features
+        center, scale = np.transpose([(column.center, column.scale) for column in _reconstructed(estimator)])
+        mean, spread = mean * scale + center, spread * scale
+    return tuple(mean.tolist()), tuple(spread.tolist())
+
+
+def _reconstructed(estimator: Any) -> list[Any]:
+    """Encoded features that a clusterer predicts."""
+    columns, wanted = estimator.encoder_.columns_, estimator._target_columns
+    return columns if wanted is None else [columns[i] for i in wanted]
 
 
 def _agreement(estimator: Any, X: Any) -> float:  # noqa: N803
