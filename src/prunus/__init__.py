@@ -7,8 +7,9 @@ from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
     from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
-    from prunus.explain import tree_summary
+    from prunus.explain import export_dict, export_graphviz, export_html, export_text, plot_tree, tree_summary
     from prunus.io import load, save
+    from prunus.onnx import export_onnx
 
 __all__ = [
     "ArgminTreeClassifier",
@@ -16,9 +17,15 @@ __all__ = [
     "ArgminTreeRegressor",
     "PrunusError",
     "__version__",
+    "export_dict",
+    "export_graphviz",
+    "export_html",
+    "export_onnx",
+    "export_text",
     "load",
     "nn",
     "ops",
+    "plot_tree",
     "save",
     "tree_summary",
 ]
@@ -29,7 +36,13 @@ _ELSEWHERE = {
     "ArgminTreeClassifier": "prunus.estimators",
     "ArgminTreeClusterer": "prunus.estimators",
     "ArgminTreeRegressor": "prunus.estimators",
+    "export_dict": "prunus.explain",
+    "export_graphviz": "prunus.explain",
+    "export_html": "prunus.explain",
+    "export_onnx": "prunus.onnx",
+    "export_text": "prunus.explain",
     "load": "prunus.io",
+    "plot_tree": "prunus.explain",
     "save": "prunus.io",
     "tree_summary": "prunus.explain",
 }
