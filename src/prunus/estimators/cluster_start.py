@@ -13,9 +13,9 @@ __all__ = ["agreed_halves", "cluster_splits", "ward_halves"]
 
 Floats = npt.NDArray[np.float64]
 
-GROUPS = 600
+GROUPS = 300
 """Groups of similar rows that are merged, at a split that more rows reach."""
-ROWS = 20_000
+ROWS = 60_000
 """Rows that are grouped, at a split that more rows reach."""
 FEW_FEATURES = 300
 """For which second derivatives are cheap."""

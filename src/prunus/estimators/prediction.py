@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from prunus.data import TableEncoder
-from prunus.nn import ConstantHead, ELUSplit, LinearHead, LinearSplit, TreeModel, Whiten
+from prunus.nn import AdditiveHead, ConstantHead, ELUSplit, LinearHead, LinearSplit, TreeModel, Whiten
 from prunus.ops.backends import choose_backend, kernels
 from prunus.ops.heap import depth_of_nodes, level
 from prunus.ops.routes import linear_leaves, tree_leaves
 
-__all__ = ["chunked", "hard_nodes", "hard_output", "hard_routes", "linear_splits", "soft_output"]
+__all__ = ["chunked", "hard_nodes", "hard_output", "hard_routes", "linear_splits", "linear_terms", "soft_output"]
 
 CHUNK = 2048
 """Rows that are worked on at a time, the last ones filled up: matrix products of other shapes round otherwise."""
@@ -73,6 +73,34 @@ def node_models(model: TreeModel) -> NodeModels | None:
     k = head.out_features
     weight = weight.view(k, nodes, -1).transpose(0, 1).contiguous()
     return NodeModels(weight, offset.view(k, nodes).T.contiguous(), head.bias)
+
+
+class LinearTerms(NamedTuple):
+    """A head that adds up linear functions of the encoded row."""
+
+    constant: npt.NDArray[np.float32]
+    """Of the nodes, weighted by the routes, (T, k)."""
+    slope: npt.NDArray[np.float32] | None
+    """Of the nodes, weighted by the routes, (T, k, d)."""
+    shared: npt.NDArray[np.float32] | None
+    """For all rows, (k, d)."""
+    output: npt.NDArray[np.float32]
+    """For all rows, (k,)."""
+
+
+@torch.no_grad()
+def linear_terms(model: TreeModel) -> LinearTerms | None:
+    """What the head adds up; None if that is not linear."""
+    head, models = model.head, node_models(model)
+    if models is not None:
+        slope = None if models.weight is None else models.weight.numpy()
+        return LinearTerms(models.constant.numpy(), slope, None, models.bias.numpy())
+    if not isinstance(head, AdditiveHead) or not isinstance(model.inputs, (Whiten, torch.nn.Identity)):
+        return None
+    shared, output = head.slope.detach(), head.bias.detach()
+    if isinstance(model.inputs, Whiten):
+        shared, output = model.inputs.in_inputs(shared, output)
+    return LinearTerms(head.weight.T.contiguous().numpy(), None, shared.numpy(), output.numpy())
 
 
 def linear_splits(model: TreeModel) -> tuple[Tensor, Tensor] | None:

@@ -1,0 +1,211 @@
+"""The boxes of a picture of a tree: their lines and colours, before anything is drawn."""
+
+import colorsys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from textwrap import wrap
+
+from prunus.explain.summary import NodeSummary
+from prunus.explain.wording import (
+    Words,
+    check_choice,
+    check_whole,
+    percent,
+    prediction,
+    shares,
+    short_number,
+    split_parts,
+    traits,
+)
+
+__all__ = ["CUT", "PRUNED", "Box", "BoxOptions", "read_boxes"]
+
+PRUNED = "\N{EN DASH}"
+"""In place of a branch that was pruned, or that no training row reaches."""
+CUT = "(...)"
+"""In place of a branch below the depth that is shown."""
+MOST_OUTPUTS = 3
+_FULL = 0.75
+"""How much of its colour the purest node has, so that black text is read well on it."""
+_COLORS = ("#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#d55e00")
+"""Colours that all people can tell apart, by Okabe and Ito."""
+
+
+@dataclass(frozen=True)
+class BoxOptions:
+    """What boxes tell; see `prunus.plot_tree`."""
+
+    max_depth: int | None
+    label: str
+    filled: bool
+    impurity: bool
+    node_ids: bool
+    precision: int
+    max_features: int
+    width: int
+    """Characters of a line, as far as its parts can be parted."""
+    longest: int | None
+    """Characters of a name."""
+
+    def written(self, x: float) -> str:
+        """A number."""
+        return short_number(x, self.precision)
+
+    def check(self) -> None:
+        """Raise an error for options that cannot be."""
+        check_whole("max_depth", self.max_depth, 0, or_none=True)
+        check_choice("label", self.label, ("all", "root", "none"))
+        check_whole("precision", self.precision, 0)
+        check_whole("max_features", self.max_features, 1)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node, or what stands for a branch that is not shown."""
+
+    name: str
+    """Of its own in the tree."""
+    lines: tuple[str, ...]
+    node: NodeSummary | None = None
+    color: str | None = None
+    children: tuple["Box", ...] = ()
+    """None, or the left and the right one."""
+
+    def walk(self) -> Iterator["Box"]:
+        """It, and all that are below it, from left to right."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def read_boxes(words: Words, options: BoxOptions) -> Box:
+    """The box of the root, with all that are below it."""
+    options.check()
+    words = words.displayed(options.longest)
+    return _box(words, words.root, options)
+
+
+def _box(words: Words, node: NodeSummary, options: BoxOptions) -> Box:
+    color = _color(words, node) if options.filled else None
+    lines = tuple(_lines(words, node, options))
+    return Box(str(node.node), lines, node, color, () if node.is_leaf else _children(words, node, options))
+
+
+def _children(words: Words, node: NodeSummary, options: BoxOptions) -> tuple[Box, ...]:
+    found = []
+    for side, child in enumerate(words.children(node), start=1):
+        name = str(2 * node.node + side)
+        if child is None or child.share == 0:
+            found.append(Box(name, (PRUNED,)))
+        elif options.max_depth is not None and child.depth > options.max_depth:
+            found.append(Box(name, (CUT,)))
+        else:
+            found.append(_box(words, child, options))
+    return tuple(found)
+
+
+def _lines(words: Words, node: NodeSummary, options: BoxOptions) -> Iterator[str]:
+    for parts in _paragraphs(words, node, options):
+        yield from _wrapped(parts, options.width)
+
+
+def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterator[list[str]]:
+    """What begins on a line of its own, in parts that are kept on one line if they fit one."""
+    named = options.label == "all" or (options.label == "root" and node.node == 0)
+    if options.node_ids:
+        yield [f"node #{node.node}" if named else f"#{node.node}"]
+    if not node.is_leaf:
+        parts, threshold = split_parts(node, options.max_features, options.written)
+        yield [*parts, f"< {threshold}"]
+    yield ["samples = " * named + percent(node.share)]
+    if words.summary.classes is not None:
+        yield from _of_classes(words, node, options, named=named)
+    elif words.clusters:
+        yield [words.clusters[node.node]] if node.is_leaf else []
+        most = options.max_features if node.is_leaf else 1  # an inner node also tells its split
+        yield _commas(traits(words, node, most))
+    else:
+        yield _of_values(node, options, named=named)
+
+
+def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
+    values, names = prediction(node), words.summary.outputs
+    if options.impurity:
+        gini = 1 - sum(share**2 for share in node.distribution)
+        yield ["gini = " * named + options.written(round(gini, 6))]
+    if node.is_leaf:
+        yield ["class = " * named + names[values.index(max(values))]]
+    yield _commas(shares(node.distribution, names, MOST_OUTPUTS))
+
+
+def _of_values(node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
+    """The value of a leaf, the mean of any other node; with the standard deviation of its rows."""
+    word = "value = " if node.is_leaf and node.value else "mean = "
+    parts = [options.written(value) for value in prediction(node)]
+    spreads = [f"± {options.written(spread)}" for spread in node.spread] if options.impurity else []
+    if len(parts) == 1:
+        return [word * named + parts[0], *spreads]
+    if options.impurity:
+        parts = [f"{part} {spread}" for part, spread in zip(parts, spreads, strict=True)]
+    if len(parts) > MOST_OUTPUTS + 1:
+        parts = [*parts[:MOST_OUTPUTS], f"{len(parts) - MOST_OUTPUTS} more"]
+    return _commas([word * named + parts[0], *parts[1:]])
+
+
+def _commas(parts: list[str]) -> list[str]:
+    return [f"{part}," for part in parts[:-1]] + parts[-1:]
+
+
+def _wrapped(parts: list[str], width: int) -> Iterator[str]:
+    """Lines of whole parts; a part that is too long for one has lines of its own, parted between words."""
+    line = ""
+    for part in parts:
+        if line and len(line) + 1 + len(part) > width:
+            yield line
+            line = ""
+        if len(part) > width:
+            yield from wrap(part, width, break_long_words=False, break_on_hyphens=False)
+        else:
+            line = f"{line} {part}" if line else part
+    if line:
+        yield line
+
+
+def _color(words: Words, node: NodeSummary) -> str:
+    """By the largest class, the purer the stronger; by the value; of clusters by the share of rows."""
+    if words.summary.classes is not None:
+        values = node.distribution
+        best, k = max(values), len(values)
+        purity = 1.0 if k == 1 else (best - 1 / k) / (1 - 1 / k)
+        return _tinted(_base_color(values.index(best)), purity)
+    if words.clusters:
+        return _tinted(_COLORS[2], sqrt(node.share))
+    heights = {t: _height(words, other) for t, other in words.nodes.items() if other.share > 0}
+    low, high = min(heights.values()), max(heights.values())
+    return _tinted(_COLORS[0], (heights[node.node] - low) / (high - low) if high > low else 0.5)
+
+
+def _height(words: Words, node: NodeSummary) -> float:
+    """The value that is shown; the mean of several in standard units."""
+    root, values = words.root, prediction(node)
+    scale = [spread if spread > 0 else 1.0 for spread in root.spread]
+    return sum((value - mean) / s for value, mean, s in zip(values, root.distribution, scale, strict=True)) / len(scale)
+
+
+def _base_color(k: int) -> str:
+    """Of class k; after the chosen ones hues that are far from the last ones."""
+    if k < len(_COLORS):
+        return _COLORS[k]
+    return _hex(colorsys.hls_to_rgb(0.618034 * k % 1.0, 0.5, 0.6))
+
+
+def _tinted(color: str, strength: float) -> str:
+    """A colour on white: from hardly to fully."""
+    part = _FULL * (0.05 + 0.95 * min(max(strength, 0.0), 1.0))
+    rgb = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return _hex(tuple(1 - part * (1 - c) for c in rgb))
+
+
+def _hex(rgb: tuple[float, ...]) -> str:
+    return "#" + "".join(f"{round(255 * c):02x}" for c in rgb)

@@ -1,0 +1,149 @@
+"""The tree in DOT, the language of Graphviz."""
+
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from prunus.errors import InputTypeError
+from prunus.explain.boxes import Box, BoxOptions, read_boxes
+from prunus.explain.wording import read_words
+
+__all__ = ["export_graphviz"]
+
+_WIDTH = 40
+
+
+def export_graphviz(
+    estimator: Any,
+    out_file: Any = None,
+    *,
+    max_depth: int | None = None,
+    feature_names: Any = None,
+    class_names: Any = None,
+    label: str = "all",
+    filled: bool = False,
+    leaves_parallel: bool = False,
+    impurity: bool = True,
+    node_ids: bool = False,
+    proportion: bool = False,  # noqa: ARG001
+    rotate: bool = False,
+    rounded: bool = False,
+    special_characters: bool = False,
+    precision: int = 3,
+    fontname: str = "helvetica",
+    max_features: int = 3,
+) -> str | None:
+    r"""A fitted tree in the DOT language, with the options of `sklearn.tree.export_graphviz`.
+
+    Rows for which the condition in a box holds go left. A dash stands for a branch that was pruned: rows that would go
+    there end in the node above it.
+
+    Parameters
+    ----------
+    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    out_file : path, open text file or None, default=None
+        Where to write; None: the text is returned.
+    max_depth : int or None, default=None
+        The deepest level that is shown; None: all are.
+    feature_names : list of n_features_in_ names, optional
+        By default those of the table; "x0", "x1" and so on if it had none.
+    class_names : list of names, optional
+        Of the classes in the order of `classes_`, or of the clusters.
+    label : {"all", "root", "none"}, default="all"
+        Where numbers are told with what they are.
+    filled : bool, default=False
+        Colours: by the largest class, the purer the stronger; by the value; of clusters by the share of rows.
+    leaves_parallel : bool, default=False
+        Whether all leaves are on the bottom level.
+    impurity : bool, default=True
+        Whether nodes tell how much their training rows differ: the Gini impurity of classes, the standard deviation of
+        values.
+    node_ids : bool, default=False
+        Whether nodes tell their numbers, in heap order as in `apply`.
+    proportion : bool, default=False
+        For scikit-learn's sake: shares are told in any case, since the number of training rows is not kept.
+    rotate : bool, default=False
+        Whether the tree grows to the right.
+    rounded : bool, default=False
+        Whether boxes have round corners.
+    special_characters : bool, default=False
+        Whether labels are HTML-like.
+    precision : int, default=3
+        Number of digits that matter; those before the point are all told.
+    fontname : str, default="helvetica"
+    max_features : int, default=3
+        How many features of a split are written, the strongest first.
+
+    Returns
+    -------
+    str or None
+        The text, if `out_file` is None.
+
+    Examples
+    --------
+    >>> from prunus import ArgminTreeRegressor
+    >>> tree = ArgminTreeRegressor(depth=1, max_epochs=20, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> print(export_graphviz(tree).splitlines()[0])
+    digraph Tree {
+    """
+    options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, _WIDTH, longest=None)
+    root = read_boxes(read_words(estimator, feature_names, class_names), options)
+    quote = _html_label if special_characters else _quoted
+    lines = ["digraph Tree {", *_defaults(rotate, rounded, leaves_parallel, filled, fontname)]
+    lines += [f"{box.name} [{_attributes(box, quote)}] ;" for box in root.walk()]
+    lines += [edge for box in root.walk() for edge in _edges(box, -45 if rotate else 45)]
+    if leaves_parallel:
+        leaves = "; ".join(box.name for box in root.walk() if not box.children and box.node is not None)
+        lines.append(f"{{rank=same ; {leaves}}} ;")
+    return _write("\n".join([*lines, "}"]) + "\n", out_file)
+
+
+def _defaults(rotate: bool, rounded: bool, leaves_parallel: bool, filled: bool, fontname: str) -> list[str]:
+    font = f"fontname={_quoted((fontname,))}"
+    styles = [style for style, wanted in (("filled", filled), ("rounded", rounded)) if wanted]
+    style = f', style="{", ".join(styles)}", color="black"' if styles else ""
+    return [
+        f"node [shape=box{style}, {font}] ;",
+        *(["graph [ranksep=equally, splines=polyline] ;"] if leaves_parallel else []),
+        f"edge [{font}] ;",
+        *(["rankdir=LR ;"] if rotate else []),
+    ]
+
+
+def _attributes(box: Box, quote: Any) -> str:
+    if box.node is None:
+        return f'label={quote(box.lines)}, shape=plaintext, style=""'
+    return f"label={quote(box.lines)}" + (f', fillcolor="{box.color}"' if box.color else "")
+
+
+def _edges(box: Box, angle: int) -> list[str]:
+    """The two of the root say which way is which."""
+    sides = (("True", angle), ("False", -angle))
+    notes = [f' [labeldistance=2.5, labelangle={degrees}, headlabel="{side}"]' for side, degrees in sides]
+    return [
+        f"{box.name} -> {child.name}{note if box.name == '0' else ''} ;"
+        for child, note in zip(box.children, notes, strict=False)
+    ]
+
+
+def _quoted(lines: tuple[str, ...]) -> str:
+    r"""Lines as one string of DOT, in which only ``\n`` is a command, and entities of HTML are read."""
+    escaped = [line.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') for line in lines]
+    return '"' + r"\n".join(escaped) + '"'
+
+
+def _html_label(lines: tuple[str, ...]) -> str:
+    return f"<{'<br/>'.join(escape(line) for line in lines)}>"
+
+
+def _write(text: str, out_file: Any) -> str | None:
+    if out_file is None:
+        return text
+    if isinstance(out_file, (str, PathLike)):
+        Path(out_file).write_text(text, encoding="utf-8")
+    elif hasattr(out_file, "write"):
+        out_file.write(text)
+    else:
+        raise InputTypeError(f"out_file must be a path, an open file or None, however: {type(out_file).__name__}")
+    return None

@@ -1,0 +1,145 @@
+// What the user does: mouse, touch, keys, search, tabs, theme.
+const choose = (t, { show = true } = {}) => {
+  state.chosen = t;
+  reveal(t);
+  mark();
+  showNode(t);
+  if (show) openTab("node");
+};
+const openTab = (name) => {
+  for (const tab of ["node", "sample", "help"]) {
+    byId(tab).hidden = tab !== name;
+    byId(`tab-${tab}`).setAttribute("aria-selected", String(tab === name));
+  }
+};
+
+const pointers = new Map();
+let moved = 0;
+const gap = () => { const [a, b] = [...pointers.values()]; return Math.hypot(a.x - b.x, a.y - b.y); };
+svg.addEventListener("pointerdown", (event) => {
+  if (pointers.size === 0) moved = 0;
+  pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+});
+svg.addEventListener("pointermove", (event) => {
+  const last = pointers.get(event.pointerId);
+  if (!last) return;
+  const frame = svg.getBoundingClientRect();
+  if (pointers.size === 2) {
+    const before = gap();
+    pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    const [a, b] = [...pointers.values()];
+    if (before > 0) zoomAt(gap() / before, (a.x + b.x) / 2 - frame.left, (a.y + b.y) / 2 - frame.top);
+    moved = 99;
+    return;
+  }
+  moved += Math.abs(event.clientX - last.x) + Math.abs(event.clientY - last.y);
+  if (moved > 4) {
+    if (!svg.classList.contains("dragged")) svg.setPointerCapture(event.pointerId);
+    svg.classList.add("dragged");
+    state.x += event.clientX - last.x;
+    state.y += event.clientY - last.y;
+    move();
+  }
+  pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+});
+for (const kind of ["pointerup", "pointercancel"]) svg.addEventListener(kind, (event) => { pointers.delete(event.pointerId); svg.classList.remove("dragged"); });
+svg.addEventListener("click", (event) => {
+  if (moved > 4) return;  // it was a drag
+  const knob = event.target.closest(".toggle"), node = event.target.closest(".node");
+  if (knob) toggle(Number(knob.dataset.toggle));
+  else if (node) choose(Number(node.dataset.node));
+});
+svg.addEventListener("dblclick", (event) => {
+  const node = event.target.closest(".node");
+  if (node && !event.target.closest(".toggle")) toggle(Number(node.dataset.node));
+});
+svg.addEventListener("wheel", (event) => {
+  event.preventDefault();
+  const frame = svg.getBoundingClientRect();
+  zoomAt(Math.exp(-clip(event.deltaY, -80, 80) / 320), event.clientX - frame.left, event.clientY - frame.top);
+}, { passive: false });
+
+const beside = (t, step) => {
+  const row = [...place.keys()].filter((other) => level(other) === level(t)).sort((a, b) => a - b);
+  return row[row.indexOf(t) + step] ?? t;
+};
+const goUp = () => choose(state.chosen ? parent(state.chosen) : 0);
+const goDown = () => {
+  if (collapsed.delete(state.chosen)) render();
+  choose(children(state.chosen).sort((a, b) => nodes.get(b).share - nodes.get(a).share)[0] ?? state.chosen);
+};
+const goBeside = (step) => choose(beside(state.chosen, step));
+const KEYS = {
+  ArrowUp: () => (across ? goBeside(-1) : goUp()),
+  ArrowDown: () => (across ? goBeside(1) : goDown()),
+  ArrowLeft: () => (across ? goUp() : goBeside(-1)),
+  ArrowRight: () => (across ? goDown() : goBeside(1)),
+  Home: () => choose(0),
+  Enter: () => toggle(state.chosen),
+  " ": () => toggle(state.chosen),
+  "+": () => zoomCenter(1.25),
+  "=": () => zoomCenter(1.25),
+  "-": () => zoomCenter(0.8),
+  0: () => fit(),
+  "/": () => byId("search").focus(),
+  Escape: () => { byId("search").value = ""; search(); },
+};
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, select, textarea");
+  if (event.ctrlKey || event.metaKey || event.altKey || (typing && event.key !== "Escape")) return;
+  if (event.target.closest("button") && (event.key === "Enter" || event.key === " ")) return;
+  const act = KEYS[event.key];
+  if (act) { event.preventDefault(); act(); }
+});
+
+// Nodes where a feature matters: with at least a fifth of the strength of the strongest.
+const search = () => {
+  const text = byId("search").value.trim().toLowerCase();
+  state.found = new Map();
+  if (text) {
+    for (const node of record.nodes) {
+      const weights = node.leaf ? [] : splitWeights(node.node);
+      const hit = weights.find(({ label }) => label.toLowerCase().includes(text));
+      if (hit && Math.abs(hit.strength) >= 0.2 * Math.abs(weights[0].strength)) state.found.set(node.node, hit);
+    }
+  }
+  byId("found").textContent = text ? `${state.found.size} ${state.found.size === 1 ? "split" : "splits"}` : "";
+  if (state.found.size) reveal([...state.found.keys()][0]);
+  mark();
+};
+
+const help = () => byId("help").append(
+  make("h2", {}, "How to read this tree"),
+  make("p", {}, "A split adds up weighted features: a row goes left where the sum is below a threshold, and right elsewhere. "
+    + "A box names the strongest feature of its split, with an arrow to where large values go; the line below it has the share of the training samples that pass. "
+    + "Click a box for all of it."),
+  make("p", {}, "Predictions add up along all routes where a row is undecided: those within the margin of a split go both ways. "
+    + "Mass a tells how much of a sample a node may receive; what training pruned is not shown, or ends in a dash."),
+  make("h3", {}, "Keys"),
+  make("dl", {}, ...[["← → ↑ ↓", "go from node to node"], ["Enter", "collapse or expand"], ["+  −  0", "zoom, fit"], ["/", "find a feature"], ["Esc", "end the search"]]
+    .flatMap(([keys, what]) => [make("dt", {}, make("kbd", {}, keys)), make("dd", {}, what)])),
+  make("h3", {}, "Model"),
+  make("dl", {}, ...record.facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+);
+
+const start = () => {
+  byId("subtitle").textContent = record.subtitle;
+  byId("features").append(...record.features.map(({ name }) => make("option", { value: name })));
+  for (const tab of ["node", "sample", "help"]) byId(`tab-${tab}`).addEventListener("click", () => openTab(tab));
+  byId("search").addEventListener("input", search);
+  byId("fit").addEventListener("click", () => fit());
+  byId("larger").addEventListener("click", () => zoomCenter(1.25));
+  byId("smaller").addEventListener("click", () => zoomCenter(0.8));
+  byId("expand").addEventListener("click", () => { collapsed.clear(); render(); fit(0.3); });
+  byId("turn").addEventListener("click", () => { across = !across; render(); fit(0.3); });
+  byId("theme").addEventListener("click", () => {
+    const root = document.documentElement, now = root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+  samplePanel();
+  help();
+  render();
+  fit(0.5);
+  showNode(0);
+};
+start();

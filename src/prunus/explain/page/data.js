@@ -1,0 +1,36 @@
+// The record that Python wrote, and small helpers. Every text goes through textContent: names cannot become markup.
+const record = JSON.parse(document.getElementById("record").textContent);
+const nodes = new Map(record.nodes.map((node) => [node.node, node]));
+const left = (t) => 2 * t + 1, right = (t) => 2 * t + 2, parent = (t) => (t - 1) >> 1;
+const level = (t) => Math.floor(Math.log2(t + 1));
+const children = (t) => [left(t), right(t)].filter((child) => nodes.has(child));
+const byId = (id) => document.getElementById(id);
+
+const floats = (text) => {
+  if (!text) return new Float32Array(0);
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Float32Array(bytes.buffer);
+};
+
+const format = (value) => {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const size = Math.abs(value);
+  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2);
+  return String(Number(value.toPrecision(size >= 1000 ? 6 : 4)));
+};
+const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1" : (100 * share).toFixed(share < 0.0995 ? 1 : 0)) + " %";
+const shorten = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+
+const make = (name, attributes = {}, ...inside) => fill(document.createElement(name), attributes, inside);
+const draw = (name, attributes = {}, ...inside) =>
+  fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, inside);
+const fill = (element, attributes, inside) => {
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...inside);  // strings become text nodes
+  return element;
+};
+
+// Colour-blind safe (Okabe and Ito, then hues around the circle).
+const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
+const colorOf = (k) => PALETTE[k] ?? `hsl(${(k * 137.5) % 360} 55% 55%)`;
+const between = (share) => `color-mix(in oklab, #e69f00 ${Math.round(100 * share)}%, #0072b2)`;

@@ -1,0 +1,207 @@
+"""The tree as a picture of matplotlib."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from prunus.explain.boxes import Box, BoxOptions, read_boxes
+from prunus.explain.layout import Place, Size, place_boxes, total_size
+from prunus.explain.wording import read_words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+
+__all__ = ["plot_tree"]
+
+_WIDTHS = ((30, 32), (22, 28), (16, 24), (12, 16))
+"""Characters of a line, and of a name: fewer are tried where boxes are too wide for a large font."""
+_LARGEST, _SMALLEST = 12.0, 1.0
+"""Sizes of a font that was left to us."""
+_PAD, _GAP = 0.35, Size(1.2, 2.0)
+"""Around the text of a box, and between boxes, in parts of the size of the font."""
+
+
+def plot_tree(
+    estimator: Any,
+    *,
+    max_depth: int | None = None,
+    feature_names: Any = None,
+    class_names: Any = None,
+    label: str = "all",
+    filled: bool = False,
+    impurity: bool = True,
+    node_ids: bool = False,
+    proportion: bool = False,  # noqa: ARG001
+    rounded: bool = False,
+    precision: int = 3,
+    ax: "Axes | None" = None,
+    fontsize: float | None = None,
+    max_features: int = 3,
+) -> "list[Text]":
+    """Draw a fitted tree with matplotlib, with the options of `sklearn.tree.plot_tree`.
+
+    Rows for which the condition in a box holds go left. A dash stands for a branch that was pruned, or that no training
+    row reaches: rows that would go to a pruned one end in the node above it. Needs matplotlib:
+    ``pip install 'prunus[plot]'``.
+
+    Parameters
+    ----------
+    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    max_depth : int or None, default=None
+        The deepest level that is shown; None: all are.
+    feature_names : list of n_features_in_ names, optional
+        By default those of the table; "x0", "x1" and so on if it had none.
+    class_names : list of names, optional
+        Of the classes in the order of `classes_`, or of the clusters.
+    label : {"all", "root", "none"}, default="all"
+        Where numbers are told with what they are.
+    filled : bool, default=False
+        Colours: by the largest class, the purer the stronger; by the value; of clusters by the share of rows.
+    impurity : bool, default=True
+        Whether nodes tell how much their training rows differ: the Gini impurity of classes, the standard deviation of
+        values.
+    node_ids : bool, default=False
+        Whether nodes tell their numbers, in heap order as in `apply`.
+    proportion : bool, default=False
+        For scikit-learn's sake: shares are told in any case, since the number of training rows is not kept.
+    rounded : bool, default=False
+        Whether boxes have round corners.
+    precision : int, default=3
+        Number of digits that matter; those before the point are all told.
+    ax : matplotlib Axes, optional
+        Where to draw; what was there is removed. By default the current ones.
+    fontsize : float, optional
+        By default the largest, up to 12 points, with which no boxes overlap: deep trees need large figures.
+    max_features : int, default=3
+        How many features of a split are written, the strongest first.
+
+    Returns
+    -------
+    list of matplotlib Text
+        The boxes, parents before children, from left to right.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from prunus import ArgminTreeRegressor
+    >>> tree = ArgminTreeRegressor(depth=1, max_epochs=20, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> len(plot_tree(tree, ax=Figure().add_subplot()))
+    3
+    """
+    options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, *_WIDTHS[0])
+    words = read_words(estimator, feature_names, class_names)
+    root = read_boxes(words, options)
+    ax = _current_axes() if ax is None else ax
+    ax.clear()
+    ax.set_axis_off()
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    texts = {box.name: _add_text(ax, box, rounded=rounded) for box in root.walk()}
+    narrower = [read_boxes(words, replace(options, width=width, longest=longest)) for width, longest in _WIDTHS[1:]]
+    size = _fitted_size(ax, [root, *narrower], texts) if fontsize is None else float(fontsize)
+    _place(ax, root, texts, size)
+    return list(texts.values())
+
+
+def _place(ax: "Axes", root: Box, texts: "dict[str, Text]", size: float) -> None:
+    sizes, whole = _measured(texts, size), _of_axes(ax)
+    places = place_boxes(root, sizes, _gap(ax, size), whole)
+    heights = {name: box.height / whole.height for name, box in sizes.items()}
+    for name, place in places.items():
+        texts[name].set_position((place.x, place.top - heights[name] / 2))
+    _add_lines(ax, root, places, heights, size)
+
+
+def _current_axes() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plot_tree needs matplotlib: pip install 'prunus[plot]'") from error
+    return pyplot.gca()
+
+
+def _add_text(ax: "Axes", box: Box, *, rounded: bool) -> "Text":
+    """A box with its text; one that stands for a branch has no frame."""
+    frame = None
+    if box.node is not None:
+        style = f"{'round' if rounded else 'square'},pad={_PAD}"
+        frame = {"boxstyle": style, "facecolor": box.color or "white", "edgecolor": "0.3", "linewidth": 0.8}
+    return ax.text(
+        0.5,
+        0.5,
+        "\n".join(box.lines),
+        ha="center",
+        va="center",
+        color="black" if frame else "0.3",
+        bbox=frame,
+        zorder=3,
+        parse_math=False,  # a dollar in a name is a dollar
+        usetex=False,
+    )
+
+
+def _fitted_size(ax: "Axes", choices: list[Box], texts: "dict[str, Text]") -> float:
+    """The size of the font with the lines for which it is largest; the texts have them from now on."""
+    best, chosen = 0.0, choices[0]
+    for root in choices:
+        _write(root, texts)
+        size = _fitting(ax, root, texts, _LARGEST)
+        if size > best:
+            best, chosen = size, root
+        if best == _LARGEST:
+            break
+    _write(chosen, texts)
+    for _ in range(3):  # text grows with the font, but not exactly
+        size, best = best, _fitting(ax, chosen, texts, best)
+        if size == best:
+            break
+    return best
+
+
+def _fitting(ax: "Axes", root: Box, texts: "dict[str, Text]", size: float) -> float:
+    """This size of the font, or a smaller one with which the tree is about to fit."""
+    needed, whole = total_size(root, _measured(texts, size), _gap(ax, size)), _of_axes(ax)
+    fit = min(whole.width / needed.width, whole.height / needed.height)
+    return size if fit >= 1 else max(0.99 * fit * size, _SMALLEST)
+
+
+def _write(root: Box, texts: "dict[str, Text]") -> None:
+    for box in root.walk():
+        texts[box.name].set_text("\n".join(box.lines))
+
+
+def _measured(texts: "dict[str, Text]", size: float) -> dict[str, Size]:
+    """Boxes in pixels, with a font of this size from now on."""
+    sizes = {}
+    for name, text in texts.items():
+        text.set_fontsize(size)
+        extent, figure = text.get_window_extent(), text.get_figure()
+        assert figure is not None
+        pad = 2 * _PAD * size * figure.dpi / 72
+        sizes[name] = Size(extent.width + pad, extent.height + pad)
+    return sizes
+
+
+def _gap(ax: "Axes", size: float) -> Size:
+    pixels = size * ax.figure.dpi / 72
+    return Size(_GAP.width * pixels, _GAP.height * pixels)
+
+
+def _of_axes(ax: "Axes") -> Size:
+    extent = ax.get_window_extent()
+    return Size(extent.width, extent.height)
+
+
+def _add_lines(ax: "Axes", root: Box, places: dict[str, Place], heights: dict[str, float], size: float) -> None:
+    """From each box down to its children; the two of the root say which way is which."""
+    level: dict[float, float] = {}  # of the lowest box beside it: lines spread below it, so that they cross none
+    for name, place in places.items():
+        level[place.top] = min(place.top - heights[name], level.get(place.top, 1.0))
+    for box in root.walk():
+        x, top = places[box.name]
+        for child in box.children:
+            end = places[child.name]
+            bend = [top - heights[box.name], level[top], end.top]
+            ax.plot([x, x, end.x], bend, color="0.5", linewidth=max(0.4, size / 12), zorder=1)
+    for child, side, align in zip(root.children, ("True ", " False"), ("right", "left"), strict=False):
+        x, y = (places[root.name].x + places[child.name].x) / 2, (level[1.0] + places[child.name].top) / 2
+        ax.text(x, y, side, ha=align, va="bottom", fontsize=size, color="0.3", zorder=2, usetex=False)

@@ -1,0 +1,127 @@
+"""The tree as indented text."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from prunus.explain.summary import NodeSummary
+from prunus.explain.wording import Words, check_whole, number, percent, prediction, read_words, split_parts, traits
+
+__all__ = ["export_text"]
+
+
+def export_text(
+    estimator: Any,
+    *,
+    feature_names: Any = None,
+    class_names: Any = None,
+    max_depth: int | None = 10,
+    spacing: int = 3,
+    decimals: int = 2,
+    show_weights: bool = False,
+    max_features: int = 3,
+) -> str:
+    """The rules of a fitted tree as text, in the layout of `sklearn.tree.export_text`.
+
+    Weights and thresholds are in the units of the table. A leaf tells what a path that ends there predicts, and which
+    share of the training rows ends there; for clusters, in what they differ most from the whole table. Where a branch
+    was pruned, rows that would go there end in the node above it.
+
+    Parameters
+    ----------
+    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    feature_names : list of n_features_in_ names, optional
+        By default those of the table; "x0", "x1" and so on if it had none.
+    class_names : list of names, optional
+        Of the classes in the order of `classes_`, or of the clusters.
+    max_depth : int or None, default=10
+        Branches below it are told by their depth only; None: none are.
+    spacing : int, default=3
+        Width of a level.
+    decimals : int, default=2
+        Number of decimals; of small numbers as many digits that matter.
+    show_weights : bool, default=False
+        Whether leaves tell the shares of the classes among their training rows; standard deviations, if values are
+        predicted.
+    max_features : int, default=3
+        How many features of a split are written, the strongest first.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from prunus import ArgminTreeClassifier
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], ["low", "low", "high", "high"]
+    >>> tree = ArgminTreeClassifier(depth=1, max_epochs=50, random_state=0).fit(X, y)
+    >>> print(export_text(tree, feature_names=["size"]))  # doctest: +ELLIPSIS
+    |--- size < 2...
+    |   |--- class: low (50% of rows)
+    |--- size >= 2...
+    |   |--- class: high (50% of rows)
+    <BLANKLINE>
+    """
+    check_whole("max_depth", max_depth, 0, or_none=True)
+    for name, value, least in (("spacing", spacing, 1), ("decimals", decimals, 0), ("max_features", max_features, 1)):
+        check_whole(name, value, least)
+    words = read_words(estimator, feature_names, class_names).displayed()
+    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features)
+    return "".join(f"{line}\n" for line in report.lines(words.root))
+
+
+class _Report:
+    """The options, so that a tree can be walked with nothing but a node."""
+
+    def __init__(
+        self, words: Words, max_depth: int | None, spacing: int, decimals: int, weights: bool, max_features: int
+    ) -> None:
+        self.words = words
+        self.max_depth = max_depth
+        self.spacing = spacing
+        self.decimals = decimals
+        self.weights = weights
+        self.max_features = max_features
+
+    def lines(self, node: NodeSummary) -> Iterator[str]:
+        indent = self._indent(node.depth)
+        if node.is_leaf:
+            yield indent + self._end(node, prediction(node), node.share)
+        elif self.max_depth is not None and node.depth > self.max_depth:
+            yield f"{indent}truncated branch of depth {_height(self.words, node)}"
+        else:
+            parts, threshold = split_parts(node, self.max_features, self._number)
+            for sign, child in zip(("<", ">="), self.words.children(node), strict=True):
+                yield f"{indent}{' '.join(parts)} {sign} {threshold}"
+                yield from [self._pruned(node)] if child is None else self.lines(child)
+
+    def _indent(self, depth: int) -> str:
+        return ("|" + " " * self.spacing) * depth + "|" + "-" * self.spacing + " "
+
+    def _pruned(self, node: NodeSummary) -> str:
+        """What becomes of rows that would go to the one child that was pruned."""
+        share = node.share - sum(child.share for child in self.words.children(node) if child is not None)
+        share = 0.0 if share < 1e-12 else share  # rounding
+        return f"{self._indent(node.depth + 1)}pruned, {self._end(node, node.value or node.distribution, share)}"
+
+    def _end(self, node: NodeSummary, values: tuple[float, ...], share: float) -> str:
+        rows = f"({percent(share)} of rows)"
+        if self.words.clusters:
+            about = ", ".join(traits(self.words, node, self.max_features)) if node.share > 0 else ""
+            name = self.words.clusters.get(node.node, "no cluster")
+            return f"{name}: {about} {rows}" if about else f"{name} {rows}"
+        if self.words.summary.classes is None:
+            spread = f" ± {self._listed(node.spread)}" if self.weights else ""
+            return f"value: {self._listed(values)}{spread} {rows}"
+        weights = f"weights: {self._listed(node.distribution)} " if self.weights else ""
+        return f"{weights}class: {self.words.summary.outputs[values.index(max(values))]} {rows}"
+
+    def _listed(self, values: tuple[float, ...]) -> str:
+        return f"[{', '.join(map(self._number, values))}]"
+
+    def _number(self, x: float) -> str:
+        return number(x, self.decimals)
+
+
+def _height(words: Words, node: NodeSummary) -> int:
+    """Levels of a subtree: 1 for a leaf."""
+    return 1 + max((_height(words, child) for child in words.children(node) if child is not None), default=0)

@@ -1,0 +1,267 @@
+"""The record of a tree in words: names that users chose, short numbers, splits and predictions as text."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import floor, isfinite, log10
+from typing import Any
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary, _reconstructed, tree_summary
+
+__all__ = [
+    "Words",
+    "check_choice",
+    "check_whole",
+    "number",
+    "percent",
+    "prediction",
+    "read_words",
+    "shares",
+    "short_number",
+    "split_parts",
+    "split_text",
+    "traits",
+]
+
+NOTABLE = 0.5
+"""A cluster's feature is told if its mean is this far from that of the table, in standard deviations of the table."""
+_PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ")
+
+
+@dataclass(frozen=True)
+class Words:
+    """The record of a tree in the names that users chose."""
+
+    summary: TreeSummary
+    nodes: dict[int, NodeSummary]
+    clusters: dict[int, str]
+    """Names of the clusters of a clusterer's leaves; empty for the other estimators."""
+    yes_or_no: tuple[bool, ...]
+    """Which outputs of a clusterer are 0 or 1, such as "color = red"."""
+
+    @property
+    def root(self) -> NodeSummary:
+        """The node that all rows pass."""
+        return self.nodes[0]
+
+    def children(self, node: NodeSummary) -> tuple[NodeSummary | None, NodeSummary | None]:
+        """The left and the right one; None if pruned."""
+        return self.nodes.get(2 * node.node + 1), self.nodes.get(2 * node.node + 2)
+
+    def displayed(self, longest: int | None = None) -> "Words":
+        """The same with names that fit a line, and no more characters than `longest`."""
+        summary = replace(self.summary, outputs=tuple(_line(name, longest) for name in self.summary.outputs))
+        nodes = {
+            t: replace(node, split=tuple(replace(part, label=_line(part.label, longest)) for part in node.split))
+            for t, node in self.nodes.items()
+        }
+        clusters = {t: _line(name, longest) for t, name in self.clusters.items()}
+        return replace(self, summary=summary, nodes=nodes, clusters=clusters)
+
+
+def read_words(estimator: Any, feature_names: Any = None, class_names: Any = None) -> Words:
+    """The record of a fitted tree, with other names for the columns of the table and for the classes or clusters."""
+    summary = tree_summary(estimator)
+    features = _names("feature_names", feature_names, estimator.n_features_in_)
+    nodes = {node.node: _cleaned(node) for node in summary.nodes}
+    if features is not None:
+        nodes = {t: replace(node, split=_renamed(estimator, node, features)) for t, node in nodes.items()}
+    clusters: dict[int, str] = {}
+    yes_or_no: tuple[bool, ...] = ()
+    if summary.classes is not None:
+        classes = _names("class_names", class_names, len(summary.classes))
+        summary = replace(summary, outputs=summary.outputs if classes is None else tuple(classes))
+    elif hasattr(estimator, "labels_"):
+        columns = _reconstructed(estimator)
+        summary = replace(summary, outputs=tuple(_label(column, features) for column in columns))
+        yes_or_no = tuple(column.kind in ("boolean", "category", "infrequent", "missing") for column in columns)
+        names = _names("class_names", class_names, estimator.n_clusters_)
+        labels = {t: int(estimator._label_of_node[t]) for t, node in nodes.items() if node.is_leaf}
+        clusters = {t: f"cluster {k}" if names is None else names[k] for t, k in labels.items()}
+    return Words(replace(summary, nodes=tuple(nodes.values())), nodes, clusters, yes_or_no)
+
+
+def number(x: float, decimals: int) -> str:
+    """With decimals; of small numbers as many digits that matter, of large ones fewer decimals.
+
+    Examples
+    --------
+    >>> [number(x, 2) for x in (0.5, 3.14159, -0.000314159, 31415.9, 3.14e-9)]
+    ['0.5', '3.14', '-0.00031', '31416', '3.1e-9']
+    """
+    return _written(x, max(decimals, 1), decimals)
+
+
+def short_number(x: float, digits: int) -> str:
+    """With this many digits that matter, and all before the point.
+
+    Examples
+    --------
+    >>> [short_number(x, 3) for x in (0.5, 3.14159, -0.000314159, 31415.9)]
+    ['0.5', '3.14', '-0.000314', '31416']
+    """
+    digits = max(digits, 1)
+    return _written(x, digits, digits - 1 - _exponent(x))
+
+
+def percent(share: float) -> str:
+    """A share of one.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(1.0), percent(0.0002)
+    ('12.3%', '100%', '<0.1%')
+    """
+    return "<0.1%" if 0 < share < 0.0005 else _without_zeros(f"{100 * share:.1f}") + "%"
+
+
+def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], str]:
+    """The terms of a split, strongest first, and its threshold: rows whose sum is below go left.
+
+    A split of one feature is written without its weight. One that is not linear has a number for a name.
+    """
+    if node.threshold is None:
+        return [f"split {node.node}"], "0"
+    threshold, split = node.threshold, node.split
+    if len(split) == 1:
+        size = abs(split[0].weight)
+        sign, threshold = "-" if split[0].weight < 0 else "", threshold / size
+        return [sign + _term(split[0].label)], write(threshold)
+    parts = [_signed(part, write, first=i == 0) for i, part in enumerate(split[:max_features])]
+    if len(split) > max_features:
+        parts.append(f"and {len(split) - max_features} more")
+    return parts or ["0"], write(threshold)
+
+
+def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2) -> str:
+    """A split in one line: what holds of the rows that go left.
+
+    Examples
+    --------
+    >>> parts = (SplitWeight("age", 0.8321, 2.0), SplitWeight("color = red", -1.2, 1.0), SplitWeight("size", 2.0, 0.1))
+    >>> split_text(NodeSummary(0, 0, 1.0, 1.0, False, parts, 3.1), max_features=2)
+    '0.83 age - 1.2 (color = red) and 1 more < 3.1'
+    """
+    parts, threshold = split_parts(node, max_features, partial(number, decimals=digits))
+    return f"{' '.join(parts)} < {threshold}"
+
+
+def prediction(node: NodeSummary) -> tuple[float, ...]:
+    """What a path that ends in a leaf predicts; else, or if that is no constant, what the rows that pass are like."""
+    return node.value if node.is_leaf and node.value else node.distribution
+
+
+def traits(words: Words, node: NodeSummary, max_features: int) -> list[str]:
+    """In what the rows of a clusterer's node differ most from the whole table, such as "high age"."""
+    mean, root = node.distribution, words.root
+    found = []
+    for i, name in enumerate(words.summary.outputs):
+        away = (mean[i] - root.distribution[i]) / root.spread[i] if root.spread[i] > 0 else 0.0
+        if abs(away) >= NOTABLE:
+            found.append((abs(away), _trait(name, yes_or_no=words.yes_or_no[i], more=away > 0)))
+    found.sort(key=lambda pair: -pair[0])
+    return [trait for _, trait in found[:max_features]]
+
+
+def shares(distribution: tuple[float, ...], names: tuple[str, ...], most: int) -> list[str]:
+    """The largest classes of a node, such as "red: 98%"; those without rows are left out.
+
+    Examples
+    --------
+    >>> shares((0.25, 0.0, 0.75), ("red", "green", "blue"), 3)
+    ['blue: 75%', 'red: 25%']
+    """
+    order = sorted((i for i, share in enumerate(distribution) if share > 0), key=lambda i: -distribution[i])
+    found = [f"{names[i]}: {percent(distribution[i])}" for i in order[:most]]
+    return found + ([f"{len(order) - most} more"] if len(order) > most else [])
+
+
+def check_whole(name: str, value: Any, least: int, *, or_none: bool = False) -> None:
+    """Raise an error unless the option is an integer that is large enough."""
+    if (value is None and or_none) or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+        return
+    also = " or None" if or_none else ""
+    raise InputValueError(f"{name} must be an integer of at least {least}{also}, however: {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise an error unless the option is one of these."""
+    if value not in tuple(choices):
+        raise InputValueError(f"{name} must be one of {', '.join(map(repr, choices))}, however: {value!r}")
+
+
+def _names(option: str, names: Any, n: int) -> list[str] | None:
+    if names is None or isinstance(names, bool):
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputTypeError(f"{option} must be a list of names, however: {names!r}")
+    listed = [str(name) for name in names]
+    if len(listed) != n:
+        raise InputValueError(f"{option} must contain {n} elements, got {len(listed)}")
+    return listed
+
+
+def _cleaned(node: NodeSummary) -> NodeSummary:
+    """Shares of classes without what rounding left where there are no rows."""
+    if node.spread:
+        return node
+    return replace(node, distribution=tuple(0.0 if share < 1e-9 else share for share in node.distribution))
+
+
+def _label(column: Any, features: list[str] | None) -> str:
+    label: str = (column if features is None else replace(column, name=features[column.feature])).label
+    return label
+
+
+def _renamed(estimator: Any, node: NodeSummary, features: list[str]) -> tuple[SplitWeight, ...]:
+    """The weights have the order of the record, so that equal labels of different columns are not mixed up."""
+    if not node.split:
+        return ()
+    columns = zip(estimator.encoder_.columns_, estimator.tree_.weight[node.node].tolist(), strict=True)
+    used = [(abs(strength), column) for column, strength in columns if strength != 0 and column.low != column.high]
+    used.sort(key=lambda pair: -pair[0])
+    return tuple(replace(part, label=_label(pair[1], features)) for part, pair in zip(node.split, used, strict=True))
+
+
+def _line(name: str, longest: int | None) -> str:
+    name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+    if longest is None or len(name) <= longest:
+        return name
+    return name[: (longest - 1) // 2 + 1] + "…" + name[len(name) - (longest - 2) // 2 :]
+
+
+def _exponent(x: float) -> int:
+    return floor(log10(abs(x))) if x != 0 and isfinite(x) else 0
+
+
+def _written(x: float, digits: int, decimals: int) -> str:
+    """With decimals, but no fewer digits that matter than `digits`, and hardly more."""
+    if x == 0 or not isfinite(x):
+        return "0" if x == 0 else str(x)
+    exponent = _exponent(x)
+    if not -5 < exponent < 8:
+        mantissa, power = f"{x:.{digits - 1}e}".split("e")
+        return f"{_without_zeros(mantissa)}e{int(power)}"
+    enough = digits - 1 - exponent
+    return _without_zeros(f"{x:.{max(enough if exponent < 0 else min(decimals, enough + 3), 0)}f}")
+
+
+def _without_zeros(text: str) -> str:
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def _term(label: str) -> str:
+    return f"({label})" if any(sign in label for sign in _PHRASE) else label
+
+
+def _signed(part: SplitWeight, write: Callable[[float], str], *, first: bool) -> str:
+    minus, plus = ("-", "") if first else ("- ", "+ ")
+    return f"{minus if part.weight < 0 else plus}{write(abs(part.weight))} {_term(part.label)}"
+
+
+def _trait(name: str, *, yes_or_no: bool, more: bool) -> str:
+    if yes_or_no:
+        return f"{'often' if more else 'seldom'} {name}"
+    return f"{'high' if more else 'low'} {name}"
