@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification, make_friedman1
+from sklearn.datasets import make_blobs, make_classification, make_friedman1
+from sklearn.metrics import adjusted_rand_score
 
 import prunus
-from prunus import ArgminTreeClassifier, ArgminTreeRegressor
+from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
 
 pytestmark = pytest.mark.gpu
 
 KINDS = [(split, leaf) for split in ("linear", "mlp") for leaf in ("constant", "linear", "mlp")]
 CLASSES = make_classification(2000, 8, n_informative=5, n_classes=3, random_state=0)
 VALUES = make_friedman1(2000, noise=0.1, random_state=0)
+BLOBS = make_blobs(2000, 5, centers=6, random_state=0)[0]
 
 
 @pytest.mark.parametrize(("split", "leaf"), KINDS)
@@ -36,6 +38,23 @@ def test_a_classifier_is_as_good_as_on_the_cpu(leaf: str) -> None:
         for device in ("cpu", "cuda")
     )
     assert there.score(*CLASSES) == pytest.approx(here.score(*CLASSES), abs=0.03)
+
+
+def test_a_clusterer_finds_about_the_same_hierarchy_as_on_the_cpu() -> None:
+    here, there = (ArgminTreeClusterer(depth=4, random_state=0, device=device).fit(BLOBS) for device in ("cpu", "cuda"))
+    for depth in range(1, 5):
+        assert adjusted_rand_score(here.cut(depth), there.cut(depth)) > 0.95
+    np.testing.assert_allclose(there.distances_[-1], here.distances_[-1], rtol=0.05)
+    assert next(there.model_.parameters()).device.type == "cpu"
+
+
+@pytest.mark.parametrize(("split", "targets"), [("linear", [0, 1]), ("mlp", None), ("mlp", [0, 1])])
+def test_a_clusterer_from_a_random_start_is_as_good_as_on_the_cpu(split: str, targets: list[int] | None) -> None:
+    here, there = (
+        ArgminTreeClusterer(depth=4, split=split, targets=targets, random_state=0, device=device).fit(BLOBS)
+        for device in ("cpu", "cuda")
+    )
+    assert there.reconstruction_error(BLOBS) == pytest.approx(here.reconstruction_error(BLOBS), abs=0.01)
 
 
 def test_the_same_seed_gives_the_same_predictions() -> None:
