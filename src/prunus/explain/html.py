@@ -57,6 +57,8 @@ def export_html(
     """
     if y is not None and X is None:
         raise InputValueError("X must be given with y: y tells the classes or values of its rows")
+    if y is not None and len(y) != len(X):
+        raise InputValueError(f"y must have a value for each of the {len(X)} rows of X, however: {len(y)}")
     record = page_record(estimator, X, y)
     page = _filled(
         {

@@ -17,7 +17,7 @@ __all__ = ["page_record"]
 Record = dict[str, Any]
 
 MAX_WEIGHTS = 60_000
-"""Of linear models at the nodes: with more, the page would be too large, and only rows that are given can be looked at."""
+"""Of linear models at the nodes: with more the page would be too large, and shows only rows that are given."""
 MAX_ROWS, MAX_CELLS = 100, 8_000
 """Rows that can be picked: the table is thinned out evenly."""
 COUNTED = 50_000
@@ -90,8 +90,10 @@ def _facts(summary: TreeSummary) -> list[list[str]]:
 
 def _column(column: Any) -> Record:
     record = {name: getattr(column, name) for name in ("feature", "label", "kind", "center", "scale", "low", "high")}
-    return record | ({"category": column.category} if column.category is not None else {}) | (
-        {"piece": True} if column.piece else {}
+    return (
+        record
+        | ({"category": column.category} if column.category is not None else {})
+        | ({"piece": True} if column.piece else {})
     )
 
 
@@ -187,7 +189,8 @@ def _values(estimator: Any, table: Any, feature: int) -> npt.NDArray[np.object_]
     columns = [column for column in estimator.encoder_.columns_ if column.feature == feature]
     if any(column.kind in ("category", "infrequent") for column in columns):
         labels = read_labels(table.column(feature), columns[0].name)
-        return np.array([*labels.levels, None], dtype=object)[labels.codes]
+        levels: npt.NDArray[np.object_] = np.array([*labels.levels, None], dtype=object)
+        return levels[labels.codes]
     numbers = read_numbers(table.column(feature), cast(NumberKind, columns[0].kind), columns[0].name)
     values = np.asarray(numbers, dtype=np.float64).astype(object)
     values[np.isnan(np.asarray(numbers, dtype=np.float64))] = None
@@ -238,4 +241,5 @@ def _plain(value: Any) -> Any:
 def _known(value: Any) -> Any:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return ", ".join(f"{part:.6g}" for part in value)
-    return value if value is None or isinstance(value, (int, float, str)) and not isinstance(value, bool) else str(value)
+    is_plain = value is None or (isinstance(value, (int, float, str)) and not isinstance(value, bool))
+    return value if is_plain else str(value)

@@ -130,8 +130,8 @@ const start = () => {
   byId("fit").addEventListener("click", () => fit());
   byId("larger").addEventListener("click", () => zoomCenter(1.25));
   byId("smaller").addEventListener("click", () => zoomCenter(0.8));
-  byId("expand").addEventListener("click", () => { collapsed.clear(); render(); fit(0.3); });
-  byId("turn").addEventListener("click", () => { across = !across; render(); fit(0.3); });
+  byId("expand").addEventListener("click", () => { collapsed.clear(); render(); fit(0.5); });
+  byId("turn").addEventListener("click", () => { across = !across; render(); fit(0.5); });
   byId("theme").addEventListener("click", () => {
     const root = document.documentElement, now = root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     root.dataset.theme = now === "dark" ? "light" : "dark";

@@ -1,7 +1,7 @@
 // Where nodes are: leaves side by side, parents beside the middle of their children; the root on top, or at the left.
-const BOX = { width: 148, height: 50 };
-const STEP = { down: [BOX.width + 14, 96], across: [BOX.height + 14, BOX.width + 64] };  // between leaves, between levels
-const MOST_OPEN = 16, MOST_DOWN = 7;
+const BOX = { width: 148, height: 46 };
+const STEP = { down: [BOX.width + 14, 96], across: [BOX.height + 8, BOX.width + 64] };  // between leaves, between levels
+const MOST_OPEN = 12, MOST_DOWN = 7;
 const collapsed = new Set();
 
 const visibleChildren = (t) => (collapsed.has(t) ? [] : children(t));
@@ -23,12 +23,14 @@ let across = countLeaves(0, 99) > MOST_DOWN;
 const layout = () => {
   const [side, ahead] = across ? STEP.across : STEP.down, place = new Map();
   let next = 0;
+  const take = (size) => { next += size; return next - size / 2; };
   const visit = (t) => {
-    const below = visibleChildren(t).map(visit);
-    let at;
-    if (below.length === 2) at = (below[0] + below[1]) / 2;
-    else if (below.length === 1) at = below[0] + (nodes.has(left(t)) ? 1 : -1) * side / 4;
-    else { at = next; next += side; }
+    let at = null;
+    if (visibleChildren(t).length) {
+      const [low, high] = [left(t), right(t)].map((child) => (nodes.has(child) ? visit(child) : take(side / 2)));  // of a pruned child: a dash
+      at = (low + high) / 2;
+    }
+    at ??= take(side);
     place.set(t, across ? { x: level(t) * ahead, y: at } : { x: at, y: level(t) * ahead });
     return at;
   };

@@ -58,8 +58,8 @@ const nodeElement = (t) => {
   group.append(
     draw("title", {}, text),
     draw("rect", { class: "box", x: -BOX.width / 2, y: -BOX.height / 2, width: BOX.width, height: BOX.height, rx: node.leaf ? 14 : 6 }),
-    draw("text", { x: -BOX.width / 2 + 8, y: -BOX.height / 2 + 17 }, shorten(text, 20)),
-    draw("text", { class: "small", x: -BOX.width / 2 + 8, y: -BOX.height / 2 + 32 }, note(node)),
+    draw("text", { x: -BOX.width / 2 + 8, y: -BOX.height / 2 + 16 }, shorten(text, 20)),
+    draw("text", { class: "small", x: -BOX.width / 2 + 8, y: -BOX.height / 2 + 30 }, note(node)),
     strip(node),
   );
   if (children(t).length) {
