@@ -1,0 +1,102 @@
+"""The encoder as a graph: from a table's columns to the inputs of the tree, as `prunus.data.plan` computes them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.data import TableEncoder
+from prunus.data.plan import Plan
+from prunus.onnx.graph import TEXT, Graph
+
+__all__ = ["add_encoder", "has_categories", "input_names"]
+
+Columns = npt.NDArray[np.int64]
+ZERO = np.zeros(1, dtype=np.float32)
+
+
+def has_categories(encoder: TableEncoder) -> bool:
+    """Whether columns of the table are text, so that each needs an input of its own."""
+    return bool(Plan(encoder.columns_).categories)
+
+
+def input_names(encoder: TableEncoder, outputs: Iterable[str]) -> list[str]:
+    """Names of the inputs: those of the columns, with underscores after those that ONNX or an output needs.
+
+    >>> input_names(TableEncoder().fit([["red"], ["blue"]]), ["label"])
+    ['x0']
+    """
+    if not has_categories(encoder):
+        return ["X"]
+    names = {column.feature: column.name for column in encoder.columns_}
+    taken = {"", *outputs, *names.values()}
+    found: list[str] = []
+    for _, name in sorted(names.items()):
+        free = name
+        while free in ("", *outputs) or (free != name and free in taken):
+            free += "_"
+        taken.add(free)
+        found.append(free)
+    return found
+
+
+def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> str:
+    """Encoded rows, (n, columns), in single precision, of inputs that this adds."""
+    plan = Plan(encoder.columns_)
+    everything = np.arange(len(encoder.columns_))
+    texts = {category.feature for category in plan.categories}
+    parts: list[tuple[str, Columns]] = []
+    if not texts:
+        table = graph.add_input(names[0], np.float64, encoder.n_features_in_)
+        used = np.arange(encoder.n_features_in_)[plan.features]
+        numbers = table if _in_order(used, encoder.n_features_in_) else graph.add("Gather", table, used, axis=1)
+        parts += _numbers(graph, plan, numbers, everything)
+    else:
+        columns = [graph.add_input(name, TEXT if i in texts else np.float64, 1) for i, name in enumerate(names)]
+        if plan.numbers:
+            numbers = graph.add("Concat", *(columns[output.feature] for output in plan.numbers), axis=1)
+            parts += _numbers(graph, plan, numbers, everything)
+        parts += [_category(graph, category, columns[category.feature]) for category in plan.categories]
+    return _side_by_side(graph, parts)
+
+
+def _numbers(graph: Graph, plan: Plan, numbers: str, everything: Columns) -> list[tuple[str, Columns]]:
+    """Scaled numbers, and which are missing; in double precision, since dates are large and their steps small."""
+    center, scale, low, high = plan.own_limits
+    missing = graph.add("IsNaN", numbers)
+    scaled = graph.add("Div", graph.add("Sub", numbers, center), scale)
+    cut = graph.add("Min", graph.add("Max", scaled, low), high)
+    present = graph.cast(graph.add("Where", missing, np.zeros(1), cut), np.float32)
+    parts = [(present, everything[plan.number_outputs])]
+    if len(plan.flags):
+        flags = graph.add("Gather", missing, plan.flags.astype(np.int64), axis=1)
+        parts.append((graph.add("Where", flags, plan.flag_values, ZERO), everything[plan.flag_outputs]))
+    return parts
+
+
+def _category(graph: Graph, category: Any, text: str) -> tuple[str, Columns]:
+    """Which level a text is; the empty one, if it is none, is missing."""
+    levels = np.array(list(category.levels), dtype=object)
+    positions = list(category.levels.values())
+    hits = [graph.add("Equal", text, levels[None])]
+    known = graph.add("ReduceSum", graph.cast(hits[0], np.float32), np.array([1]), keepdims=1)
+    unknown = graph.add("Not", graph.cast(known, np.bool_))
+    empty = graph.add("Equal", text, np.array([[""]], dtype=object))
+    for position, is_empty in ((category.missing, empty), (category.others, graph.add("Not", empty))):
+        if position >= 0:
+            hits.append(graph.add("And", unknown, is_empty))
+            positions.append(position)
+    hit = graph.add("Concat", *hits, axis=1)
+    return graph.add("Where", hit, category.values[positions], ZERO), category.first + np.array(positions)
+
+
+def _side_by_side(graph: Graph, parts: list[tuple[str, Columns]]) -> str:
+    """The parts as one matrix, its columns in the order of the encoder."""
+    x = parts[0][0] if len(parts) == 1 else graph.add("Concat", *(value for value, _ in parts), axis=1)
+    columns = np.concatenate([positions for _, positions in parts])
+    return x if _in_order(columns, len(columns)) else graph.add("Gather", x, columns.argsort(), axis=1)
+
+
+def _in_order(columns: Columns, count: int) -> bool:
+    return np.array_equal(columns, np.arange(count))

@@ -1,0 +1,109 @@
+"""Fitted estimators written as ONNX files."""
+
+import json
+import os
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus.onnx.encoding import has_categories
+from prunus.onnx.files import newest_opset, to_proto, write
+from prunus.onnx.predictor import predictor_graph
+
+__all__ = ["export_onnx"]
+
+ESTIMATORS = (ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor)
+OPSET = 19
+"""The first in which text can be compared; runtimes since 2023 have it."""
+OPSET_OF_NUMBERS = 13
+
+
+def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = False, opset: int | None = None) -> Path:
+    """Write a fitted estimator to an ONNX file: table in, predictions out, in any language and without prunus.
+
+    The file has the encoder and the tree, made of ONNX's standard operators. Its predictions are those of `predict`
+    but for rounding. Any number of rows, n, is predicted at a time.
+
+    Inputs: if all columns of the table are numbers, booleans or times, one of shape (n, n_features_in_), named "X", in
+    double precision. If some are categories, one of shape (n, 1) for each column, named as it is (with an underscore
+    added if an output has the same name, or if it is empty): strings for categories, else double precision.
+
+    - Booleans are 0 and 1, datetimes seconds since 1970 (in UTC), durations seconds.
+    - A number that is missing is NaN, a category the empty string, unless that is a category itself. Categories that
+      are numbers or others are given by their text: "1" for 1 and for 1.0.
+    - Infinities, which `predict` refuses, count as very large numbers.
+
+    Outputs: of a classifier "label", (n,), of the type of the classes, and "probabilities", (n, n_classes), in single
+    precision. Of a regressor "variable", (n,) or (n, n_outputs), in double precision. Of a clusterer "label", (n,), as
+    `predict` gives them, and "routes", (n, n_nodes), as `transform` does.
+
+    Parameters
+    ----------
+    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        With a split of one's own it cannot be written.
+    path : str or path
+        The file, which is replaced if it exists.
+    hard : bool
+        Follow one path through the kept tree, as ``predict(X, hard=True)``. Labels of a clusterer do so in any case;
+        this makes its routes follow the same path.
+    opset : int, optional
+        Version of ONNX's operators: 13 or newer, if there are categories 19 or newer. By default 19.
+
+    Returns
+    -------
+    Path
+        Where the file is.
+
+    Examples
+    --------
+    >>> from prunus import ArgminTreeRegressor
+    >>> tree = ArgminTreeRegressor(depth=1, max_epochs=1, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from onnxruntime import InferenceSession
+    >>> with TemporaryDirectory() as folder:
+    ...     session = InferenceSession(export_onnx(tree, f"{folder}/tree.onnx"))
+    >>> (values,) = session.run(["variable"], {"X": np.array([[0.5], [1.5]])})
+    >>> bool(np.allclose(values, tree.predict([[0.5], [1.5]])))
+    True
+    """
+    if not isinstance(estimator, ESTIMATORS):
+        raise InputTypeError(f"export_onnx writes the estimators of prunus, however: {type(estimator).__name__}")
+    check_is_fitted(estimator)
+    version = _check_opset(opset, newest_opset(), texts=has_categories(estimator.encoder_))
+    kind = type(estimator).__name__
+    model = to_proto(
+        predictor_graph(estimator, hard=hard),
+        opset=version,
+        name=kind,
+        doc=f"{kind} of prunus; predictions along {'one path' if hard else 'all routes'}",
+        metadata=_metadata(estimator, hard=hard),
+    )
+    return write(path, model.SerializeToString())
+
+
+def _check_opset(opset: Any, newest: int, *, texts: bool) -> int:
+    least = OPSET if texts else OPSET_OF_NUMBERS
+    if opset is None:
+        return OPSET
+    if isinstance(opset, bool) or not isinstance(opset, Integral) or not least <= int(opset) <= newest:
+        because = " (categories are compared as text)" if texts else ""
+        raise InputValueError(f"opset must be an integer from {least}{because} to {newest}, however: {opset!r}")
+    return int(opset)
+
+
+def _metadata(estimator: Any, *, hard: bool) -> dict[str, str]:
+    """What a reader of the file may want to know; lists as JSON."""
+    names = {column.feature: column.name for column in estimator.encoder_.columns_}
+    record = {
+        "kind": type(estimator).__name__,
+        "hard": json.dumps(bool(hard)),
+        "feature_names": json.dumps([name for _, name in sorted(names.items())], ensure_ascii=False),
+    }
+    if isinstance(estimator, ArgminTreeClassifier):
+        record["classes"] = json.dumps(estimator.classes_.tolist(), ensure_ascii=False, default=str)
+    return record

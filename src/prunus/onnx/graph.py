@@ -1,0 +1,94 @@
+"""A graph of ONNX operators as plain records, made without the package onnx; `prunus.onnx.files` writes it."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["TEXT", "Graph", "Node", "Port"]
+
+TEXT = np.dtype(object)
+"""Of strings."""
+
+
+class Node(NamedTuple):
+    """An operator of ONNX's default domain with one result."""
+
+    op: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: dict[str, Any]
+
+
+class Port(NamedTuple):
+    """An input or an output, (n,) or (n, width)."""
+
+    name: str
+    dtype: np.dtype[Any]
+    width: int | None
+
+
+class Graph:
+    """Operators in the order in which they run; values are known by their names.
+
+    Parameters
+    ----------
+    taken : iterable of str
+        Names of inputs and outputs, which no value in between may have.
+
+    Examples
+    --------
+    >>> graph = Graph(["X", "twice"])
+    >>> x = graph.add_input("X", np.float64, 3)
+    >>> graph.add_output("twice", graph.add("Mul", x, np.array(2.0)), np.float64, 3)
+    >>> [(node.op, node.inputs, node.output) for node in graph.nodes]
+    [('Mul', ('X', 'value_0'), 'value_1'), ('Identity', ('value_1',), 'twice')]
+    """
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.inputs: list[Port] = []
+        self.outputs: list[Port] = []
+        self.nodes: list[Node] = []
+        self.arrays: dict[str, npt.NDArray[Any]] = {}
+        self._taken = set(taken)
+        self._count = 0
+
+    def add_input(self, name: str, dtype: npt.DTypeLike, width: int) -> str:
+        """An input of shape (n, width)."""
+        self.inputs.append(Port(name, np.dtype(dtype), width))
+        return name
+
+    def add_output(self, name: str, value: str, dtype: npt.DTypeLike, width: int | None) -> None:
+        """Hand a value out; without a width its shape is (n,)."""
+        self.nodes.append(Node("Identity", (value,), name, {}))
+        self.outputs.append(Port(name, np.dtype(dtype), width))
+
+    def add(self, op: str, *inputs: str | npt.NDArray[Any], **attributes: Any) -> str:
+        """Apply an operator to values and arrays; the result's name."""
+        names = tuple(value if isinstance(value, str) else self._store(value) for value in inputs)
+        self.nodes.append(Node(op, names, self._new_name(), attributes))
+        return self.nodes[-1].output
+
+    def cast(self, value: str, dtype: npt.DTypeLike) -> str:
+        """The value as another type."""
+        return self.add("Cast", value, to=np.dtype(dtype))
+
+    def reshape(self, value: str, *sizes: int) -> str:
+        """The value with other sizes; 0 keeps a size."""
+        return self.add("Reshape", value, np.array(sizes, dtype=np.int64))
+
+    def repeat(self, row: npt.NDArray[Any], like: str) -> str:
+        """A row, (k,), for each row of a value, (n, k)."""
+        n = self.add("Gather", self.add("Shape", like), np.array([0]))
+        return self.add("Expand", row[None], self.add("Concat", n, np.array([len(row)]), axis=0))
+
+    def _store(self, array: npt.NDArray[Any]) -> str:
+        name = self._new_name()
+        self.arrays[name] = np.ascontiguousarray(array)
+        return name
+
+    def _new_name(self) -> str:
+        name = f"value_{self._count}"
+        self._count += 1
+        return self._new_name() if name in self._taken else name

@@ -1,0 +1,354 @@
+"""Estimators written as ONNX files predict in onnxruntime what they predict in Python."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from onnxruntime import InferenceSession  # type: ignore[import-untyped]
+from sklearn.exceptions import NotFittedError
+from torch import nn
+
+import prunus
+from prunus import ArgminTreeClusterer, export_onnx
+from prunus.errors import InputTypeError, InputValueError
+from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
+from tests.subprocesses import run_without
+from tests.tolerances import ROUNDING
+
+X = table()
+ROWS = table(1000, seed=5) * 2
+SAME = ROUNDING[torch.float32]
+HARD = pytest.mark.parametrize("hard", [False, True])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tree.onnx"
+
+
+def run(path: Path, inputs: Any) -> dict[str, npt.NDArray[Any]]:
+    """Outputs by name; of an array that is the only input, or of a dict."""
+    session = InferenceSession(path)
+    found = session.run(None, inputs if isinstance(inputs, dict) else {"X": inputs})
+    return dict(zip([output.name for output in session.get_outputs()], found, strict=True))
+
+
+def columns(frame: pd.DataFrame) -> dict[str, npt.NDArray[Any]]:
+    """Columns of a frame as inputs: text, or numbers, with times in seconds."""
+    return {str(name): _column(frame[name])[:, None] for name in frame}
+
+
+def _column(series: Any) -> npt.NDArray[Any]:
+    if series.dtype.kind == "M":
+        seconds = (series - pd.Timestamp(0)).dt.total_seconds()
+        return np.asarray(seconds, dtype=np.float64)
+    if series.dtype.name in ("category", "object", "str"):
+        return np.array(["" if pd.isna(value) else str(value) for value in series], dtype=object)
+    return np.asarray(series, dtype=np.float64)
+
+
+def assert_classes(tree: Any, path: Path, x: Any, inputs: Any = None, *, hard: bool = False) -> None:
+    found = run(path, x if inputs is None else inputs)
+    expected = tree.predict_proba(x, hard=hard)
+    assert_allclose(found["probabilities"], expected, rtol=0, atol=SAME)
+    best, second = np.sort(expected, axis=1)[:, :-3:-1].T
+    clear = best - second > 2 * SAME
+    assert clear.any()
+    assert_array_equal(found["label"][clear], tree.predict(x, hard=hard)[clear])
+
+
+def assert_values(tree: Any, path: Path, x: Any, inputs: Any = None, *, hard: bool = False) -> None:
+    expected = tree.predict(x, hard=hard)
+    found = run(path, x if inputs is None else inputs)["variable"]
+    assert found.shape == expected.shape
+    assert_allclose(found, expected, rtol=0, atol=SAME * max(1.0, np.abs(expected).max()))
+
+
+@HARD
+@pytest.mark.parametrize(("split", "leaf"), KINDS)
+def test_a_classifier(split: str, leaf: str, hard: bool, path: Path) -> None:
+    tree = classifier(split=split, leaf=leaf, depth=3, pruning_strength=3.0).fit(X, labels(X, "abc"))
+    assert export_onnx(tree, path, hard=hard) == path
+    onnx.checker.check_model(path, full_check=True)
+    assert_classes(tree, path, ROWS, hard=hard)
+
+
+@HARD
+@pytest.mark.parametrize(("split", "leaf"), KINDS)
+def test_a_regressor(split: str, leaf: str, hard: bool, path: Path) -> None:
+    tree = regressor(split=split, leaf=leaf, depth=3, max_epochs=20).fit(X, values(X))
+    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+
+
+@pytest.mark.parametrize("split", ["linear", "elu", "mlp"])
+def test_a_clusterer(split: str, path: Path) -> None:
+    tree = ArgminTreeClusterer(depth=3, n_clusters=3, split=split, max_epochs=3, random_state=0).fit(X)
+    found = run(export_onnx(tree, path), ROWS)
+    assert_array_equal(found["label"], tree.predict(ROWS))
+    assert_allclose(found["routes"], tree.transform(ROWS), rtol=0, atol=SAME)
+
+
+def test_hard_routes_of_a_clusterer_follow_one_path(path: Path) -> None:
+    tree = ArgminTreeClusterer(depth=3, max_epochs=3, random_state=0).fit(X)
+    found = run(export_onnx(tree, path, hard=True), ROWS)
+    assert_array_equal(found["label"], tree.predict(ROWS))
+    assert_array_equal(found["routes"], tree.decision_path(ROWS).toarray() * tree.node_mass_)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+@pytest.mark.parametrize("leaf", ["constant", "linear"])
+@HARD
+def test_any_number_of_rows(rows: int, leaf: str, hard: bool, path: Path) -> None:
+    tree = classifier(leaf=leaf).fit(X, labels(X, "abc"))
+    found = run(export_onnx(tree, path, hard=hard), ROWS[:rows])
+    assert found["label"].shape == (rows,)
+    assert_allclose(found["probabilities"], tree.predict_proba(ROWS, hard=hard)[:rows], rtol=0, atol=SAME)
+
+
+@HARD
+@pytest.mark.parametrize("leaf", ["constant", "linear"])
+@pytest.mark.parametrize("names", [(3, 7), ("no", "yes"), (False, True), (0.0, 2.0), ("é", "日本", "")])
+def test_labels_of_any_kind(names: Any, leaf: str, hard: bool, path: Path) -> None:
+    tree = classifier(leaf=leaf).fit(X, labels(X, names))
+    assert_classes(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+    assert [type(label) for label in run(path, ROWS)["label"][:1].tolist()] == [type(names[0])]
+
+
+@HARD
+@pytest.mark.parametrize("leaf", ["constant", "additive", "linear", "mlp"])
+def test_several_outputs(leaf: str, hard: bool, path: Path) -> None:
+    tree = regressor(leaf=leaf).fit(X, np.column_stack((values(X), 1e6 + X[:, 0])))
+    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+
+
+def test_a_column_of_values_stays_a_column(path: Path) -> None:
+    tree = regressor().fit(X, values(X)[:, None])
+    assert_values(tree, export_onnx(tree, path), ROWS)
+
+
+def test_values_far_from_zero_keep_their_digits(path: Path) -> None:
+    tree = regressor(max_epochs=30).fit(X, 1.7e9 + values(X))
+    assert_allclose(run(export_onnx(tree, path), ROWS)["variable"], tree.predict(ROWS), rtol=0, atol=1e-4)
+
+
+@HARD
+@pytest.mark.parametrize("leaf", ["constant", "linear"])
+@pytest.mark.parametrize("depth", [0, 1, 7])
+def test_any_depth(depth: int, leaf: str, hard: bool, path: Path) -> None:
+    tree = regressor(depth=depth, leaf=leaf).fit(X, values(X))
+    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+
+
+@HARD
+def test_a_tree_of_which_all_is_pruned(hard: bool, path: Path) -> None:
+    tree = regressor(pruning_strength=1e9).fit(X, values(X))
+    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+
+
+def test_pruned_nodes_are_left_out(path: Path) -> None:
+    x = table(60, 20)
+    tree = regressor(depth=6, leaf="linear", pruning_strength=20.0).fit(x, values(x))
+    soft, hard = (export_onnx(tree, path, hard=hard).stat().st_size for hard in (False, True))
+    assert hard < 0.8 * soft
+
+
+@HARD
+@pytest.mark.parametrize("leaf", ["constant", "linear"])
+def test_numbers_cut_into_pieces(leaf: str, hard: bool, path: Path) -> None:
+    x = table(300)
+    tree = regressor(pieces=8, leaf=leaf).fit(x, values(x))
+    assert len(tree.encoder_.columns_) > 8 * 3
+    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+
+
+@HARD
+def test_large_numbers_with_small_steps(hard: bool, path: Path) -> None:
+    tree = regressor(max_epochs=30).fit(1.7e9 + X, values(X))
+    assert_values(tree, export_onnx(tree, path, hard=hard), 1.7e9 + ROWS, hard=hard)
+
+
+@HARD
+def test_missing_numbers(hard: bool, path: Path) -> None:
+    x, rows = X.copy(), ROWS.copy()
+    x[::5, 1] = np.nan
+    rows[::3, 1] = np.nan
+    rows[::7, 0] = np.nan  # not missing in fit
+    tree = regressor().fit(x, values(X))
+    assert_values(tree, export_onnx(tree, path, hard=hard), rows, hard=hard)
+
+
+def test_infinities_count_as_very_large(path: Path) -> None:
+    tree = regressor().fit(X, values(X))
+    export_onnx(tree, path)
+    found = run(path, np.array([[np.inf, -np.inf, 0.0]]))["variable"]
+    assert_allclose(found, tree.predict(np.array([[1e30, -1e30, 0.0]])), rtol=SAME)
+
+
+def test_constant_columns_and_booleans(path: Path) -> None:
+    x = np.column_stack((X, np.full(len(X), 7.0), X[:, 0] > 0))
+    tree = regressor(leaf="linear").fit(x, values(X))
+    rows = np.column_stack((ROWS, ROWS[:, 0], ROWS[:, 1] > 0))
+    assert_values(tree, export_onnx(tree, path), rows)
+
+
+@HARD
+@pytest.mark.parametrize("leaf", ["constant", "linear"])
+def test_a_mixed_frame(leaf: str, hard: bool, path: Path) -> None:
+    frame = as_pandas(mixed(200))
+    tree = classifier(leaf=leaf).fit(frame, frame["count"] % 3)
+    rows = as_pandas(mixed(1000, seed=3))
+    assert_classes(tree, export_onnx(tree, path, hard=hard), rows, columns(rows), hard=hard)
+    onnx.checker.check_model(path, full_check=True)
+    inputs = {port.name: (port.type, port.shape) for port in InferenceSession(path).get_inputs()}
+    assert list(inputs) == ["size", "count", "color", "member", "since"]
+    assert inputs["size"] == ("tensor(double)", ["n", 1])
+    assert inputs["color"] == ("tensor(string)", ["n", 1])
+
+
+def test_times_alone_are_one_input_in_seconds(path: Path) -> None:
+    frame = as_pandas(mixed(200)).drop(columns="color")
+    tree = regressor().fit(frame, frame["count"])
+    inputs = np.concatenate(list(columns(frame).values()), axis=1)
+    assert_values(tree, export_onnx(tree, path), frame, inputs)
+
+
+@pytest.mark.parametrize("colors", [["red", "blue"], ["red", "blue", "green"], ["red", "blue", None], ["red"]])
+def test_categories_missing_and_unseen(colors: list[str | None], path: Path) -> None:
+    frame = pd.DataFrame({"color": colors * 10, "size": np.arange(10.0 * len(colors))})
+    tree = regressor(max_epochs=20).fit(frame, np.arange(len(frame)) % len(colors))
+    rows = pd.DataFrame({"color": ["red", "blue", "violet", None], "size": [1.0, 2.0, 3.0, 4.0]})
+    assert_values(tree, export_onnx(tree, path), rows, columns(rows))
+
+
+def test_rare_categories(path: Path) -> None:
+    names = [f"level {i}" for i in range(50) for _ in range(50 - i)]
+    frame = pd.DataFrame({"name": [*names, *[None] * 40]})
+    tree = regressor(max_epochs=20).fit(frame, np.arange(len(frame)) % 7)
+    assert {column.kind for column in tree.encoder_.columns_} == {"category", "infrequent", "missing"}
+    rows = pd.DataFrame({"name": ["level 0", "level 49", "unseen", None, "level 9"]})
+    assert_values(tree, export_onnx(tree, path), rows, columns(rows))
+
+
+def test_an_empty_text_that_is_a_category(path: Path) -> None:
+    frame = pd.DataFrame({"name": ["", "a", "b", None] * 10})
+    tree = regressor(max_epochs=20).fit(frame, np.arange(40) % 4)
+    rows = pd.DataFrame({"name": ["", "a", "c"]})
+    assert_values(tree, export_onnx(tree, path), rows, columns(rows))
+
+
+def test_categories_that_are_numbers_go_by_their_text(path: Path) -> None:
+    frame = pd.DataFrame({"size": pd.Series([1.0, 2.0, 30.5] * 10).astype("category")})
+    tree = regressor(max_epochs=20).fit(frame, np.arange(30) % 3)
+    inputs = {"size": np.array([["1"], ["2"], ["30.5"]], dtype=object)}
+    assert_values(tree, export_onnx(tree, path), frame[:3], inputs)
+
+
+def test_columns_named_like_outputs_or_values_within(path: Path) -> None:
+    frame = pd.DataFrame({"label": ["a", "b"] * 10, "": ["c", "d"] * 10, "label_": X[:20, 0], "value_0": X[:20, 1]})
+    tree = classifier().fit(frame, labels(X[:20]))
+    inputs = columns(frame)
+    inputs["label__"], inputs["_"] = inputs.pop("label"), inputs.pop("")
+    assert_classes(tree, export_onnx(tree, path), frame, inputs)
+
+
+def test_an_array_of_objects_has_an_input_for_each_column(path: Path) -> None:
+    rows = np.array([[1.5, "red"], [2.5, "blue"], [np.nan, "red"], [0.5, "blue"]] * 5, dtype=object)
+    tree = classifier(max_epochs=20).fit(rows, rows[:, 1].astype(str))
+    inputs = {"x0": rows[:, :1].astype(np.float64), "x1": rows[:, 1:]}
+    assert_classes(tree, export_onnx(tree, path), rows, inputs)
+
+
+def test_more_columns_than_are_decorrelated(path: Path) -> None:
+    x = table(20, 2_500)
+    tree = regressor(max_epochs=2, leaf="mlp").fit(x, values(x))
+    assert_values(tree, export_onnx(tree, path), x)
+
+
+@pytest.mark.parametrize("opset", [13, 17, 19, 21])
+@pytest.mark.parametrize("leaf", ["constant", "linear"])
+@HARD
+def test_opsets(opset: int, leaf: str, hard: bool, path: Path) -> None:
+    tree = classifier(leaf=leaf).fit(X, labels(X, "abc"))
+    model = onnx.load(export_onnx(tree, path, opset=opset, hard=hard))
+    assert [(used.domain, used.version) for used in model.opset_import] == [("", opset)]
+    onnx.checker.check_model(model, full_check=True)
+    assert_classes(tree, path, ROWS, hard=hard)
+
+
+@pytest.mark.parametrize("opset", [12, 10_000, True, 19.0, "19"])
+def test_opsets_that_cannot_be_written(opset: Any, path: Path) -> None:
+    tree = classifier().fit(X, labels(X))
+    with pytest.raises(InputValueError, match=r"opset must be an integer from 13 to .*, however: "):
+        export_onnx(tree, path, opset=opset)
+
+
+def test_categories_need_an_opset_that_compares_text(path: Path) -> None:
+    frame = as_pandas(mixed())
+    tree = regressor().fit(frame, frame["count"])
+    with pytest.raises(InputValueError, match=r"from 19 \(categories are compared as text\) to"):
+        export_onnx(tree, path, opset=18)
+
+
+def test_the_file_says_what_it_is(path: Path) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "ü"])
+    model = onnx.load(export_onnx(classifier().fit(frame, labels(X, ("no", "yes"))), path, hard=True))
+    assert (model.producer_name, model.producer_version) == ("prunus", prunus.__version__)
+    notes = {note.key: note.value for note in model.metadata_props}
+    assert (notes["kind"], json.loads(notes["hard"])) == ("ArgminTreeClassifier", True)
+    assert json.loads(notes["feature_names"]) == ["a", "b", "ü"]
+    assert json.loads(notes["classes"]) == ["no", "yes"]
+
+
+def test_a_file_that_exists_is_replaced(path: Path) -> None:
+    path.write_text("something else")
+    tree = regressor().fit(X, values(X))
+    assert_values(tree, export_onnx(tree, str(path)), ROWS)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    tree = regressor().fit(X, values(X))
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*; make it first"):
+        export_onnx(tree, tmp_path / "no" / "tree.onnx")
+
+
+def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name a file in it, such as .*tree\.onnx"):
+        export_onnx(regressor().fit(X, values(X)), tmp_path)
+
+
+def test_a_split_of_ones_own(path: Path) -> None:
+    tree = regressor(split=lambda features, depth: nn.Linear(features, 2**depth - 1)).fit(X, values(X))
+    with pytest.raises(InputTypeError, match="split is one of LinearSplit, ELUSplit, MLPSplit, however: Linear"):
+        export_onnx(tree, path)
+    assert not path.exists()
+
+
+def test_other_objects(path: Path) -> None:
+    with pytest.raises(InputTypeError, match="export_onnx writes the estimators of prunus, however: str"):
+        export_onnx("tree", path)
+
+
+def test_an_estimator_that_is_not_fitted(path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        export_onnx(classifier(), path)
+
+
+def test_without_the_package_onnx() -> None:
+    script = """
+import json
+from prunus import ArgminTreeRegressor, export_onnx
+tree = ArgminTreeRegressor(depth=1, max_epochs=1).fit([[0.0], [1.0]], [0.0, 1.0])
+try:
+    export_onnx(tree, "tree.onnx")
+except ImportError as error:
+    print(json.dumps(str(error)))
+"""
+    assert run_without(("onnx",), script) == "export_onnx needs the package onnx: pip install 'prunus[onnx]'"
