@@ -1,5 +1,6 @@
 """The tree in DOT, the language of Graphviz."""
 
+from collections.abc import Callable
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -111,7 +112,7 @@ def _defaults(rotate: bool, rounded: bool, leaves_parallel: bool, filled: bool, 
     ]
 
 
-def _attributes(box: Box, quote: Any) -> str:
+def _attributes(box: Box, quote: Callable[[tuple[str, ...]], str]) -> str:
     if box.node is None:
         return f'label={quote(box.lines)}, shape=plaintext, style=""'
     return f"label={quote(box.lines)}" + (f', fillcolor="{box.color}"' if box.color else "")
@@ -134,7 +135,9 @@ def _quoted(lines: tuple[str, ...]) -> str:
 
 
 def _html_label(lines: tuple[str, ...]) -> str:
-    return f"<{'<br/>'.join(escape(line) for line in lines)}>"
+    r"""Lines as one HTML-like string; an element around a backslash, so that ``\N`` is no command."""
+    escaped = [escape(line).replace("\\", "<font>&#92;</font>") for line in lines]
+    return f"<{'<br/>'.join(escaped)}>"
 
 
 def _write(text: str, out_file: Any) -> str | None:

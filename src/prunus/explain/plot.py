@@ -158,7 +158,7 @@ def _fitted_size(ax: "Axes", choices: list[Box], texts: "dict[str, Text]") -> fl
 
 
 def _fitting(ax: "Axes", root: Box, texts: "dict[str, Text]", size: float) -> float:
-    """This size of the font, or a smaller one with which the tree is about to fit."""
+    """Size of the font: the one given, or a smaller one with which the tree is about to fit."""
     needed, whole = total_size(root, _measured(texts, size), _gap(ax, size)), _of_axes(ax)
     fit = min(whole.width / needed.width, whole.height / needed.height)
     return size if fit >= 1 else max(0.99 * fit * size, _SMALLEST)

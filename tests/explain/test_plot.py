@@ -1,0 +1,202 @@
+"""A tree drawn with matplotlib: what is in its boxes, and that they keep apart."""
+
+import inspect
+import sys
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.tree
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.exceptions import NotFittedError
+
+from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, plot_tree, tree_summary
+from prunus.errors import InputTypeError, InputValueError
+from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
+
+X = table()
+DASH, CUT = "\N{EN DASH}", "(...)"
+
+
+def axes(width: float = 20.0, height: float = 10.0) -> Axes:
+    return Figure(figsize=(width, height)).add_subplot()
+
+
+def texts(tree: Any, **options: Any) -> list[str]:
+    return [text.get_text() for text in plot_tree(tree, ax=axes(), **options)]
+
+
+def frames(ax: Axes, boxes: list[Text]) -> list[Bbox]:
+    """Where boxes are in a picture that is drawn."""
+    figure = ax.figure
+    assert isinstance(figure, Figure)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    patches = [box.get_bbox_patch() for box in boxes]
+    return [
+        box.get_window_extent() if patch is None else patch.get_window_extent(canvas.get_renderer())
+        for box, patch in zip(boxes, patches, strict=True)
+    ]
+
+
+def assert_apart(tree: Any, ax: Axes, **options: Any) -> list[Text]:
+    boxes = plot_tree(tree, ax=ax, **options)
+    whole = ax.get_window_extent().padded(1.0)
+    found = frames(ax, boxes)
+    assert not any(a.overlaps(b) for a, b in combinations(found, 2))
+    assert all(whole.x0 <= a.x0 and a.x1 <= whole.x1 and whole.y0 <= a.y0 and a.y1 <= whole.y1 for a in found)
+    return boxes
+
+
+def test_options_are_those_of_scikit_learn() -> None:
+    theirs = list(inspect.signature(sklearn.tree.plot_tree).parameters.values())[1:]
+    ours = inspect.signature(plot_tree).parameters
+    assert all(ours[option.name].default == option.default for option in theirs)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 4])
+@pytest.mark.parametrize("size", [(20.0, 10.0), (6.4, 4.8)])
+def test_boxes_do_not_overlap(depth: int, size: tuple[float, float]) -> None:
+    wine = load_wine(as_frame=True)
+    tree = ArgminTreeClassifier(depth=depth, max_epochs=5, pruning_strength=0.01, random_state=0)
+    assert_apart(tree.fit(wine.data, wine.target), axes(*size), filled=True, rounded=True)
+
+
+def test_depth_4_is_readable() -> None:
+    diabetes = load_diabetes(as_frame=True)
+    tree = ArgminTreeRegressor(depth=4, max_epochs=5, pruning_strength=0.01, random_state=0)
+    boxes = assert_apart(tree.fit(diabetes.data, diabetes.target), axes())
+    assert len(boxes) == 31
+    assert float(boxes[0].get_fontsize()) >= 7
+
+
+def test_clusters_do_not_overlap() -> None:
+    wine = load_wine(as_frame=True)
+    boxes = assert_apart(ArgminTreeClusterer(depth=4, random_state=0).fit(wine.data), axes(), filled=True)
+    assert float(boxes[0].get_fontsize()) >= 6
+
+
+def test_every_kept_node_has_a_box_and_pruned_ones_a_dash() -> None:
+    tree = regressor(depth=4, pruning_strength=4.0).fit(X, values(X))
+    summary, found = tree_summary(tree), texts(tree)
+    assert sum("samples = " in " ".join(text.split()) for text in found) == len(summary.nodes)
+    assert found.count(DASH) == sum(node.n_pruned for node in summary.nodes if not node.is_leaf) > 0
+
+
+def test_nodes_that_no_row_reaches_are_dashes() -> None:
+    x = np.repeat([0.0, 1.0], 30)[:, None]
+    tree = ArgminTreeClusterer(depth=3, random_state=0, pruning_strength=0.0).fit(x)
+    empty = [node for node in tree_summary(tree).nodes if node.share == 0]
+    found = texts(tree)
+    assert all("samples = 0%" not in text for text in found)
+    assert not empty or DASH in found
+
+
+def test_classes_and_their_shares() -> None:
+    tree = classifier(depth=0).fit(X, np.repeat(["a", "b"], [20, 40]))
+    assert texts(tree) == ["samples = 100%\ngini = 0.444\nclass = b\nb: 66.7%, a: 33.3%"]
+
+
+def test_values_and_their_spread() -> None:
+    y = values(X)
+    (text,) = texts(regressor(depth=0).fit(X, y))
+    assert text.startswith("samples = 100%\nvalue = ")
+    assert text.endswith(f"± {y.std():.3g}")
+
+
+def test_only_the_root_has_labels() -> None:
+    root, *others = texts(classifier().fit(X, labels(X)), label="root", impurity=False)
+    assert "samples" in root
+    assert not any("samples" in text or "class" in text for text in others)
+
+
+def test_numbers_of_nodes() -> None:
+    tree = classifier(depth=1).fit(X, labels(X))
+    assert [text.splitlines()[0] for text in texts(tree, node_ids=True)] == ["node #0", "node #1", "node #2"]
+
+
+def test_deep_branches_are_cut() -> None:
+    tree = regressor(depth=3, pruning_strength=0.01).fit(X, values(X))
+    assert texts(tree, max_depth=0)[1:] == [CUT, CUT]
+
+
+def test_colors_tell_classes_and_purity() -> None:
+    boxes = plot_tree(classifier(depth=1, max_epochs=30).fit(X, labels(X)), ax=axes(), filled=True)
+    red, green, blue = np.transpose([box.get_bbox_patch().get_facecolor()[:3] for box in boxes])  # type: ignore[union-attr]
+    assert len({*zip(red, green, blue, strict=True)}) == 3
+    assert (red + green + blue)[0] > (red + green + blue)[1:].max()  # the root is mixed, hence pale
+
+
+def test_boxes_are_white_by_default() -> None:
+    for box in plot_tree(classifier(depth=1).fit(X, labels(X)), ax=axes()):
+        assert box.get_bbox_patch().get_facecolor() == (1.0, 1.0, 1.0, 1.0)  # type: ignore[union-attr]
+
+
+def test_a_size_of_the_font_that_was_chosen() -> None:
+    assert {box.get_fontsize() for box in plot_tree(regressor().fit(X, values(X)), ax=axes(), fontsize=5)} == {5.0}
+
+
+def test_dollars_are_no_formulas() -> None:
+    ax = axes()
+    boxes = plot_tree(regressor(depth=1).fit(X, values(X)), ax=ax, feature_names=["$x_1$", "$\\frac", "c"])
+    frames(ax, boxes)
+    assert "$\\frac" in boxes[0].get_text()
+
+
+@pytest.mark.parametrize(("split", "leaf"), KINDS)
+def test_all_kinds_of_trees(split: str, leaf: str) -> None:
+    tree = regressor(split=split, leaf=leaf).fit(X, np.stack([values(X)] * 6, 1))
+    found = texts(tree, filled=True)
+    assert ("split 0 < 0" in found[0]) == (split == "mlp")
+    assert "mean = " in found[0]
+
+
+def test_categories_and_missing_values() -> None:
+    frame = as_pandas(mixed())
+    tree = regressor(depth=3, pieces=8).fit(frame, frame["count"])
+    boxes = assert_apart(tree, axes(), max_features=100, feature_names=["number of things", *"bcde"])
+    assert "(number of things is missing)" in " ".join(boxes[0].get_text().split())
+
+
+def test_the_current_axes_are_drawn_on() -> None:
+    figure, ax = pyplot.subplots()
+    try:
+        boxes = plot_tree(regressor(depth=1).fit(X, values(X)))
+        assert {box.axes for box in boxes} == {ax}
+    finally:
+        pyplot.close(figure)
+
+
+def test_what_was_on_the_axes_is_removed() -> None:
+    ax = axes()
+    tree = regressor(depth=1).fit(X, values(X))
+    counts = [len(ax.texts) + len(ax.lines) for _ in range(2) if plot_tree(tree, ax=ax)]
+    assert counts[0] == counts[1]
+
+
+def test_matplotlib_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"plot_tree needs matplotlib: pip install 'prunus\[plot\]'"):
+        plot_tree(regressor(depth=0).fit(X, values(X)))
+
+
+def test_options_that_cannot_be() -> None:
+    with pytest.raises(InputValueError, match="label must be one of"):
+        plot_tree(regressor(depth=0).fit(X, values(X)), label="some", ax=axes())
+
+
+def test_an_estimator_that_is_not_fitted() -> None:
+    with pytest.raises(NotFittedError):
+        plot_tree(regressor())
+
+
+def test_what_is_not_ours() -> None:
+    with pytest.raises(InputTypeError, match="estimators of prunus"):
+        plot_tree(sklearn.tree.DecisionTreeRegressor())

@@ -1,0 +1,152 @@
+"""A tree as text, compared with the record and with scikit-learn's."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.tree
+from sklearn.exceptions import NotFittedError
+
+from prunus import ArgminTreeClusterer, export_text, tree_summary
+from prunus.errors import InputTypeError, InputValueError
+from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
+
+X = table()
+
+
+def lines(tree: Any, **options: Any) -> list[str]:
+    text = export_text(tree, **options)
+    assert text.endswith("\n")
+    return text.splitlines()
+
+
+def test_options_are_those_of_scikit_learn() -> None:
+    theirs = list(inspect.signature(sklearn.tree.export_text).parameters.values())[1:]
+    ours = inspect.signature(export_text).parameters
+    assert all(ours[option.name].default == option.default for option in theirs)
+
+
+def test_layout() -> None:
+    x = np.repeat([0.0, 1.0], 30)[:, None]
+    tree = classifier(depth=1).fit(x, labels(x, ["no", "yes"]))
+    left, first, right, second = lines(tree, feature_names=["age"])
+    sign = "" if tree.tree_.weight[0, 0] > 0 else "-"
+    assert left.startswith(f"|--- {sign}age < ")
+    assert right == left.replace("<", ">=")
+    assert {first, second} == {"|   |--- class: no (50% of rows)", "|   |--- class: yes (50% of rows)"}
+
+
+def test_spacing() -> None:
+    found = lines(classifier(depth=1).fit(X, labels(X)), spacing=1)
+    assert [line[:4] for line in found[1::2]] == ["| |-", "| |-"]
+
+
+def test_one_line_for_each_leaf_and_two_for_each_split() -> None:
+    tree = regressor(depth=3, pruning_strength=0.01).fit(X, values(X))
+    summary = tree_summary(tree)
+    found = lines(tree)
+    assert sum("value: " in line for line in found) == summary.n_leaves + sum(
+        node.n_pruned for node in summary.nodes if not node.is_leaf
+    )
+    assert sum(" < " in line for line in found) == sum(" >= " in line for line in found)
+
+
+def test_shares_of_the_leaves_sum_to_all_rows() -> None:
+    tree = regressor(depth=4, pruning_strength=4.0).fit(X, values(X))
+    found = [float(line.split("(")[1].split("%")[0]) for line in lines(tree) if "of rows" in line]
+    assert sum(found) == pytest.approx(100, abs=0.05 * len(found))
+
+
+def test_rows_of_pruned_branches_end_above() -> None:
+    tree = regressor(depth=4, pruning_strength=4.0).fit(X, values(X))
+    halves = [node for node in tree_summary(tree).nodes if not node.is_leaf and node.n_pruned]
+    pruned = [line for line in lines(tree, decimals=3) if "pruned" in line]
+    assert halves
+    assert len(pruned) == len(halves)
+    for node in halves:
+        assert any(f"pruned, value: [{node.value[0]:.3f}".rstrip("0") in line for line in pruned)
+
+
+def test_leaves_predict() -> None:
+    tree = regressor(depth=1).fit(X, values(X))
+    found = [line.split("[")[1].split("]")[0] for line in lines(tree, decimals=6) if "value" in line]
+    assert sorted(map(float, found)) == pytest.approx(sorted(set(tree.predict(X, hard=True))), abs=1e-6)
+
+
+def test_weights_are_shares_of_the_classes() -> None:
+    tree = classifier(depth=0).fit(X, labels(X, "abc"))
+    assert lines(tree, show_weights=True)[0].startswith("|--- weights: [0.33, 0.33, 0.33] class: ")
+
+
+def test_classes_have_other_names() -> None:
+    text = export_text(classifier(depth=1).fit(X, labels(X)), class_names=["healthy", "ill"])
+    assert "class: healthy" in text
+    assert "class: ill" in text
+
+
+def test_several_outputs() -> None:
+    (line,) = lines(regressor(depth=0).fit(X, np.stack([values(X), values(X) + 10], 1)))
+    assert line.startswith("|--- value: [")
+    assert line.count(",") == 1
+
+
+def test_branches_that_are_too_deep_are_counted() -> None:
+    tree = regressor(depth=3, pruning_strength=0.01).fit(X, values(X))
+    assert sum("truncated branch of depth 3" in line for line in lines(tree, max_depth=0)) == 2
+    assert not any("truncated" in line for line in lines(tree, max_depth=None))
+
+
+def test_leaves_just_below_the_last_level_are_told() -> None:
+    assert "truncated" not in export_text(regressor(depth=1).fit(X, values(X)), max_depth=0)
+
+
+def test_features_beyond_the_strongest_are_counted() -> None:
+    assert " and 2 more < " in lines(regressor().fit(X, values(X)), max_features=1)[0]
+
+
+def test_clusters_have_names_and_traits() -> None:
+    tree = ArgminTreeClusterer(depth=1, random_state=0).fit(X + 20 * (np.arange(60) % 2)[:, None])
+    leaves = [line for line in lines(tree, class_names=["few", "many"]) if "of rows" in line]
+    assert [line.split(":")[0] for line in leaves] == ["|   |--- few", "|   |--- many"]
+    assert all("low x" in line or "high x" in line for line in leaves)
+
+
+@pytest.mark.parametrize(("split", "leaf"), KINDS)
+def test_all_kinds_of_trees(split: str, leaf: str) -> None:
+    found = lines(classifier(split=split, leaf=leaf).fit(X, labels(X, "abc")))
+    assert found[0].startswith("|--- split 0 < 0" if split == "mlp" else "|--- ")
+    assert any("class: " in line for line in found)
+
+
+def test_a_tree_of_one_node() -> None:
+    assert lines(classifier(depth=0).fit(X, np.repeat([0, 1], [20, 40]))) == ["|--- class: 1 (100% of rows)"]
+
+
+def test_categories_and_missing_values() -> None:
+    frame = as_pandas(mixed())
+    text = export_text(regressor(pieces=8).fit(frame, frame["count"]), max_features=100)
+    for label in ("(color = red)", "(size is missing)", "(count from "):
+        assert label in text
+
+
+def test_a_name_never_breaks_a_line() -> None:
+    tree = regressor(depth=1).fit(X, values(X))
+    assert len(lines(tree, feature_names=["a\nb", "c\r\n", "\x00"])) == 4
+
+
+@pytest.mark.parametrize("option", ["max_depth", "spacing", "decimals", "max_features"])
+@pytest.mark.parametrize("value", [-1, 1.5, "2", True])
+def test_options_that_cannot_be(option: str, value: Any) -> None:
+    with pytest.raises(InputValueError, match=f"{option} must be an integer of at least"):
+        export_text(regressor(depth=0).fit(X, values(X)), **{option: value})
+
+
+def test_an_estimator_that_is_not_fitted() -> None:
+    with pytest.raises(NotFittedError):
+        export_text(regressor())
+
+
+def test_what_is_not_ours() -> None:
+    with pytest.raises(InputTypeError, match="estimators of prunus"):
+        export_text(sklearn.tree.DecisionTreeRegressor())
