@@ -23,6 +23,7 @@ from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree
 from prunus.estimators.importances import feature_importances
 from prunus.estimators.node_statistics import NodeStatistics, node_statistics
+from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.prediction import hard_output
 from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
 from prunus.estimators.torch_state import plain_torch
@@ -46,7 +47,7 @@ SETTLE_SAMPLES = 16_384
 """Between epochs node masses are those of so many samples; in the end those of all."""
 
 
-class ArgminTree(FittedTree, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A single tree learned by gradient descent; the classifier and the regressor say how it meets its targets."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -190,7 +190,7 @@ def _values(estimator: Any, table: Any, feature: int) -> npt.NDArray[np.object_]
     if any(column.kind in ("category", "infrequent") for column in columns):
         labels = read_labels(table.column(feature), columns[0].name)
         levels: npt.NDArray[np.object_] = np.array([*labels.levels, None], dtype=object)
-        return levels[labels.codes]
+        return cast(npt.NDArray[np.object_], levels[labels.codes])
     numbers = read_numbers(table.column(feature), cast(NumberKind, columns[0].kind), columns[0].name)
     values = np.asarray(numbers, dtype=np.float64).astype(object)
     values[np.isnan(np.asarray(numbers, dtype=np.float64))] = None
