@@ -76,7 +76,7 @@ def _box(estimator: Any, t: int, x: float, y: float) -> str:
     is_leaf = not _children(tree, t)
     left, top = x - WIDTH / 2, y - HEIGHT / 2
     text = _outcome(estimator, t) if is_leaf else _strongest(estimator, t)
-    short = text if len(text) <= 17 else text[:16] + "…"
+    short = text if len(text) <= 13 else text[:12] + "…"
     return (
         f'<g><title>{escape(text)}: {tree.share[t]:.1%}</title><rect x="{left:.1f}" y="{top:g}" width="{WIDTH}" '
         f'height="{HEIGHT}" rx="{10 if is_leaf else 4}" fill="none" stroke="currentColor" stroke-opacity=".5"/>'
