@@ -74,6 +74,12 @@ def test_leaves_predict() -> None:
     assert sorted(map(float, found)) == pytest.approx(sorted(set(tree.predict(X, hard=True))), abs=1e-6)
 
 
+def test_leaves_that_are_not_constant_tell_means() -> None:
+    y = values(X)
+    (line,) = lines(regressor(depth=0, leaf="linear").fit(X, y), decimals=3)
+    assert line == f"|--- mean: [{y.mean():.3g}] (100% of rows)"
+
+
 def test_weights_are_shares_of_the_classes() -> None:
     tree = classifier(depth=0).fit(X, labels(X, "abc"))
     assert lines(tree, show_weights=True)[0].startswith("|--- weights: [0.33, 0.33, 0.33] class: ")

@@ -28,8 +28,8 @@ CUT = "(...)"
 MOST_OUTPUTS = 3
 _FULL = 0.75
 """How much of its colour the purest node has, so that black text is read well on it."""
-_COLORS = ("#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#d55e00")
-"""Colours that all people can tell apart, by Okabe and Ito."""
+_COLORS = ("#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#d55e00", "#7f7f7f", "#8c564b", "#6a3d9a")
+"""Colours that all people can tell apart, by Okabe and Ito, and three more."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ def export_text(
 ) -> str:
     """The rules of a fitted tree as text, in the layout of `sklearn.tree.export_text`.
 
-    Weights and thresholds are in the units of the table. A leaf tells what a path that ends there predicts, and which
-    share of the training rows ends there; for clusters, in what they differ most from the whole table. Where a branch
-    was pruned, rows that would go there end in the node above it.
+    Weights and thresholds are in the units of the table. A leaf tells what a path that ends there predicts (if that is
+    no constant: the largest class, or the mean, of its training rows) and which share of the training rows ends there;
+    for clusters, in what they differ most from the whole table. Where a branch was pruned, rows that would go there end
+    in the node above it.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class _Report:
             return f"{name}: {about} {rows}" if about else f"{name} {rows}"
         if self.words.summary.classes is None:
             spread = f" ± {self._listed(node.spread)}" if self.weights else ""
-            return f"value: {self._listed(values)}{spread} {rows}"
+            return f"{'value' if node.value else 'mean'}: {self._listed(values)}{spread} {rows}"
         weights = f"weights: {self._listed(node.distribution)} " if self.weights else ""
         return f"{weights}class: {self.words.summary.outputs[values.index(max(values))]} {rows}"
 
