@@ -1,0 +1,93 @@
+"""The command ``prunus``: results on stdout, progress on stderr, a user's mistake in one line."""
+
+import argparse
+import json
+import shlex
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from prunus import __version__
+from prunus.cli.command import Outcome, common_options, plain
+from prunus.cli.mistakes import describe, exit_code
+from prunus.cli.table import COMMANDS
+
+__all__ = ["main"]
+
+EXIT_CODES = (
+    "exit codes: 0 done; 1 the input cannot be used, stderr says why; 2 wrong arguments; 3 an error in prunus; "
+    "130 interrupted"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows ``prunus``; by default what was typed.
+
+    Returns
+    -------
+    int
+        The exit code: 0 done, 1 the input cannot be used, 2 wrong arguments, 3 an error in prunus, 130 interrupted.
+
+    Examples
+    --------
+    >>> main(["predict", "no_such_model.prunus", "table.csv"])
+    1
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    name = next((word for word in given if word in COMMANDS), None)
+    options = argparse.Namespace(traceback="--traceback" in given)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            module: Any = None if name is None else import_module(COMMANDS[name].module)
+            options = _parser(name, module).parse_args(given)
+            options.command_line = shlex.join(["prunus", *given])
+            _print(module.run(options), as_json=options.json)
+    except SystemExit as error:  # argparse has said why
+        return error.code if isinstance(error.code, int) else 2
+    except BrokenPipeError:  # whoever read our output has seen enough
+        with suppress(OSError):
+            sys.stdout.close()
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        if options.traceback:
+            traceback.print_exc()
+        sys.stderr.write(f"prunus{'' if name is None else ' ' + name}: {describe(error)}\n")
+        return exit_code(error)
+    return 0
+
+
+def _parser(chosen: str | None, module: Any) -> argparse.ArgumentParser:
+    """Only the chosen command is imported: the others would take seconds."""
+    parser = argparse.ArgumentParser(
+        prog="prunus", description="Decision trees learned by gradient descent, for tables in files.", epilog=EXIT_CODES
+    )
+    parser.add_argument("--version", action="version", version=f"prunus {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, entry in COMMANDS.items():
+        shared = [common_options()] if name == chosen else []
+        own = commands.add_parser(name, help=entry.help, description=entry.help, parents=shared, allow_abbrev=False)
+        if name == chosen:
+            own.epilog = getattr(module, "EPILOG", None)
+            module.add_arguments(own)
+    return parser
+
+
+def _print(outcome: Outcome, *, as_json: bool) -> None:
+    text = json.dumps(plain(outcome.record), ensure_ascii=False) if as_json else outcome.text
+    if text:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stdout.flush()
+
+
+def _show_warning(message: Any, *_: Any) -> None:
+    sys.stderr.write(f"prunus: warning: {' '.join(str(message).split())}\n")

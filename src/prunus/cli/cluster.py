@@ -1,0 +1,109 @@
+"""``prunus cluster``: a hierarchy of clusters."""
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+
+from prunus.cli.command import Outcome, say
+from prunus.cli.extras import require
+from prunus.cli.fit import forget_run, model_lines, model_record
+from prunus.cli.mistakes import Mistake
+from prunus.cli.models import check_output
+from prunus.cli.predict import write_table
+from prunus.cli.problem import add_column_options, features
+from prunus.cli.progress import EpochLines
+from prunus.cli.reading import Dropped, Source, add_reading_options, read_source
+from prunus.cli.rendering import pairs
+from prunus.cli.scores import cluster_scores
+from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.estimators import ArgminTreeClusterer
+from prunus.io import save
+
+__all__ = ["add_arguments", "run"]
+
+EPILOG = "Example: prunus cluster customers.csv --out customers.prunus --n-clusters 5 --labels clusters.csv"
+OPTIONS = ("depth", "pruning_strength", "split", "max_epochs", "batch_size", "learning_rate", "device")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``cluster``."""
+    parser.add_argument("data", metavar="DATA", nargs="?", default="-", help="CSV, Parquet or Feather; - is stdin")
+    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, such as customers.prunus")
+    parser.add_argument("--force", action="store_true", help="replace files if they exist")
+    parser.add_argument("--n-clusters", type=int, metavar="K", help="flat clusters; by default the leaves of the tree")
+    parser.add_argument("--max-leaves", type=int, metavar="K", help="clusters at the bottom (default: 64)")
+    parser.add_argument("--labels", metavar="FILE", help="write the cluster of each row, .csv, .parquet or .feather")
+    parser.add_argument("--target", metavar="COLUMN", help="known classes: not used, then compared with the clusters")
+    add_column_options(parser)
+    add_reading_options(parser)
+    add_tree_options(parser, *OPTIONS)
+
+
+def run(options: argparse.Namespace) -> Outcome:
+    """Read, cluster, save."""
+    path = check_output(options.out, force=options.force)
+    labels = None if options.labels is None else check_output(options.labels, force=options.force)
+    source = read_source(options.data, options)
+    classes = None if options.target is None else _classes(source, options.target)
+    X, dropped = features(source, options, options.target)  # noqa: N806
+    say(options, f"clustering {len(X)} rows")
+    estimator = _new_estimator(options)
+    start = time.perf_counter()
+    estimator.fit(X)
+    seconds = time.perf_counter() - start
+    forget_run(estimator)
+    save(estimator, path)
+    if labels is not None:
+        write_table(require("pandas", "tables").DataFrame({"cluster": estimator.labels_}), str(labels))
+    record = _record(source, X, dropped, estimator) | {
+        "seconds": seconds,
+        "scores": cluster_scores(estimator, X, classes),
+        "out": str(path),
+        "labels": None if labels is None else str(labels),
+    }
+    return Outcome(record, pairs(_lines(record)))
+
+
+def _new_estimator(options: argparse.Namespace) -> Any:
+    own = {"n_clusters": options.n_clusters, "max_leaf_nodes": options.max_leaves}
+    chosen = chosen_options(options) | {name: value for name, value in own.items() if value is not None}
+    return ArgminTreeClusterer(**chosen, callbacks=[EpochLines(options)], verbose=not options.quiet)
+
+
+def _classes(source: Source, name: str) -> Any:
+    column = source.column(name, "--target")
+    if column.isna().any():
+        row = int(column.isna().to_numpy().argmax())
+        raise Mistake(f"{source.name}, {source.place(row)}: the class {name!r} is missing; fill it in")
+    return column.astype(str).to_numpy(dtype=object)
+
+
+def _record(source: Source, X: Any, dropped: list[Dropped], estimator: Any) -> dict[str, Any]:  # noqa: N803
+    return {
+        "data": source.name,
+        "rows": len(X),
+        "columns": source.frame.shape[1],
+        "features": list(X.columns),
+        "dropped": [entry._asdict() for entry in dropped],
+        "notes": source.notes,
+        "model": model_record(estimator),
+        "clusters": np.bincount(estimator.labels_).tolist(),
+    }
+
+
+def _lines(record: dict[str, Any]) -> list[tuple[str, Any]]:
+    sizes = sorted(record["clusters"], reverse=True)
+    shown = ", ".join(map(str, sizes[:10])) + (" ..." if len(sizes) > 10 else "")
+    return [
+        ("data", f"{record['data']}: {record['rows']} rows, {record['columns']} columns"),
+        *(("noticed", note) for note in record["notes"]),
+        *(("dropped", f"{entry['column']}: {entry['why']}") for entry in record["dropped"]),
+        ("features", len(record["features"])),
+        *model_lines(record["model"], record["seconds"]),
+        ("clusters", f"{len(sizes)}, of {shown} rows"),
+        *((name.replace("_", " "), value) for name, value in record["scores"].items()),
+        ("saved", record["out"]),
+        *([("labels", record["labels"])] if record["labels"] else []),
+    ]

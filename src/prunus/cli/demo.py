@@ -1,0 +1,119 @@
+"""``prunus demo``: a classifier and clusters of a small table, beside those of scikit-learn."""
+
+import argparse
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import prunus
+from prunus.cli.command import Outcome, say
+from prunus.cli.extras import require
+from prunus.cli.models import check_output
+from prunus.cli.rendering import table
+from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer
+from prunus.metrics import dendrogram_purity
+
+__all__ = ["CLASSIFIERS", "FOLDS", "add_arguments", "read_glass", "run"]
+
+FOLDS = 5
+GRID = {"max_depth": [3, 4, 6, 8, None], "min_samples_leaf": [1, 3, 5], "ccp_alpha": [0.0, 0.005, 0.01]}
+"""Of scikit-learn's tree: 45 combinations."""
+
+CLASSIFIERS: dict[str, Callable[[], Any]] = {
+    "prunus": lambda: ArgminTreeClassifier(random_state=0),
+    "prunus, linear leaves": lambda: ArgminTreeClassifier(leaf="linear", random_state=0),
+    "scikit-learn": lambda: DecisionTreeClassifier(random_state=0),
+    "scikit-learn, best of 45": lambda: GridSearchCV(DecisionTreeClassifier(random_state=0), GRID, cv=5),
+}
+
+
+class Row(NamedTuple):
+    """A line of the table of classifiers."""
+
+    tree: str
+    accuracy: float
+    deviation: float
+    leaves: float
+    seconds: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``demo``."""
+    parser.add_argument("--html", default="tree.html", metavar="FILE", help="the web page (default: tree.html)")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+
+
+def run(options: argparse.Namespace) -> Outcome:
+    """Train all, compare."""
+    page = check_output(options.html, force=options.force)
+    X, y = read_glass()  # noqa: N806
+    classifiers = []
+    for name, make in CLASSIFIERS.items():
+        say(options, f"{name}: {FOLDS} folds")
+        classifiers.append(_cross_validated(name, make, X, y))
+    say(options, "clusters")
+    clusters = _clusters(X, y)
+    prunus.export_html(CLASSIFIERS["prunus"]().fit(X, y), str(page), X, y)
+    record = {
+        "classifiers": [row._asdict() for row in classifiers],
+        "dendrogram_purity": dict(clusters),
+        "html": str(page),
+    }
+    return Outcome(record, _text(X, y, classifiers, clusters, page))
+
+
+def read_glass() -> tuple[Any, Any]:
+    """The table that comes along: features, and the types of glass.
+
+    >>> X, y = read_glass()
+    >>> X.shape, y[0]
+    ((214, 9), 'building windows float')
+    """
+    with (files("prunus.cli") / "glass.csv").open(encoding="utf-8") as file:
+        frame = require("pandas", "tables").read_csv(file)
+    return frame.drop(columns="Type"), frame["Type"].to_numpy(dtype=object)
+
+
+def _cross_validated(name: str, make: Callable[[], Any], X: Any, y: Any) -> Row:  # noqa: N803
+    accuracy, leaves, seconds = [], [], []
+    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
+        start = time.perf_counter()
+        tree = make().fit(X.iloc[train], y[train])
+        seconds.append(time.perf_counter() - start)
+        accuracy.append(tree.score(X.iloc[test], y[test]))
+        leaves.append(getattr(tree, "best_estimator_", tree).get_n_leaves())
+    return Row(name, *map(float, (np.mean(accuracy), np.std(accuracy), np.mean(leaves), np.mean(seconds))))
+
+
+def _clusters(X: Any, y: Any) -> list[tuple[str, float]]:  # noqa: N803
+    scaled = StandardScaler().fit_transform(X)
+    found = [("prunus", dendrogram_purity(ArgminTreeClusterer(random_state=0).fit(X).apply(X), y))]
+    for linkage in ("ward", "average", "complete"):
+        merges = AgglomerativeClustering(linkage=linkage, compute_full_tree=True).fit(scaled).children_
+        found.append((f"scikit-learn, {linkage} linkage", dendrogram_purity(merges, y)))
+    return found
+
+
+def _text(X: Any, y: Any, classifiers: list[Row], clusters: list[tuple[str, float]], page: Path) -> str:  # noqa: N803
+    header = ["tree", "accuracy", "leaves", "seconds a fit"]
+    rows = [
+        [row.tree, f"{row.accuracy:.3f} +- {row.deviation:.3f}", f"{row.leaves:.0f}", f"{row.seconds:.2f}"]
+        for row in classifiers
+    ]
+    purities = [[name, f"{purity:.3f}"] for name, purity in clusters]
+    return "\n\n".join(
+        [
+            f"Glass: {len(X)} samples of {len(set(y))} types, by {X.shape[1]} measurements (B. German, UCI, CC BY 4.0)",
+            f"Accuracy on rows not learned from, {FOLDS} folds\n{table(header, rows)}",
+            f"Clusters without the types, then compared with them\n{table(['hierarchy', 'purity'], purities)}",
+            f"The tree is in {page}: open it in a browser.",
+        ]
+    )

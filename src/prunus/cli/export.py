@@ -1,0 +1,30 @@
+"""``prunus export``: a learned tree for other programs."""
+
+import argparse
+
+import prunus
+from prunus.cli.command import Outcome
+from prunus.cli.extras import require
+from prunus.cli.models import check_output, load_estimator
+from prunus.cli.rendering import pairs
+
+__all__ = ["add_arguments", "run"]
+
+EPILOG = "Example: prunus export houses.prunus --onnx houses.onnx"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``export``."""
+    parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
+    parser.add_argument("--onnx", required=True, metavar="FILE", help="the ONNX file to write")
+    parser.add_argument("--hard", action="store_true", help="predictions that follow one path")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+
+
+def run(options: argparse.Namespace) -> Outcome:
+    """Load, write."""
+    path = check_output(options.onnx, force=options.force)
+    require("onnx", "onnx")
+    prunus.export_onnx(load_estimator(options.model), str(path), hard=options.hard)
+    record = {"onnx": str(path), "hard": options.hard, "bytes": path.stat().st_size}
+    return Outcome(record, pairs(record.items()))

@@ -1,0 +1,135 @@
+"""``prunus fit``: learn a tree that predicts a column."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from prunus.cli.command import Outcome, say
+from prunus.cli.mistakes import Interrupted, Mistake
+from prunus.cli.models import check_output
+from prunus.cli.problem import Problem, add_problem_options, read_problem
+from prunus.cli.progress import EpochLines
+from prunus.cli.reading import add_reading_options
+from prunus.cli.rendering import number, pairs
+from prunus.cli.scores import scores
+from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.estimators import ArgminTreeClassifier, ArgminTreeRegressor
+from prunus.explain import tree_summary
+from prunus.io import save
+
+__all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
+
+EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``fit``."""
+    add_problem_options(parser)
+    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, such as houses.prunus")
+    parser.add_argument("--force", action="store_true", help="replace MODEL, or an interrupted run, if there is one")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
+    parser.add_argument("--class-weight", choices=["balanced"], help="let all classes count the same")
+    add_reading_options(parser)
+    add_tree_options(parser)
+
+
+def run(options: argparse.Namespace) -> Outcome:
+    """Read, learn, save."""
+    path = check_output(options.out, force=options.force)
+    checkpoint = _checkpoint(path, options)
+    problem = read_problem(options)
+    say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
+    estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options))
+    estimator.set_params(checkpoint=checkpoint, callbacks=[EpochLines(options)], verbose=not options.quiet)
+    start = time.perf_counter()
+    _fit(estimator, problem, checkpoint, options)
+    seconds = time.perf_counter() - start
+    forget_run(estimator)
+    save(estimator, path)
+    held = scores(estimator, *problem.part(problem.valid)) if len(problem.valid) else None
+    record = problem.record() | {
+        "model": model_record(estimator),
+        "seconds": seconds,
+        "hold_out": None if held is None else {"rows": len(problem.valid)} | held,
+        "out": str(path),
+    }
+    return Outcome(record, pairs(_lines(problem, record)))
+
+
+def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
+    """An estimator for the task."""
+    kind = ArgminTreeClassifier if problem.target.task == "classification" else ArgminTreeRegressor
+    if not len(problem.valid):
+        options = options | {"early_stopping_rounds": None}
+    return kind(**options)
+
+
+def forget_run(estimator: Any) -> None:
+    """Options of this run that are not of the model."""
+    estimator.set_params(checkpoint=None, callbacks=None, verbose=0)
+
+
+def model_record(estimator: Any) -> dict[str, Any]:
+    """Size of a fitted tree."""
+    summary = tree_summary(estimator)
+    return {
+        "kind": summary.kind,
+        "leaf": summary.leaf,
+        "depth": summary.depth,
+        "leaves": getattr(estimator, "n_leaves_", summary.n_leaves),  # of clusters: those with rows
+        "parameters": summary.n_parameters,
+        "epochs": estimator.n_iter_,
+        "best_epoch": estimator.best_iteration_ + 1,
+    }
+
+
+def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
+    """The same for people."""
+    size = f"depth {model['depth']}, {model['leaves']} leaves ({model['leaf']}), {model['parameters']} parameters"
+    return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
+
+
+def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
+    lines = [*problem.lines(), *model_lines(record["model"], record["seconds"])]
+    if record["hold_out"] is None:
+        lines.append(("held out", "nothing: all rows were learned from"))
+    else:
+        shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
+        lines.append(("held out", f"{record['hold_out']['rows']} rows: {shown}"))
+    return [*lines, ("saved", record["out"])]
+
+
+def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, Any]:
+    if options.class_weight is None:
+        return {}
+    if problem.target.task != "classification":
+        raise Mistake("--class-weight is for classification; leave it out")
+    return {"class_weight": options.class_weight}
+
+
+def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
+    """Where the state of training is kept; there only if a run was interrupted."""
+    checkpoint = path.with_name(path.name + ".checkpoint")
+    if options.resume and not checkpoint.exists():
+        raise Mistake(f"there is no interrupted run to resume, {checkpoint} is missing; leave out --resume")
+    if checkpoint.exists() and not options.resume:
+        if not options.force:
+            raise Mistake(
+                f"{checkpoint} is of a run that was interrupted; add --resume to go on with it, or --force to begin "
+                "anew"
+            )
+        checkpoint.unlink()
+    return checkpoint
+
+
+def _fit(estimator: Any, problem: Problem, checkpoint: Path, options: argparse.Namespace) -> None:
+    X, y = problem.part(problem.train)  # noqa: N806
+    weight = None if problem.weight is None else problem.weight[problem.train]
+    try:
+        estimator.fit(X, y, weight, eval_set=problem.part(problem.valid) if len(problem.valid) else None)
+    except KeyboardInterrupt:
+        if not checkpoint.exists():
+            raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
+        again = options.command_line if options.resume else f"{options.command_line} --resume"
+        raise Interrupted(f"interrupted; the state of training is in {checkpoint}; go on with: {again}") from None

@@ -1,0 +1,101 @@
+"""Model files on the command line: read, matched with tables, and not replaced by accident."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prunus.cli.mistakes import Mistake
+from prunus.cli.reading.source import Source, check_finite, similar
+from prunus.cli.rendering import shortened
+from prunus.io import load
+
+__all__ = ["check_output", "is_classifier", "is_clusterer", "load_estimator", "needed_columns", "text_columns"]
+
+_NUMERIC = ("number", "boolean", "datetime", "duration")
+
+
+def check_output(path: str | Path, *, force: bool) -> Path:
+    """The path, if something can be written there."""
+    file = Path(path)
+    if file.is_dir():
+        raise Mistake(f"{path} is a folder; name a file in it")
+    if not file.parent.is_dir():
+        raise Mistake(f"there is no folder {file.parent}; make it first")
+    if file.exists() and not force:
+        raise Mistake(f"{path} exists; add --force to replace it, or name another file")
+    return file
+
+
+def load_estimator(path: str) -> Any:
+    """The estimator in a file."""
+    model = load(path)
+    if not hasattr(model, "encoder_"):
+        raise Mistake(
+            f"{path} holds a {type(model).__name__}, a torch module that knows nothing of tables; this needs a model "
+            "that `prunus fit` or `prunus cluster` wrote"
+        )
+    return model
+
+
+def is_classifier(model: Any) -> bool:
+    """Whether it predicts classes."""
+    return hasattr(model, "classes_")
+
+
+def is_clusterer(model: Any) -> bool:
+    """Whether it finds clusters."""
+    return hasattr(model, "labels_")
+
+
+def text_columns(model: Any) -> set[str]:
+    """The columns that were text when the model was learned, and are to be read as such."""
+    columns = model.encoder_.columns_
+    numeric = {column.name for column in columns if column.kind in _NUMERIC}
+    return {column.name for column in columns} - numeric
+
+
+def needed_columns(model: Any, source: Source, path: str) -> Any:
+    """The columns of a table that a model was learned from, in its order; all others are ignored."""
+    names, frame = getattr(model, "feature_names_in_", None), source.frame
+    if names is None:  # it was learned from an array
+        if frame.shape[1] != model.n_features_in_:
+            raise Mistake(
+                f"{source.name} has {frame.shape[1]} columns, but {path} was learned from {model.n_features_in_} "
+                "columns without names; leave out the others"
+            )
+        return frame.to_numpy()
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        others = [name for name in frame.columns if name not in set(names)]
+        plural = "s" if len(missing) > 1 else ""
+        raise Mistake(
+            f"{source.name} lacks the column{plural} {shortened(missing)}, which {path} needs; "
+            f"{similar(missing[0], others or list(frame.columns))}"
+        )
+    found = frame[list(names)]
+    _check_kinds(model, source, found)
+    return found
+
+
+def _check_kinds(model: Any, source: Source, frame: Any) -> None:
+    """Texts in columns of numbers, which the model would refuse without saying where."""
+    from pandas import to_numeric
+    from pandas.api.types import is_numeric_dtype, is_string_dtype
+
+    check_finite(source, frame)
+    for column in model.encoder_.columns_:
+        values = frame[column.name]
+        if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
+            raise Mistake(
+                f"{source.name}: column {column.name!r} must hold dates, as in training, however: "
+                f"{values.dropna().iloc[0]!r}; write them as 2025-12-31, or use --dates day-first or month-first"
+            )
+        if column.kind in ("number", "boolean") and not is_numeric_dtype(values):
+            wrong = (values.notna() & to_numeric(values, errors="coerce").isna()).to_numpy()
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise Mistake(
+                    f"{source.name}, {source.place(row)}: column {column.name!r} must hold numbers, as in training, "
+                    f"however: {str(values.iloc[row])!r}; mend it, or leave the field empty"
+                )

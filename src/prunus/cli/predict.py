@@ -1,0 +1,79 @@
+"""``prunus predict``: predictions for the rows of a table."""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from prunus.cli.command import Outcome, say
+from prunus.cli.extras import require
+from prunus.cli.mistakes import Mistake
+from prunus.cli.models import check_output, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
+from prunus.cli.reading import add_reading_options, read_source
+
+__all__ = ["add_arguments", "run", "write_table"]
+
+EPILOG = "Example: prunus predict houses.prunus new.csv > prices.csv"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``predict``."""
+    parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
+    parser.add_argument("data", metavar="DATA", nargs="?", default="-", help="CSV, Parquet or Feather; - is stdin")
+    parser.add_argument("--out", metavar="FILE", help=".csv, .parquet or .feather, instead of CSV on stdout")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--proba", action="store_true", help="probabilities of the classes, too")
+    parser.add_argument("--hard", action="store_true", help="follow one path through the tree, as a person would")
+    parser.add_argument(
+        "--copy", action="append", default=[], metavar="COLUMN", help="copy a column of DATA, such as an id; repeatable"
+    )
+    add_reading_options(parser)
+
+
+def run(options: argparse.Namespace) -> Outcome:
+    """Load, read, predict, write."""
+    path = None if options.out is None else check_output(options.out, force=options.force)
+    model = load_estimator(options.model)
+    _check_options(model, options)
+    source = read_source(options.data, options, text_columns(model))
+    copied = {name: source.column(name, "--copy") for name in options.copy}
+    predicted = _predictions(model, needed_columns(model, source, options.model), options)
+    table = require("pandas", "tables").DataFrame(copied | predicted)
+    if path is None:
+        record = {"rows": len(table), **{name: table[name].tolist() for name in table.columns}}
+        return Outcome(record, "" if options.json else table.to_csv(index=False))
+    write_table(table, str(path))
+    say(options, f"{len(table)} predictions are in {path}")
+    return Outcome({"rows": len(table), "out": str(path)}, "")
+
+
+def write_table(table: Any, path: str) -> None:
+    """Write a DataFrame, in the format that the name of the file says."""
+    if path.endswith((".parquet", ".pq")):
+        table.to_parquet(path, index=False)
+    elif path.endswith((".feather", ".arrow")):
+        table.to_feather(path)
+    else:
+        table.to_csv(path, index=False, sep="\t" if path.endswith((".tsv", ".tsv.gz")) else ",")
+
+
+def _check_options(model: Any, options: argparse.Namespace) -> None:
+    if options.proba and not is_classifier(model):
+        raise Mistake(f"--proba needs a classifier, however: {options.model} is a {type(model).__name__}; leave it out")
+    if options.hard and is_clusterer(model):
+        raise Mistake("--hard is for predictions; clusters always follow one path; leave it out")
+
+
+def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, Any]:  # noqa: N803
+    if is_clusterer(model):
+        return {"cluster": model.predict(X)}
+    if is_classifier(model):
+        columns = {"prediction": model.predict(X, hard=options.hard)}
+        if options.proba:
+            probability = model.predict_proba(X, hard=options.hard)
+            columns |= {f"probability {label}": probability[:, i] for i, label in enumerate(model.classes_)}
+        return columns
+    values = np.asarray(model.predict(X, hard=options.hard))
+    if values.ndim == 1:
+        return {"prediction": values}
+    return {f"prediction {i}": values[:, i] for i in range(values.shape[1])}

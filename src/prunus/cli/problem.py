@@ -1,0 +1,151 @@
+"""A table made ready to learn from: its features, its target, and the rows that are held out."""
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.cli.mistakes import Mistake
+from prunus.cli.reading import Dropped, Source, Target, check_finite, drop_useless, read_source, read_target
+from prunus.cli.reading.targets import TASKS
+from prunus.estimators.defaults import SMALL
+
+__all__ = ["Problem", "add_column_options", "add_problem_options", "features", "hold_out", "read_problem"]
+
+VALIDATION_FRACTION = 0.15
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What to learn from."""
+
+    source: Source
+    target: Target
+    dropped: list[Dropped]
+    X: Any
+    """Features of the rows that have a target."""
+    weight: Any
+    train: npt.NDArray[np.int64]
+    valid: npt.NDArray[np.int64]
+    """Rows held out; empty if none are."""
+
+    @property
+    def y(self) -> Any:
+        """Targets."""
+        return self.target.values
+
+    @property
+    def notes(self) -> list[str]:
+        """What was noticed."""
+        return [*self.source.notes, *self.target.notes]
+
+    def part(self, rows: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+        """Features and targets of some rows."""
+        return self.X.iloc[rows], self.y[rows]
+
+    def record(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "data": self.source.name,
+            "rows": len(self.source.frame),
+            "columns": self.source.frame.shape[1],
+            "features": list(self.X.columns),
+            "dropped": [entry._asdict() for entry in self.dropped],
+            "notes": self.notes,
+            "target": self.target.name,
+            "task": self.target.task,
+        }
+
+    def lines(self) -> list[tuple[str, Any]]:
+        """For people."""
+        rows, columns = self.source.frame.shape
+        return [
+            ("data", f"{self.source.name}: {rows} rows, {columns} columns"),
+            *(("noticed", note) for note in self.notes),
+            *(("dropped", f"{entry.column}: {entry.why}") for entry in self.dropped),
+            ("target", self.target.description),
+            ("task", f"{self.target.task} ({self.target.why})"),
+            ("features", self.X.shape[1]),
+        ]
+
+
+def add_column_options(parser: argparse.ArgumentParser) -> None:
+    """Which columns are features."""
+    parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help="leave a column out; repeatable")
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="COLUMN", help="keep a column that looks useless; repeatable"
+    )
+
+
+def add_problem_options(parser: argparse.ArgumentParser) -> None:
+    """Data and target."""
+    parser.add_argument("data", metavar="DATA", nargs="?", default="-", help="CSV, Parquet or Feather; - is stdin")
+    parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
+    parser.add_argument("--task", choices=["auto", *TASKS], default="auto")
+    parser.add_argument("--weights", metavar="COLUMN", help="the column with weights of the rows")
+    parser.add_argument(
+        "--validation-fraction",
+        type=float,
+        metavar="X",
+        help=f"share of the rows held out (default: {VALIDATION_FRACTION}; of fewer than {SMALL} rows none)",
+    )
+    add_column_options(parser)
+
+
+def features(source: Source, options: argparse.Namespace, *without: str | None) -> tuple[Any, list[Dropped]]:
+    """The columns to learn from, and those that are left out."""
+    for name in (*options.drop, *options.keep):
+        source.column(name, "--drop" if name in options.drop else "--keep")
+    left_out = {*options.drop, *without}
+    candidates = source.frame[[name for name in source.frame.columns if name not in left_out]]
+    useless = drop_useless(candidates, options.keep)
+    found = candidates.drop(columns=[entry.column for entry in useless])
+    dropped = [*(Dropped(name, "--drop") for name in options.drop), *useless]
+    if not found.shape[1]:
+        reasons = "; ".join(f"{entry.column}: {entry.why}" for entry in dropped) or "there are no others"
+        raise Mistake(f"{source.name} has no columns to learn from ({reasons}); use --keep for one that matters")
+    check_finite(source, found)
+    return found, dropped
+
+
+def read_problem(options: argparse.Namespace, *, always_hold_out: bool = False) -> Problem:
+    """Read the data that the options name."""
+    source = read_source(options.data, options)
+    target = read_target(source, options.target, options.task)
+    table, dropped = features(source, options, target.name, options.weights)
+    weight = None if options.weights is None else _weights(source, options.weights)[target.given]
+    fraction = options.validation_fraction
+    if fraction is not None and not 0 <= fraction < 1:
+        raise Mistake(f"--validation-fraction must be at least 0 and below 1, however: {fraction}")
+    n = len(target.values)
+    if fraction is None:
+        fraction = VALIDATION_FRACTION if always_hold_out or n >= SMALL else 0.0
+    classes = target.values if target.task == "classification" else None
+    train, valid = hold_out(n, fraction, options.seed, classes)
+    return Problem(source, target, dropped, table[target.given], weight, train, valid)
+
+
+def hold_out(n: int, fraction: float, seed: int, classes: Any = None) -> tuple[Any, Any]:
+    """Rows to train on and rows held out, sorted; classes in proportion, none of them held out wholly.
+
+    >>> train, valid = hold_out(10, 0.3, seed=0)
+    >>> len(train), len(valid)
+    (7, 3)
+    """
+    random = np.random.default_rng(seed)
+    groups = [np.arange(n)] if classes is None else [np.flatnonzero(classes == label) for label in np.unique(classes)]
+    valid = [random.permutation(group)[: min(len(group) - 1, round(fraction * len(group)))] for group in groups]
+    held = np.sort(np.concatenate(valid))
+    return np.setdiff1d(np.arange(n), held), held
+
+
+def _weights(source: Source, name: str) -> Any:
+    from pandas.api.types import is_numeric_dtype
+
+    column = source.column(name, "--weights")
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan) if is_numeric_dtype(column) else None
+    if values is None or not np.isfinite(values).all() or (values < 0).any():
+        raise Mistake(f"{source.name}: the weights {name!r} must be numbers, finite and not negative, in all rows")
+    return values

@@ -1,0 +1,127 @@
+"""The column to predict: which task it is, and the values as the estimators take them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from prunus.cli.extras import require
+from prunus.cli.mistakes import Mistake
+from prunus.cli.reading.delimited import MOSTLY
+from prunus.cli.reading.source import Source
+from prunus.cli.rendering import shortened
+
+__all__ = ["TASKS", "Target", "read_target"]
+
+TASKS = ("classification", "regression")
+MOST_CLASSES = 20
+"""Whole numbers with more different values than this are taken for amounts."""
+ROWS_A_CLASS = 5
+"""With fewer rows for each different value, they are taken for amounts, too."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to predict."""
+
+    name: str
+    values: Any
+    """Array of the rows that have one."""
+    given: Any
+    """Which rows have one, bool array."""
+    task: str
+    why: str
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def description(self) -> str:
+        """For people."""
+        if self.task == "regression":
+            low, high = np.min(self.values), np.max(self.values)
+            return f"{self.name}: numbers from {low:.4g} to {high:.4g}"
+        classes = np.unique(self.values).tolist()
+        return f"{self.name}: {len(classes)} classes, {shortened(classes)}"
+
+
+def read_target(source: Source, name: str, task: str = "auto", *, varied: bool = True) -> Target:
+    """The column to predict, without the rows in which it is missing; to be learned it must be `varied`."""
+    column = source.column(name, "--target")
+    types = require("pandas", "tables").api.types
+    given = column.notna().to_numpy()
+    if not given.any():
+        raise Mistake(f"{source.name}: the target column {name!r} is empty; name another one")
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        raise Mistake(f"{source.name}: the target column {name!r} holds dates; make them numbers, such as days, first")
+    notes = [] if given.all() else [f"{int((~given).sum())} rows without a target are left out"]
+    present = column[given]
+    numeric = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+    if task == "auto" and not numeric:
+        _check_not_numbers(source, column)
+    chosen, why = (task, "--task") if task != "auto" else _guess(present, numeric=numeric)
+    if varied and present.nunique() == 1:
+        raise Mistake(
+            f"{source.name}: the target column {name!r} is always {present.iloc[0]!r}; there is nothing to learn"
+        )
+    values = _numbers(source, column) if chosen == "regression" else _classes(source, present, numeric=numeric)
+    if varied and chosen == "classification":
+        _check_classes(source, name, values)
+    return Target(name, values, given, chosen, why, notes)
+
+
+def _guess(values: Any, *, numeric: bool) -> tuple[str, str]:
+    if not numeric:
+        return "classification", "the target is not a number"
+    distinct = values.nunique()
+    whole = bool((values == values.round()).all())
+    if whole and (distinct == 2 or (distinct <= MOST_CLASSES and distinct * ROWS_A_CLASS <= len(values))):
+        return "classification", f"the target has {distinct} different whole numbers; else use --task regression"
+    return "regression", f"the target has {distinct} different numbers"
+
+
+def _check_not_numbers(source: Source, column: Any) -> None:
+    """A text among numbers is a slip, not a class."""
+    numbers = require("pandas", "tables").to_numeric(column, errors="coerce")[column.notna()]
+    if numbers.notna().mean() > MOSTLY and numbers.nunique() > 2 and numbers.isna().any():
+        raise _no_number(source, column, "as most of them are", "mend it, or use --task classification")
+
+
+def _no_number(source: Source, column: Any, why: str, cure: str) -> Mistake:
+    numbers = require("pandas", "tables").to_numeric(column, errors="coerce")
+    row = int((column.notna() & numbers.isna()).to_numpy().argmax())
+    return Mistake(
+        f"{source.name}, {source.place(row)}: the target {column.name!r} must be a number, {why}, however: "
+        f"{str(column.iloc[row])!r}; {cure}"
+    )
+
+
+def _numbers(source: Source, column: Any) -> Any:
+    types = require("pandas", "tables").api.types
+    if not types.is_numeric_dtype(column):
+        raise _no_number(source, column, "for regression", "mend it, or name another column or task")
+    values = column.dropna().to_numpy(dtype=np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).argmax())
+        raise Mistake(f"{source.name}, {source.place(row)}: the target {column.name!r} must be finite; mend it")
+    return values
+
+
+def _classes(source: Source, values: Any, *, numeric: bool) -> Any:
+    if numeric:
+        if not bool((values == values.round()).all()):
+            raise Mistake(
+                f"{source.name}: the target {values.name!r} must have classes for classification, however: numbers "
+                f"such as {values[values != values.round()].iloc[0]}; use --task regression"
+            )
+        return values.to_numpy(dtype=np.int64)
+    if require("pandas", "tables").api.types.is_bool_dtype(values):
+        return values.to_numpy(dtype=bool)
+    return values.astype(str).to_numpy(dtype=object)
+
+
+def _check_classes(source: Source, name: str, values: Any) -> None:
+    distinct = len(np.unique(values))
+    if distinct > max(ROWS_A_CLASS, 0.5 * len(values)):
+        raise Mistake(
+            f"{source.name}: the target {name!r} has {distinct} different values in {len(values)} rows, too many for "
+            "classes; name another column"
+        )

@@ -1,0 +1,62 @@
+"""Plain text: aligned columns, numbers with few digits."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["number", "pairs", "shortened", "table"]
+
+
+def pairs(entries: Iterable[tuple[str, Any]]) -> str:
+    """Names and values, one below the other; a name that is repeated is shown once.
+
+    >>> print(pairs([("rows", 3), ("accuracy", 0.98765)]))
+    rows      3
+    accuracy  0.9877
+    """
+    rows = [(name, number(value)) for name, value in entries]
+    width = max((len(name) for name, _ in rows), default=0)
+    lines, before = [], ""
+    for name, value in rows:
+        lines.append(f"{'' if name == before else name:<{width}}  {value}".rstrip())
+        before = name
+    return "\n".join(lines)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table with text on the left and numbers on the right of their columns.
+
+    >>> print(table(["tree", "leaves"], [["CART", 12], ["prunus", 7]]))
+    tree    leaves
+    CART        12
+    prunus       7
+    """
+    given = [list(row) for row in rows]
+    right = [all(isinstance(row[i], (int, float)) for row in given) for i in range(len(header))]
+    cells = [list(header), *([number(cell) for cell in row] for row in given)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            f"{cell:>{width}}" if to_right else f"{cell:<{width}}"
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    )
+
+
+def number(value: Any) -> str:
+    """A value as text, with four digits.
+
+    >>> number(0.123456), number(1234567), number("text")
+    ('0.1235', '1234567', 'text')
+    """
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def shortened(names: Sequence[Any], most: int = 6) -> str:
+    """Names in quotes, the first few of them.
+
+    >>> shortened(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    listed = ", ".join(repr(str(name)) for name in names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

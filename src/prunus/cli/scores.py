@@ -1,0 +1,65 @@
+"""How well a model predicts: plain records."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+
+from prunus.cli.models import is_classifier, is_clusterer
+from prunus.explain import tree_summary
+from prunus.metrics import dendrogram_purity
+
+__all__ = ["Scores", "cluster_scores", "main_score", "scores"]
+
+Scores = dict[str, float]
+
+
+def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
+    """Scores of predictions, with those along one path at the end, and how far these agree with the others."""
+    of_task = _class_scores if is_classifier(model) else _number_scores
+    return of_task(model, X, y) | {"hard_soft_agreement": float(tree_summary(model, X).agreement or 0.0)}
+
+
+def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
+    """The one score by which models are compared, and its name."""
+    return "accuracy" if is_classifier(model) else "r2", float(model.score(X, y))
+
+
+def _class_scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
+    probability = model.predict_proba(X)
+    predicted = model.classes_[probability.argmax(1)]
+    found = {"accuracy": float(np.mean(predicted == y))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes that these rows lack
+        found["balanced_accuracy"] = float(metrics.balanced_accuracy_score(y, predicted))
+    places = np.searchsorted(model.classes_, y)
+    found["log_loss"] = float(-np.log(np.clip(probability[np.arange(len(places)), places], 1e-15, 1.0)).mean())
+    if len(model.classes_) == 2 and len(np.unique(places)) == 2:
+        found["roc_auc"] = float(metrics.roc_auc_score(places, probability[:, 1]))
+    return found | {"hard_accuracy": float(np.mean(model.predict(X, hard=True) == y))}
+
+
+def _number_scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
+    predicted, hard = model.predict(X), model.predict(X, hard=True)
+    return {
+        "r2": _r2(y, predicted),
+        "mae": float(metrics.mean_absolute_error(y, predicted)),
+        "rmse": float(metrics.mean_squared_error(y, predicted) ** 0.5),
+        "hard_r2": _r2(y, hard),
+    }
+
+
+def _r2(y: Any, predicted: Any) -> float:
+    return float(metrics.r2_score(y, predicted)) if len(y) > 1 else float("nan")
+
+
+def cluster_scores(model: Any, X: Any, classes: Any = None) -> Scores:  # noqa: N803
+    """How well clusters tell the features of rows and, if these are known, their classes."""
+    assert is_clusterer(model)
+    found = {"reconstruction_error": model.reconstruction_error(X)}
+    if classes is not None:
+        labels = model.predict(X)
+        found["dendrogram_purity"] = dendrogram_purity(model.apply(X), classes)
+        found["adjusted_rand"] = float(metrics.adjusted_rand_score(classes, labels))
+    return found | {"hard_soft_agreement": float(tree_summary(model, X).agreement or 0.0)}

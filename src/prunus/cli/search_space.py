@@ -1,0 +1,39 @@
+"""What ``prunus tune`` tries: the search space of the paper, and ours around it."""
+
+from typing import Any
+
+__all__ = ["FIRST", "SPACES", "suggest"]
+
+Options = dict[str, Any]
+
+SPACES = ("all", "paper")
+FIRST: dict[str, Options] = {
+    "all": {
+        "depth": 4,
+        "pruning_strength": 1.0,
+        "split": "linear",
+        "leaf": "constant",
+        "pieces": 0,
+        "learning_rate": 0.03,
+    },
+    "paper": {"depth": 4, "pruning_strength": 1.0, "split": "linear", "layers": 3, "dropout": 0.0},
+}
+"""What is tried first: the defaults."""
+
+
+def suggest(trial: Any, space: str) -> Options:
+    """Draw options from a trial of Optuna; `layers` and `dropout` are those of a leaf that is a neural network."""
+    options: Options = {
+        "depth": trial.suggest_int("depth", 2, 6),
+        "pruning_strength": trial.suggest_float("pruning_strength", 1e-3, 1e3, log=True),
+        "split": trial.suggest_categorical("split", ["linear", "elu"]),
+        "leaf": "mlp",
+    }
+    if space == "all":
+        options["leaf"] = trial.suggest_categorical("leaf", ["constant", "linear", "mlp"])
+        options["pieces"] = trial.suggest_categorical("pieces", [0, 8])
+        options["learning_rate"] = trial.suggest_float("learning_rate", 1e-3, 0.1, log=True)
+    if options["leaf"] == "mlp":
+        options["layers"] = trial.suggest_int("layers", 2, 5)
+        options["dropout"] = trial.suggest_float("dropout", 0.0, 0.5)
+    return options

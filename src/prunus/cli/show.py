@@ -1,0 +1,70 @@
+"""``prunus show``: a learned tree as text, as a web page or as a picture."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import prunus
+from prunus.cli.command import Outcome, say
+from prunus.cli.extras import require
+from prunus.cli.mistakes import Mistake
+from prunus.cli.models import check_output, load_estimator, needed_columns, text_columns
+from prunus.cli.reading import add_reading_options, read_source
+from prunus.explain import tree_summary
+
+__all__ = ["add_arguments", "run"]
+
+EPILOG = "Example: prunus show houses.prunus --html houses.html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``show``."""
+    parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
+    parser.add_argument("--text", action="store_true", help="as text on stdout; so it is if nothing else is asked for")
+    parser.add_argument("--html", metavar="FILE", help="as a web page that needs nothing else")
+    parser.add_argument("--plot", metavar="FILE", help="as a picture: .png, .svg or .pdf")
+    parser.add_argument("--max-depth", type=int, default=10, metavar="N", help="of the text (default: 10)")
+    parser.add_argument("--data", metavar="DATA", help="rows for the web page and the agreement of hard predictions")
+    parser.add_argument("--target", metavar="COLUMN", help="the truth in DATA, for the web page")
+    parser.add_argument("--force", action="store_true", help="replace files if they exist")
+    add_reading_options(parser)
+
+
+def run(options: argparse.Namespace) -> Outcome:
+    """Load, show."""
+    files = [check_output(path, force=options.force) for path in (options.html, options.plot) if path is not None]
+    model = load_estimator(options.model)
+    X, y = _rows(model, options)  # noqa: N806
+    if options.html is not None:
+        prunus.export_html(model, options.html, X, y)
+    if options.plot is not None:
+        _plot(model, Path(options.plot))
+    for file in files:
+        say(options, f"{file} is written")
+    record = dataclasses.asdict(tree_summary(model, X)) | {"files": list(map(str, files))}
+    wanted = options.text or not files
+    return Outcome(record, prunus.export_text(model, max_depth=options.max_depth) if wanted else "")
+
+
+def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
+    if options.data is None:
+        if options.target is not None:
+            raise Mistake("--target names a column of --data; name that, too")
+        return None, None
+    source = read_source(options.data, options, text_columns(model))
+    X = needed_columns(model, source, options.model)  # noqa: N806
+    return X, None if options.target is None else source.column(options.target, "--target").to_numpy()
+
+
+def _plot(model: Any, path: Path) -> None:
+    require("matplotlib", "plot").use("Agg")  # there may be no screen
+    figures = require("matplotlib.pyplot", "plot")
+    axes = prunus.plot_tree(model)
+    figure = axes.figure if hasattr(axes, "figure") else figures.gcf()
+    try:
+        figure.savefig(path, bbox_inches="tight", dpi=150)
+    except ValueError as error:
+        raise Mistake(f"{path}: {error}") from error
+    finally:
+        figures.close(figure)

@@ -1,0 +1,25 @@
+"""The subcommands: one table."""
+
+from typing import NamedTuple
+
+__all__ = ["COMMANDS", "Entry"]
+
+
+class Entry(NamedTuple):
+    """A subcommand: its module, with functions ``add_arguments(parser)`` and ``run(options)``, and what it does."""
+
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "fit": Entry("prunus.cli.fit", "Learn a tree that predicts a column of a table."),
+    "predict": Entry("prunus.cli.predict", "Predict the rows of a table, as CSV on stdout or in a file."),
+    "evaluate": Entry("prunus.cli.evaluate", "Compare predictions with the truth."),
+    "cluster": Entry("prunus.cli.cluster", "Learn a hierarchy of clusters of the rows of a table."),
+    "tune": Entry("prunus.cli.tune", "Search for the best options, in one study for several processes."),
+    "show": Entry("prunus.cli.show", "Show a learned tree as text, as a web page or as a picture."),
+    "export": Entry("prunus.cli.export", "Write a learned tree for other programs."),
+    "info": Entry("prunus.cli.info", "Versions, backends and devices: what there is on this machine."),
+    "demo": Entry("prunus.cli.demo", "Train on a small table that comes along, beside scikit-learn."),
+}

@@ -1,0 +1,206 @@
+"""``prunus tune``: search for the best options."""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from prunus.cli.command import Outcome, say
+from prunus.cli.extras import require
+from prunus.cli.fit import forget_run, model_lines, model_record
+from prunus.cli.mistakes import Interrupted, Mistake, describe, exit_code
+from prunus.cli.models import check_output
+from prunus.cli.own_head import as_plain, estimator_with_head
+from prunus.cli.problem import Problem, add_problem_options, read_problem
+from prunus.cli.reading import add_reading_options
+from prunus.cli.rendering import number, pairs
+from prunus.cli.scores import main_score, scores
+from prunus.cli.search_space import FIRST, SPACES, suggest
+from prunus.cli.study import best_trial, count_done, open_study, work
+from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.io import save
+
+__all__ = ["add_arguments", "run"]
+
+EPILOG = (
+    "Example: prunus tune houses.csv --target price --trials 50 --jobs 4 --out houses.prunus. The same command again "
+    "goes on with the study, also while the first still runs."
+)
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search, as each of its processes gets it."""
+
+    problem: Problem
+    study: Path
+    space: str
+    trials: int
+    fixed: dict[str, Any]
+    """Options of the estimators that are not searched."""
+    options: argparse.Namespace
+
+    def identity(self) -> dict[str, Any]:
+        """What must not change within a study."""
+        hashes = require("pandas.util", "tables").hash_pandas_object(self.problem.X.astype(str), index=False)
+        return {
+            "target": self.problem.target.name,
+            "task": self.problem.target.task,
+            "features": list(self.problem.X.columns),
+            "rows": len(self.problem.X),
+            "data": f"checksum {int(hashes.sum()):x}",
+            "rows held out": len(self.problem.valid),
+            "space": self.space,
+            "options": {name: str(value) for name, value in self.fixed.items()},
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``tune``."""
+    add_problem_options(parser)
+    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write the best model to")
+    parser.add_argument("--force", action="store_true", help="replace MODEL if it exists")
+    parser.add_argument("--study", metavar="FILE", help="SQLite database of the trials (default: MODEL.study.db)")
+    parser.add_argument("--trials", type=int, default=20, metavar="N", help="in the study in all (default: 20)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to start (default: 1)")
+    parser.add_argument(
+        "--space",
+        choices=SPACES,
+        default="all",
+        help="paper: depth, pruning, linear or ELU splits, layers and dropout of a network in the leaves; all: other "
+        "leaves, pieces and learning rates as well (default)",
+    )
+    add_reading_options(parser)
+    add_tree_options(parser, "max_epochs", "batch_size", "device")
+
+
+def run(options: argparse.Namespace) -> Outcome:
+    """Read, search, learn with the best options, save."""
+    path = check_output(options.out, force=options.force)
+    for name in ("trials", "jobs"):
+        if getattr(options, name) < 1:
+            raise Mistake(f"--{name} must be at least 1, however: {getattr(options, name)}")
+    require("optuna", "tune")
+    study = Path(options.study or f"{path}.study.db")
+    problem = read_problem(options, always_hold_out=True)
+    search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
+    try:
+        _search(search)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; trials so far are in {study}; go on with: {options.command_line}") from None
+    best = best_trial(_open(search))
+    if best is None:
+        raise Mistake(f"no trial of {study} succeeded; try other --max-epochs or more --trials")
+    return _conclude(search, best, path)
+
+
+def _open(search: Search) -> Any:
+    return open_study(search.study, search.identity(), FIRST[search.space], search.options.seed)
+
+
+def _search(search: Search) -> None:
+    study = _open(search)
+    done = count_done(study)
+    say(search.options, f"study {search.study}: {done} of {search.trials} trials are there")
+    if done >= search.trials:
+        return
+    if search.options.jobs == 1:
+        _work(search)
+        return
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_worker, args=(search,)) for _ in range(search.options.jobs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if all(worker.exitcode for worker in workers):
+        raise Mistake("all processes failed, see above; try --jobs 1")
+
+
+def _worker(search: Search) -> None:
+    """Work in a process of its own; of an interruption, the process that started it tells."""
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // search.options.jobs))
+    try:
+        _work(search)
+    except (Exception, KeyboardInterrupt) as error:
+        if not isinstance(error, KeyboardInterrupt):
+            sys.stderr.write(f"prunus tune: {describe(error)}\n")
+        sys.stderr.flush()
+        os._exit(exit_code(error))
+
+
+def _work(search: Search) -> None:
+    study = _open(search)
+
+    def evaluate(trial: Any) -> float:
+        start = time.perf_counter()
+        estimator = _fit(search, suggest(trial, search.space))
+        name, score = main_score(estimator, *search.problem.part(search.problem.valid))
+        trial.set_user_attr("score", name)
+        trial.set_user_attr("leaves", estimator.get_n_leaves())
+        trial.set_user_attr("seconds", time.perf_counter() - start)
+        return score
+
+    def report(trial: Any) -> None:
+        best = best_trial(study)
+        if best is not None and trial.value is not None:
+            name, seconds = trial.user_attrs["score"], trial.user_attrs["seconds"]
+            say(
+                search.options,
+                f"trial {trial.number + 1}: {name} {trial.value:.4f}, {trial.user_attrs['leaves']} leaves, "
+                f"{seconds:.1f} s; best so far {best.value:.4f} (trial {best.number + 1})",
+            )
+
+    work(study, evaluate, search.trials, report)
+
+
+def _fit(search: Search, tried: dict[str, Any]) -> Any:
+    problem = search.problem
+    X, y = problem.part(problem.train)  # noqa: N806
+    weight = None if problem.weight is None else problem.weight[problem.train]
+    estimator = estimator_with_head(problem.target.task, search.fixed | tried)
+    return estimator.fit(X, y, weight, eval_set=problem.part(problem.valid))
+
+
+def _conclude(search: Search, best: Any, path: Path) -> Outcome:
+    """Learn again with the best options: from the same seed comes the same tree."""
+    start = time.perf_counter()
+    optuna = require("optuna", "tune")
+    options = suggest(optuna.trial.FixedTrial(best.params), search.space)
+    estimator = as_plain(_fit(search, options))
+    seconds = time.perf_counter() - start
+    forget_run(estimator)
+    partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may save its own
+    save(estimator, partial)
+    partial.replace(path)
+    held = scores(estimator, *search.problem.part(search.problem.valid))
+    record = search.problem.record() | {
+        "study": str(search.study),
+        "trials": count_done(_open(search)),
+        "best_trial": best.number + 1,
+        "best_options": options,
+        "model": model_record(estimator),
+        "seconds": seconds,
+        "hold_out": {"rows": len(search.problem.valid)} | held,
+        "out": str(path),
+    }
+    return Outcome(record, pairs(_lines(search.problem, record)))
+
+
+def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
+    chosen = ", ".join(f"{name} {number(value)}" for name, value in record["best_options"].items())
+    shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
+    return [
+        *problem.lines(),
+        ("study", f"{record['study']}: {record['trials']} trials"),
+        ("best", f"trial {record['best_trial']}: {chosen}"),
+        *model_lines(record["model"], record["seconds"]),
+        ("held out", f"{record['hold_out']['rows']} rows, by which it was chosen: {shown}"),
+        ("saved", record["out"]),
+    ]

@@ -1,0 +1,129 @@
+"""``prunus fit``: what is read, learned, said and saved."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prunus
+from tests.cli.tables import QUICK, Shell, csv, frame
+
+
+def test_the_model_is_what_the_estimator_would_learn(shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "tree.prunus"
+    shell("fit", csv(tmp_path / "table.csv"), "--target", "price", "--drop", "kind", "--out", out, *QUICK)
+    table = frame()[["size", "color"]]
+    tree = prunus.ArgminTreeRegressor(max_epochs=2, early_stopping_rounds=None, random_state=0)
+    expected = tree.fit(table, frame()["price"]).predict(table)
+    np.testing.assert_array_equal(prunus.load(out).predict(table), expected)
+
+
+def test_says_what_was_read_and_what_was_dropped(shell: Shell, tmp_path: Path) -> None:
+    said = shell("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    for text in (
+        "60 rows, 6 columns",
+        "id: numbers the rows",
+        "unit: always 'kg'",
+        "kind: 2 classes, 'large', 'small'",
+        "classification (the target is not a number)",
+        "t.prunus",
+    ):
+        assert text in said
+
+
+def test_json_has_the_same_for_machines(shell: Shell, tmp_path: Path) -> None:
+    record = shell.json("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    assert record["features"] == ["size", "color", "price"]
+    assert [entry["column"] for entry in record["dropped"]] == ["id", "unit"]
+    assert record["task"] == "classification"
+    assert record["model"]["epochs"] == 2
+    assert record["hold_out"] is None
+
+
+def test_rows_are_held_out_of_many_and_scored(shell: Shell, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame(400))
+    record = shell.json("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    assert record["hold_out"]["rows"] == 60
+    assert 0 <= record["hold_out"]["accuracy"] <= 1
+
+
+def test_the_task_is_chosen_from_the_target(shell: Shell, tmp_path: Path) -> None:
+    table = frame().assign(grade=np.arange(60) % 3, year=1950 + np.arange(60))
+    data = csv(tmp_path / "t.csv", table)
+    tasks = {}
+    for target in ("kind", "price", "grade", "year"):
+        record = shell.json("fit", data, "--target", target, "--out", tmp_path / "t.prunus", "--force", *QUICK)
+        tasks[target] = record["task"]
+    expected = {"kind": "classification", "price": "regression", "grade": "classification", "year": "regression"}
+    assert tasks == expected
+
+
+def test_whole_numbers_stay_classes_where_some_are_missing(shell: Shell, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame().assign(grade=pd.array([1, 2, None] * 20, dtype="Int64")))
+    record = shell.json("fit", data, "--target", "grade", "--out", tmp_path / "t.prunus", *QUICK)
+    assert prunus.load(tmp_path / "t.prunus").classes_.tolist() == [1, 2]
+    assert "20 rows without a target are left out" in record["notes"]
+
+
+def test_a_column_can_be_kept_and_another_be_the_weights(shell: Shell, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame().assign(w=1.5))
+    options = ("--keep", "id", "--weights", "w", "--class-weight", "balanced")
+    record = shell.json("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *options, *QUICK)
+    assert record["features"] == ["id", "size", "color", "price"]
+
+
+def test_an_existing_model_is_replaced_only_by_force(shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "t.prunus"
+    out.write_text("dear")
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", out, *QUICK)
+    assert "exists; add --force" in shell.mistake(*command)
+    assert out.read_text() == "dear"
+    shell(*command, "--force")
+    assert prunus.load(out).n_features_in_ == 3
+
+
+def test_an_interrupted_run_is_not_forgotten(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "t.prunus.checkpoint").write_text("state")
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    assert "add --resume to go on with it, or --force" in shell.mistake(*command)
+    assert "is damaged or not a checkpoint" in shell.mistake(*command, "--resume")
+    shell(*command, "--force")
+
+
+def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    assert "leave out --resume" in shell.mistake(*command, "--resume")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--target", "Kind"), "t.csv has no column 'Kind' for --target; did you mean 'kind'?"),
+        (("--target", "zzz"), "it has 'id', 'size', 'color', 'unit', 'kind', 'price'"),
+        (("--target", "kind", "--task", "regression"), "line 2: the target 'kind' must be a number, for regression"),
+        (("--target", "price", "--task", "classification"), "use --task regression"),
+        (("--target", "unit"), "always 'kg'; there is nothing to learn"),
+        (("--target", "kind", "--depth", "99"), "Got 99 instead"),
+        (("--target", "kind", "--drop", "sise"), "did you mean 'size'?"),
+        (("--target", "price", "--class-weight", "balanced"), "--class-weight is for classification"),
+        (("--target", "kind", "--weights", "color"), "the weights 'color' must be numbers"),
+        (("--target", "kind", "--validation-fraction", "2"), "at least 0 and below 1, however: 2.0"),
+    ],
+)
+def test_a_mistake_gets_one_line_that_names_it(
+    shell: Shell, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    assert said in shell.mistake("fit", csv(tmp_path / "t.csv"), "--out", tmp_path / "t.prunus", *options, *QUICK)
+
+
+def test_a_text_among_numbers_to_predict_is_a_slip(shell: Shell, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame().astype({"price": object}).replace({"price": {frame()["price"][7]: "n/k"}}))
+    said = shell.mistake("fit", data, "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
+    assert "line 9: the target 'price' must be a number, as most of them are, however: 'n/k'" in said
+
+
+def test_an_infinite_number_is_found(shell: Shell, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame().replace({"size": {frame()["size"][3]: np.inf}}))
+    said = shell.mistake("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    assert "line 5: column 'size' is infinite" in said

@@ -1,0 +1,171 @@
+"""``prunus predict``, ``evaluate``, ``cluster``, ``show``, ``export``: what is done with a model."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prunus
+from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
+from tests.cli.tables import QUICK, Shell, csv, frame, write
+
+
+def test_predictions_are_those_of_the_estimator(shell: Shell, folder: Path) -> None:
+    found = pd.read_csv(io.StringIO(shell("predict", folder / "kind.prunus", folder / "table.csv")))
+    expected = prunus.load(folder / "kind.prunus").predict(frame()[["size", "color"]])
+    assert found["prediction"].tolist() == expected.tolist()
+
+
+def test_probabilities_hard_predictions_and_copies(shell: Shell, folder: Path) -> None:
+    command = ("predict", folder / "kind.prunus", folder / "table.csv", "--proba", "--hard", "--copy", "id")
+    found = pd.read_csv(io.StringIO(shell(*command)))
+    assert found.columns.tolist() == ["id", "prediction", "probability large", "probability small"]
+    expected = prunus.load(folder / "kind.prunus").predict_proba(frame()[["size", "color"]], hard=True)
+    np.testing.assert_allclose(found.iloc[:, 2:], expected)
+
+
+def test_json_has_a_list_for_each_column(shell: Shell, folder: Path) -> None:
+    record = shell.json("predict", folder / "price.prunus", folder / "table.csv")
+    assert record["rows"] == len(record["prediction"]) == 60
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
+def test_predictions_in_a_file(shell: Shell, folder: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"p.{suffix}"
+    command = ("predict", folder / "price.prunus", folder / "table.csv", "--out", out)
+    assert shell(*command) == ""
+    assert len(getattr(pd, f"read_{suffix}")(out)) == 60
+    assert "exists; add --force" in shell.mistake(*command)
+
+
+def test_columns_may_be_more_and_in_another_order(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame()[["color", "price", "size"]].assign(more=1))
+    command = ("predict", folder / "kind.prunus")
+    assert shell(*command, data) == shell(*command, folder / "table.csv")
+
+
+def test_columns_that_are_missing_are_named(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame()[["color"]].assign(Size=1.0))
+    said = shell.mistake("predict", folder / "kind.prunus", data)
+    assert "lacks the column 'size'" in said
+    assert "did you mean 'Size'?" in said
+
+
+def test_a_text_in_a_column_of_numbers_is_found(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "t.csv", "size,color\n1.5,red\n2,5,red\n".replace("2,5", "2x5"))
+    said = shell.mistake("predict", folder / "kind.prunus", data)
+    assert "line 3: column 'size' must hold numbers, as in training, however: '2x5'" in said
+
+
+def test_categories_that_look_like_numbers_are_compared_as_text(shell: Shell, tmp_path: Path) -> None:
+    table = frame().assign(code=["01", "02", "A"] * 20, y=["a", "b", "c"] * 20)[["code", "size", "y"]]
+    command = ("fit", csv(tmp_path / "t.csv", table), "--target", "y", "--out", tmp_path / "m.prunus")
+    shell(*command, "--max-epochs", "40", "--quiet")
+    few = table[table["code"] != "A"]
+    assert (
+        shell.json("evaluate", tmp_path / "m.prunus", csv(tmp_path / "few.csv", few), "--target", "y")["accuracy"] == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("no model", "is not a model of prunus"), (None, "there is no file")],
+)
+def test_a_file_of_another_kind_is_named(
+    shell: Shell, folder: Path, tmp_path: Path, content: str | None, said: str
+) -> None:
+    if content is not None:
+        (tmp_path / "m.prunus").write_text(content)
+    message = shell.mistake("predict", tmp_path / "m.prunus", folder / "table.csv")
+    assert said in message
+    assert "m.prunus" in message
+
+
+def test_a_bare_torch_module_is_not_enough(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    module = TreeModel(TreeLayer(LinearSplit(2, depth=1), depth=1), ConstantHead(2, depth=1, out_features=1))
+    prunus.save(module, tmp_path / "m.prunus")
+    said = shell.mistake("predict", tmp_path / "m.prunus", folder / "table.csv")
+    assert "knows nothing of tables" in said
+
+
+def test_a_model_learned_from_an_array_takes_columns_by_position(shell: Shell, tmp_path: Path) -> None:
+    tree = prunus.ArgminTreeRegressor(depth=1, max_epochs=1).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0.0, 1.0, 2.0])
+    prunus.save(tree, tmp_path / "m.prunus")
+    assert shell("predict", tmp_path / "m.prunus", write(tmp_path / "t.csv", "a,b\n1,2\n")).count("\n") == 2
+    said = shell.mistake("predict", tmp_path / "m.prunus", write(tmp_path / "t.csv", "a,b,c\n1,2,3\n"))
+    assert "has 3 columns" in said
+
+
+def test_options_that_do_not_fit_the_model(shell: Shell, folder: Path) -> None:
+    assert "--proba needs a classifier" in shell.mistake("predict", folder / "price.prunus", "t.csv", "--proba")
+    assert "leave it out" in shell.mistake("predict", folder / "clusters.prunus", "t.csv", "--hard")
+
+
+def test_scores_of_classes(shell: Shell, folder: Path) -> None:
+    record = shell.json("evaluate", folder / "kind.prunus", folder / "table.csv", "--target", "kind")
+    tree = prunus.load(folder / "kind.prunus")
+    assert record["accuracy"] == pytest.approx(tree.score(frame()[["size", "color"]], frame()["kind"]))
+    scores = {"balanced_accuracy", "log_loss", "roc_auc", "hard_accuracy", "hard_soft_agreement"}
+    assert scores < set(record)
+
+
+def test_scores_of_numbers(shell: Shell, folder: Path) -> None:
+    record = shell.json("evaluate", folder / "price.prunus", folder / "table.csv", "--target", "price")
+    assert {"r2", "mae", "rmse", "hard_r2", "hard_soft_agreement"} < set(record)
+    said = shell("evaluate", folder / "price.prunus", folder / "table.csv", "--target", "price")
+    assert f"{record['r2']:.4g}" in said
+
+
+def test_a_class_that_the_model_does_not_know(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame().replace({"kind": {"small": "tiny"}}))
+    said = shell.mistake("evaluate", folder / "kind.prunus", data, "--target", "kind")
+    assert "holds 'tiny'" in said
+    assert "its classes are 'large', 'small'" in said
+
+
+def test_the_truth_must_be_named(shell: Shell, folder: Path) -> None:
+    said = shell.mistake("evaluate", folder / "kind.prunus", folder / "table.csv")
+    assert "--target must name" in said
+
+
+def test_clusters_with_labels_beside_known_classes(shell: Shell, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    command = ("cluster", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "c.prunus")
+    record = shell.json(*command, "--n-clusters", "3", "--labels", labels, *QUICK)
+    assert len(record["clusters"]) == 3
+    assert pd.read_csv(labels)["cluster"].value_counts().sort_index().tolist() == record["clusters"]
+    assert 0 < record["scores"]["dendrogram_purity"] <= 1
+    again = pd.read_csv(io.StringIO(shell("predict", tmp_path / "c.prunus", tmp_path / "t.csv")))
+    assert again["cluster"].tolist() == pd.read_csv(labels)["cluster"].tolist()
+    assert "reconstruction error" in shell("evaluate", tmp_path / "c.prunus", tmp_path / "t.csv")
+
+
+def test_a_tree_as_text_and_as_a_record(shell: Shell, folder: Path) -> None:
+    assert (
+        shell("show", folder / "kind.prunus").strip() == prunus.export_text(prunus.load(folder / "kind.prunus")).strip()
+    )
+    assert shell.json("show", folder / "kind.prunus")["classes"] == ["large", "small"]
+
+
+def test_a_tree_as_a_page_and_as_a_picture(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    page, picture = tmp_path / "t.html", tmp_path / "t.png"
+    command = ("show", folder / "kind.prunus", "--html", page, "--plot", picture)
+    assert shell(*command, "--data", folder / "table.csv", "--target", "kind") == ""
+    assert "<html" in page.read_text(encoding="utf-8")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "exists; add --force" in shell.mistake(*command)
+    assert "t.xyz: Format 'xyz' is not supported" in shell.mistake(*command[:2], "--plot", tmp_path / "t.xyz")
+
+
+def test_a_tree_for_other_programs(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    record = shell.json("export", folder / "price.prunus", "--onnx", tmp_path / "t.onnx")
+    assert record["bytes"] == (tmp_path / "t.onnx").stat().st_size
+
+
+def test_json_of_what_is_no_number_is_null(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", frame(1))
+    out = shell("evaluate", folder / "price.prunus", data, "--target", "price", "--json")
+    assert json.loads(out, parse_constant=pytest.fail)["r2"] is None

@@ -1,0 +1,173 @@
+"""Tables as people have them: separators, encodings, dates, formats, and files that are none."""
+
+import argparse
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from prunus.cli.mistakes import Mistake
+from prunus.cli.reading import Source, drop_useless, read_source
+from tests.cli.tables import frame, write
+
+
+def read(path: object, text_columns: Any = (), **options: Any) -> Source:
+    defaults = {"separator": None, "no_header": False, "dates": None}
+    return read_source(str(path), argparse.Namespace(**(defaults | options)), text_columns)
+
+
+def rows(source: Source) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = source.frame.to_dict("list")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "noticed"),
+    [
+        ("a,b\n1,x\n2,y\n", []),
+        ("a;b\n1;x\n2;y\n", ["fields are separated by semicolons"]),
+        ("a\tb\n1\tx\n2\ty\n", ["fields are separated by tabs"]),
+        ("a|b\n1|x\n2|y\n", ["fields are separated by bars"]),
+        ("a   b\n1   x\n2   y\n", ["fields are separated by spaces"]),
+        ("\n a , b\r\n\r\n1, x\r\n 2,y \r\n", []),
+        ('\ufeffa,"b"\n1,"x"\n2,"y"\n', []),
+        ('a, "b"\n1, "x"\n2, "y"\n', []),
+    ],
+)
+def test_separators_spaces_and_quotes(tmp_path: Path, text: str, noticed: list[str]) -> None:
+    source = read(write(tmp_path / "t.csv", text))
+    assert rows(source) == {"a": [1, 2], "b": ["x", "y"]}
+    assert source.notes == noticed
+
+
+def test_a_quoted_field_may_hold_separators_and_lines(tmp_path: Path) -> None:
+    source = read(write(tmp_path / "t.csv", 'a,b\n1,"x, ""y""\nz"\n2,w\n'))
+    assert rows(source) == {"a": [1, 2], "b": ['x, "y"\nz', "w"]}
+    assert source.place(1) == "row 2"  # lines and rows differ
+
+
+def test_decimal_commas(tmp_path: Path) -> None:
+    source = read(write(tmp_path / "t.csv", "a;b\n1,5;x\n-2;y\n"))
+    assert rows(source)["a"] == [1.5, -2.0]
+    assert "numbers have decimal commas" in source.notes
+
+
+def test_what_stands_for_missing_values(tmp_path: Path) -> None:
+    found = read(write(tmp_path / "t.csv", "a,b\n1,x\n?,NA\nNA,None\n , \n")).frame
+    assert found["a"].isna().tolist() == found["b"].isna().tolist() == [False, True, True, True]
+    assert found["a"].dtype == float
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("town\nKöln\nBonn\n".encode("cp1252"))
+    source = read(tmp_path / "t.csv")
+    assert rows(source) == {"town": ["Köln", "Bonn"]}
+    assert "Windows-1252" in source.notes[0]
+    (tmp_path / "t.csv").write_bytes("town,n\nKöln,1\n".encode("utf-16"))
+    assert rows(read(tmp_path / "t.csv")) == {"town": ["Köln"], "n": [1]}
+
+
+@pytest.mark.parametrize(
+    ("dates", "first"),
+    [
+        (["2024-12-31", "2024-01-02"], "2024-12-31"),
+        (["2024-12-31 10:30", "2024-01-02 00:00"], "2024-12-31 10:30"),
+        (["2024/12/31", "2024/01/02"], "2024-12-31"),
+        (["31.12.2024", "2.1.2024"], "2024-12-31"),
+        (["12/31/2024", "1/2/2024"], "2024-12-31"),
+        (["31/12/2024 10:30", "1/2/2024 00:00"], "2024-12-31 10:30"),
+    ],
+)
+def test_dates_are_noticed(tmp_path: Path, dates: list[str], first: str) -> None:
+    source = read(write(tmp_path / "t.csv", "n,when\n" + "".join(f"1,{date}\n" for date in [*dates, ""])))
+    assert source.frame["when"][0] == pd.Timestamp(first)
+    assert source.frame["when"].isna().tolist() == [False, False, True]
+    assert "column 'when' holds dates" in source.notes
+
+
+def test_dates_whose_order_is_unclear_are_not_guessed(tmp_path: Path) -> None:
+    data = write(tmp_path / "t.csv", "n,when\n1,3/4/2025\n1,5/6/2025\n")
+    source = read(data)
+    assert source.frame["when"][0] == "3/4/2025"
+    assert "use --dates day-first or month-first" in source.notes[0]
+    assert read(data, dates="day-first").frame["when"][0] == pd.Timestamp("2025-04-03")
+
+
+def test_a_number_with_a_slip_is_told(tmp_path: Path) -> None:
+    source = read(write(tmp_path / "t.csv", "a\n" + "1\n2\n" * 10 + "3x\n"))
+    assert source.notes == ["column 'a' is read as text: '3x' in line 22 is no number"]
+
+
+def test_a_column_stays_text_where_it_is_to_be(tmp_path: Path) -> None:
+    data = write(tmp_path / "t.csv", "code,when\n01,2024-12-31\n")
+    assert rows(read(data, {"code", "when"})) == {"code": ["01"], "when": ["2024-12-31"]}
+
+
+def test_without_a_header(tmp_path: Path) -> None:
+    assert rows(read(write(tmp_path / "t.csv", "1,x\n2,y\n"), no_header=True)) == {"x0": [1, 2], "x1": ["x", "y"]}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".feather"])
+def test_formats_are_told_by_how_they_begin_not_by_their_names(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table{suffix}"
+    table = frame(5)
+    if suffix == ".parquet":
+        table.to_parquet(path)
+    elif suffix == ".feather":
+        table.to_feather(path)
+    else:
+        table.to_csv(path, index=False)
+    path.rename(tmp_path / "table")
+    assert rows(read(tmp_path / "table")) == table.to_dict("list")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"a,b\n", "has no rows, only names of columns"),
+        (b"a,b\n1,2\n\n3\n", "line 4: 1 field instead of 2"),
+        (b"a,b\n1,2\n3,4,5\n", "line 3: 3 fields instead of 2"),
+        (b"a,b,a\n1,2,3\n", "line 1: fields 1 and 3 are both named 'a'; rename one"),
+        (b"1,2\n3,4\n", "line 1: these are numbers, not names of columns"),
+        (b"\x00\x01\x02", "neither text nor Parquet or Feather"),
+        (b"PK\x03\x04...", "a zip archive or an Excel file"),
+        (b"PAR1...", "is damaged or cut off"),
+        (b"ARROW1..", "is damaged or cut off"),
+        (gzip.compress(b"a,b\n1,2\n")[:12], "is compressed, but damaged or cut off"),
+    ],
+)
+def test_a_file_that_is_no_table_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(Mistake) as caught:
+        read(path)
+    assert "t.csv" in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_there_must_be_a_file(tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="there is no file"):
+        read(tmp_path / "t.csv")
+    with pytest.raises(Mistake, match="is a folder"):
+        read(tmp_path)
+
+
+def test_columns_that_tell_nothing_are_dropped() -> None:
+    table = pd.DataFrame(
+        {
+            "n": range(30),
+            "customer_id": [7 * (i % 13) * 31 + i for i in range(30)],
+            "name": [f"name {i}" for i in range(30)],
+            "unit": "kg",
+            "nothing": None,
+            "age": [20 + i % 9 for i in range(30)],
+            "size": [i / 7 for i in range(30)],
+            "color": ["red", "blue", "green"] * 10,
+        }
+    )
+    assert [entry.column for entry in drop_useless(table)] == ["n", "customer_id", "name", "unit", "nothing"]
+    assert [entry.column for entry in drop_useless(table, keep=["n", "name"])] == ["customer_id", "unit", "nothing"]

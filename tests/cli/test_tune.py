@@ -1,0 +1,92 @@
+"""``prunus tune``: one study, several processes, the best model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import optuna
+import pytest
+
+import prunus
+from prunus.cli import study as study_module
+from prunus.cli.own_head import as_plain, estimator_with_head
+from prunus.cli.search_space import FIRST, SPACES, suggest
+from prunus.cli.study import work
+from tests.cli.tables import Shell, csv, frame
+
+EPOCH = ("--max-epochs", "1", "--batch-size", "32")
+
+
+def test_a_study_is_searched_gone_on_with_and_its_best_saved(shell: Shell, tmp_path: Path) -> None:
+    data, out = csv(tmp_path / "t.csv"), tmp_path / "t.prunus"
+    command = ("tune", data, "--target", "kind", "--drop", "price", "--out", out, *EPOCH)
+    first = shell.json(*command, "--trials", 2)
+    assert first["trials"] == 2
+    assert "best so far" in shell.err
+    more = shell.json(*command, "--trials", 3, "--force")
+    assert more["trials"] == 3
+    assert "2 of 3 trials are there" in shell.err
+    assert more["hold_out"]["accuracy"] >= first["hold_out"]["accuracy"]
+    study = optuna.load_study(study_name=None, storage=f"sqlite:///{out}.study.db")
+    assert more["hold_out"]["accuracy"] == pytest.approx(study.best_value)
+    assert study.trials[0].params == FIRST["all"]
+    assert prunus.load(out).feature_names_in_.tolist() == ["size", "color"]
+
+
+def test_several_processes_share_a_study(shell: Shell, tmp_path: Path) -> None:
+    data, out = csv(tmp_path / "t.csv"), tmp_path / "t.prunus"
+    record = shell.json("tune", data, "--target", "price", "--out", out, *EPOCH, "--trials", 4, "--jobs", 2)
+    assert record["trials"] == 4
+    trials = optuna.load_study(study_name=None, storage=f"sqlite:///{out}.study.db").trials
+    assert len({str(trial.params) for trial in trials}) == len(trials)
+
+
+def test_a_study_is_of_one_problem(shell: Shell, tmp_path: Path) -> None:
+    command = ("tune", csv(tmp_path / "t.csv"), "--study", tmp_path / "s.db", "--out", tmp_path / "t.prunus", *EPOCH)
+    shell(*command, "--target", "kind", "--trials", 1)
+    said = shell.mistake(*command, "--target", "price", "--force", "--quiet")
+    assert "is a study of another problem (target: kind there, price here)" in said
+
+
+def test_mistakes_of_a_search(shell: Shell, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv")
+    command = ("tune", data, "--target", "kind", "--out", tmp_path / "t.prunus", "--quiet")
+    assert "--trials must be at least 1" in shell.mistake(*command, "--trials", 0)
+    assert "is not an SQLite database" in shell.mistake(*command, "--study", data)
+
+
+def test_the_space_of_the_paper_is_within_ours() -> None:
+    drawn = {}
+    for space in SPACES:
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        drawn[space] = {name for _ in range(20) for name in suggest(study.ask(), space)}
+    assert drawn["paper"] == {"depth", "pruning_strength", "split", "leaf", "layers", "dropout"}
+    assert drawn["all"] == drawn["paper"] | {"pieces", "learning_rate"}
+
+
+def test_a_network_in_the_leaves_has_the_layers_that_were_drawn(tmp_path: Path) -> None:
+    options = {"depth": 2, "leaf": "mlp", "layers": 4, "dropout": 0.25, "max_epochs": 1}
+    X = frame()[["size"]]  # noqa: N806
+    tree = as_plain(estimator_with_head("regression", options).fit(X, frame()["price"]))
+    assert type(tree) is prunus.ArgminTreeRegressor
+    prunus.save(tree, tmp_path / "t.prunus")
+    again = prunus.load(tmp_path / "t.prunus")
+    assert [layer.out_features for layer in again.model_.head.hidden if hasattr(layer, "out_features")] == [256] * 3
+    assert again.predict(X).tolist() == tree.predict(X).tolist()
+
+
+def test_a_trial_too_many_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = optuna.create_study(direction="maximize")
+    other = study.ask()  # of another process, which began it after this one had counted
+    real = study_module._states
+    counts: Iterator[list[str]] = iter([[], []])
+
+    def states(study: optuna.Study) -> list[str]:
+        if (before := next(counts, None)) is not None:
+            return before
+        if len(study.trials) == 2 and study.trials[0].state.name == "RUNNING":
+            study.tell(other, 1.0)
+        return real(study)
+
+    monkeypatch.setattr(study_module, "_states", states)
+    work(study, lambda _: pytest.fail("one trial is enough"), 1, report=lambda _: None)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "FAIL"]
