@@ -68,10 +68,10 @@ def build_model(
 
 
 @torch.no_grad()
-def start_model(model: TreeModel, train: Samples, generator: torch.Generator) -> None:
-    """Decorrelate the inputs and spread the samples evenly over the leaves."""
+def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *, decorrelation: float = 0.5) -> None:
+    """Decorrelate the inputs, unless it is 0, and spread the samples evenly over the leaves."""
     if isinstance(model.inputs, Whiten):
-        model.inputs.fit(train.x, train.weight, least_spread=LEAST_SPREAD)
+        model.inputs.fit(train.x, train.weight, power=decorrelation, least_spread=LEAST_SPREAD)
     if hasattr(model.tree.split, "scores"):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
         spread_splits(model.tree.split, model.inputs(train.x[some]), generator=generator)

@@ -328,10 +328,13 @@ class ArgminTreeClusterer(
             start_model(model, train, generator)
 
     def _start_without_targets(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
-        """A random start, in inputs without the targets: where these are constant, the map to inputs ignores them."""
+        """A random start, in inputs without the targets: where these are constant, the map to inputs ignores them.
+
+        Inputs are standardized only, as in the paper: where all directions vary alike, random splits part no clusters.
+        """
         x = train.x.clone()
         x[:, torch.from_numpy(self._target_columns)] = 0.0
-        start_model(model, Samples(x, train.y, train.weight), generator)
+        start_model(model, Samples(x, train.y, train.weight), generator, decorrelation=0.0)
         if not isinstance(model.inputs, Whiten):  # too many to be decorrelated
             model.inputs = Whiten(x.shape[1]).to(x.device)
             model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))
