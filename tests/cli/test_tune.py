@@ -51,6 +51,8 @@ def test_mistakes_of_a_search(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv")
     command = ("tune", data, "--target", "kind", "--out", tmp_path / "t.prunus", "--quiet")
     assert "--trials must be at least 1" in shell.mistake(*command, "--trials", 0)
+    few = csv(tmp_path / "few.csv", frame(5))
+    assert "too few rows to hold some out" in shell.mistake("tune", few, *command[2:])
     assert "is not an SQLite database" in shell.mistake(*command, "--study", data)
 
 

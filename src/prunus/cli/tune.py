@@ -1,6 +1,7 @@
 """``prunus tune``: search for the best options."""
 
 import argparse
+import functools
 import multiprocessing
 import os
 import sys
@@ -34,7 +35,7 @@ EPILOG = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Search:
     """A search, as each of its processes gets it."""
 
@@ -46,9 +47,10 @@ class Search:
     """Options of the estimators that are not searched."""
     options: argparse.Namespace
 
+    @functools.cached_property
     def identity(self) -> dict[str, Any]:
         """What must not change within a study."""
-        hashes = require("pandas.util", "tables").hash_pandas_object(self.problem.X.astype(str), index=False)
+        hashes = require("pandas.util", "tables").hash_pandas_object(self.problem.X, index=False)
         return {
             "target": self.problem.target.name,
             "task": self.problem.target.task,
@@ -89,6 +91,8 @@ def run(options: argparse.Namespace) -> Outcome:
     require("optuna", "tune")
     study = Path(options.study or f"{path}.study.db")
     problem = read_problem(options, always_hold_out=True)
+    if len(problem.valid) < 2:
+        raise Mistake(f"{problem.source.name} has too few rows to hold some out; use a larger --validation-fraction")
     search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
     try:
         _search(search)
@@ -101,7 +105,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _open(search: Search) -> Any:
-    return open_study(search.study, search.identity(), FIRST[search.space], search.options.seed)
+    return open_study(search.study, search.identity, FIRST[search.space], search.options.seed)
 
 
 def _search(search: Search) -> None:
