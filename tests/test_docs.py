@@ -36,7 +36,7 @@ def test_code_prints_what_is_shown(page: str) -> None:
         if shown:  # dots stand for what varies
             matches = doctest.OutputChecker().check_output(shown, printed.getvalue(), doctest.ELLIPSIS)
             assert matches, f"{code}\nprinted\n{printed.getvalue()}"
-    if "matplotlib" in sys.modules:
+    if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
 
 

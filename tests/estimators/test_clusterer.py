@@ -690,3 +690,9 @@ def test_a_tree_has_as_many_leaves_as_allowed(most: int) -> None:
     assert tree.n_leaves_ == tree.get_n_leaves() == most
     merged = ArgminTreeClusterer(depth=4, max_leaf_nodes=None, n_clusters=most, max_epochs=1, random_state=0).fit(x)
     np.testing.assert_array_equal(tree.labels_, merged.labels_)
+
+
+def test_splits_that_part_no_rows_are_not_kept() -> None:
+    x = np.repeat(table(6), 10, axis=0)
+    tree = clusterer(depth=8).fit(x)
+    assert tree.get_n_leaves() == tree.n_leaves_ == 6

@@ -133,6 +133,13 @@ def test_checkpoints_come_every_so_many_epochs(every: int, epochs: list[int], pa
     assert written + [4] * path.exists() == epochs
 
 
+def test_long_epochs_have_one_each(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prunus.training.trainer.CHECKPOINT_SECONDS", 0.0)
+    interrupted(2, checkpoint=path, checkpoint_every=10)
+    assert run(checkpoint=path, checkpoint_every=10, resume=True).history["epoch"] == [1, 2, 3, 4]
+    assert path.exists()
+
+
 def test_no_partial_file_is_left(path: Path) -> None:
     whole(path)
     assert [file.name for file in path.parent.iterdir()] == ["run.ckpt"]

@@ -63,7 +63,8 @@ class Tree:
 def read_tree(model: TreeModel, train: Samples, *, in_pairs: bool = False) -> Tree:
     """The tree of a model whose masses are stored, with the training samples for what is counted.
 
-    With `in_pairs` a node is kept if its sibling is, so that every row ends in a leaf of the kept tree.
+    With `in_pairs` a node is kept if its sibling is, so that every row ends in a leaf of the kept tree; and splits that
+    part no rows, neither themselves nor below, are not kept.
     """
     tree = model.tree
     everything = torch.ones(len(tree.a), dtype=torch.bool)
@@ -73,6 +74,7 @@ def read_tree(model: TreeModel, train: Samples, *, in_pairs: bool = False) -> Tr
     if in_pairs:
         children = kept[1:].view(-1, 2)
         children |= children.flip(1)
+        children &= _parts(passing).unsqueeze(1)
     linear = linear_splits(model)
     return Tree(
         mass=tree.a.numpy().copy(),
@@ -89,6 +91,15 @@ def _passing(leaves: Tensor, weight: Tensor | None, nodes: int) -> Tensor:
     for d in range(depth_of_nodes(nodes), 0, -1):
         passing[level(d - 1)] += passing[level(d)].view(-1, 2).sum(1)
     return passing
+
+
+def _parts(passing: Tensor) -> Tensor:
+    """Which splits, (S,), send rows both ways, or have such splits below."""
+    parts = (passing[1:].view(-1, 2) > 0).all(1)
+    below = torch.cat((parts, parts.new_zeros(len(parts) + 1)))
+    for d in range(depth_of_nodes(len(passing)) - 1, 0, -1):
+        below[level(d - 1)] |= below[level(d)].view(-1, 2).any(1)
+    return below[: len(parts)]
 
 
 def _kept(passing: Tensor, lam: float) -> Tensor:

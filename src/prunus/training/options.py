@@ -42,7 +42,7 @@ class TrainingOptions:
     checkpoint : Path or None
         File that the state of training is written to.
     checkpoint_every : int
-        Epochs between checkpoints.
+        Epochs between checkpoints, at most; an epoch that ends 10 seconds after the last one gets one as well.
 
     Examples
     --------

@@ -25,6 +25,8 @@ History = dict[str, list[float]]
 """A list for each entry of the epochs' records."""
 
 EVALUATION_CHUNK = 8192
+CHECKPOINT_SECONDS = 10.0
+"""After which an epoch that ends is worth a checkpoint, however few there were."""
 WORTH_THREADS = 8_000_000
 """Products of samples in a batch and weights from which on threads help."""
 
@@ -120,7 +122,7 @@ class Trainer:
         run.end_epoch(record, keep_best=valid is not None)
         stops = [callback.on_epoch_end(record) for callback in self.callbacks]
         run.stopped = run.waited_too_long() or any(stops)
-        if self.options.checkpoint is not None and (run.epoch % self.options.checkpoint_every == 0 or run.stopped):
+        if self.options.checkpoint is not None and run.is_due():
             run.save(self.options.checkpoint)
 
     def _train_epoch(self, run: "_Run", train: Samples) -> float:
@@ -179,6 +181,7 @@ class _Run:
         self.best: dict[str, Tensor] | None = None
         self.history: History = {}
         self.stopped = False
+        self.saved = time.monotonic()
 
     @torch.no_grad()
     def step(self) -> None:
@@ -215,6 +218,11 @@ class _Run:
         rounds = self.options.early_stopping_rounds
         return rounds is not None and self.epoch - self.best_epoch >= rounds
 
+    def is_due(self) -> bool:
+        """Whether the epoch that ended is worth a checkpoint."""
+        long_ago = time.monotonic() - self.saved >= CHECKPOINT_SECONDS
+        return self.epoch % self.options.checkpoint_every == 0 or self.stopped or long_ago
+
     _PLAIN = ("epoch", "steps", "best_epoch", "best_loss", "history", "stopped", "best", "fingerprint")
 
     def save(self, path: Any) -> None:
@@ -229,6 +237,7 @@ class _Run:
             "random_cuda": torch.cuda.get_rng_state(cuda) if cuda.type == "cuda" else None,
         }
         write_checkpoint(path, state)
+        self.saved = time.monotonic()
 
     def restore(self, path: Any) -> None:
         """Continue from a checkpoint."""
