@@ -31,6 +31,9 @@ MIN_EPOCHS, MAX_EPOCHS = 15, 500
 SMALL = 300
 """Fewer samples than this are too few to hold some out: trained for a fixed time instead."""
 SMALL_EPOCHS = 200
+SMALL_DECAY = 1.0
+"""Of 200 rows of 14 sets: mean accuracy 85.9 % instead of 82.5 % (constant leaves) and 88.4 % instead of 86.2 %
+(linear ones), mean R^2 59 % instead of 49 %, and 56 % instead of 44 %."""
 
 
 def recipe(n: int, leaf: str, batch_size: int | None = None) -> Recipe:
@@ -41,12 +44,13 @@ def recipe(n: int, leaf: str, batch_size: int | None = None) -> Recipe:
     """
     batch_size = batch_size or _batch_size(n)
     steps_an_epoch = math.ceil(n / batch_size)
+    decay = _DECAYS[leaf]
     if n < SMALL:
-        epochs, rounds = max(10, SMALL_EPOCHS // steps_an_epoch), None
+        epochs, rounds, decay = max(10, SMALL_EPOCHS // steps_an_epoch), None, SMALL_DECAY
     else:
         epochs = min(MAX_EPOCHS, max(MIN_EPOCHS, STEPS // steps_an_epoch))
         rounds = max(5, epochs // 5)
-    return Recipe(batch_size, epochs, _RATES[leaf], _DECAYS[leaf], _AVERAGES[leaf], rounds)
+    return Recipe(batch_size, epochs, _RATES[leaf], decay, _AVERAGES[leaf], rounds)
 
 
 def _batch_size(n: int) -> int:
