@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test lint types unit test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster clean
+.PHONY: help demo test lint types unit docs test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,8 +16,13 @@ $(INSTALLED): $(SOURCES)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(INSTALLED) ## Time the operators on the smallest case
-	$(BIN)/python -m benchmarks.ops --quick
+$(VENV)/.demo: $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[tables]'
+	touch $@
+
+demo: $(VENV)/.demo ## Install what is needed, train on a small table, compare with CART, write tree.html
+	$(BIN)/prunus demo --force
 
 test: lint types unit ## All tests, lint and types
 
@@ -30,6 +35,9 @@ types: $(INSTALLED)
 
 unit: $(INSTALLED)
 	$(BIN)/pytest -m 'not slow'
+
+docs: $(INSTALLED) ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test-slow: $(INSTALLED) ## The long proofs
 	$(BIN)/pytest -m slow || test $$? -eq 5  # 5: there are none
@@ -52,4 +60,4 @@ bench-cluster: $(INSTALLED) ## Clustering against HKMeans, BIRCH and gHHC: make 
 	$(BIN)/python -m benchmarks.cluster --data $(DATA)
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site tree.html .pytest_cache .mypy_cache .ruff_cache .hypothesis
