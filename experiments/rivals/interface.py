@@ -1,0 +1,185 @@
+"""What every method of the paper's tables is here: a class with `fit`, `predict`, `n_parameters` and `space`."""
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.errors import InputTypeError, InputValueError
+
+if TYPE_CHECKING:
+    from optuna.trial import BaseTrial
+
+__all__ = ["Options", "Rival", "RivalBase", "Rows", "Targets", "Task", "check_rows", "check_targets"]
+
+Task = Literal["classes", "values"]
+Rows = npt.NDArray[np.float32]
+Targets = npt.NDArray[Any]
+"""Class numbers, int64, or values, float64."""
+Options = dict[str, Any]
+
+TASKS: tuple[str, ...] = get_args(Task)
+
+
+class Rival(Protocol):
+    """A method as the tables use it: ``RIVALS[name](task, random_state=seed, **options).fit(x, y).predict(x)``."""
+
+    task: Task
+    random_state: int
+
+    def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None: ...
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that were learned; each rival says how it counts."""
+        ...
+
+    def fit(self, x: Rows, y: Targets, x_valid: Rows | None = None, y_valid: Targets | None = None) -> Self:
+        """Learn from rows; those for validation, if there are any, only to stop early."""
+        ...
+
+    def predict(self, x: Rows) -> Targets:
+        """Class numbers or values, (n,)."""
+        ...
+
+    @staticmethod
+    def space(trial: "BaseTrial") -> Options:
+        """Options of a trial."""
+        ...
+
+
+class RivalBase:
+    """A rival that checks what it is given, and leaves the rest to `_fit` and `_predict`.
+
+    Parameters
+    ----------
+    task : {"classes", "values"}
+    random_state : int
+        Seed of everything random.
+
+    Examples
+    --------
+    >>> class Mean(RivalBase):
+    ...     def _fit(self, x, y, x_valid, y_valid):
+    ...         self.mean_ = y.mean()
+    ...     def _predict(self, x):
+    ...         return np.full(len(x), self.mean_)
+    ...     def _count(self):
+    ...         return 1
+    >>> mean = Mean("values").fit(np.zeros((2, 1), np.float32), np.array([1.0, 3.0]))
+    >>> mean.predict(np.zeros((1, 1), np.float32)), mean.n_parameters
+    (array([2.]), 1)
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = TASKS
+    """What the method can learn."""
+    n_features_: int
+    n_classes_: int
+    """Classes are numbered below it; 0 if the task is values."""
+
+    def __init__(self, task: Task, *, random_state: int = 0) -> None:
+        if task not in TASKS:
+            raise InputValueError(f"task must be one of {TASKS}, however: {task=}")
+        if task not in self.tasks:
+            raise InputValueError(f"task must be {self.tasks[0]!r} for {type(self).__name__}, however: {task=}")
+        self.task = task
+        self.random_state = random_state
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that were learned."""
+        self._check_fitted()
+        return self._count()
+
+    def fit(self, x: Rows, y: Targets, x_valid: Rows | None = None, y_valid: Targets | None = None) -> Self:
+        """Learn.
+
+        Parameters
+        ----------
+        x : float32 array of shape (n, d)
+            Rows as numbers: those of the table standardized, its categories one-hot.
+        y : array of shape (n,)
+            Class numbers from 0, int64, or values, float64.
+        x_valid, y_valid : arrays, optional
+            Rows to stop early by, where the method does; never learned from.
+
+        Returns
+        -------
+        Rival
+            Itself.
+        """
+        x, y = check_rows(x), check_targets(y, self.task, len(x))
+        if (x_valid is None) != (y_valid is None):
+            raise InputValueError("x_valid and y_valid must be given together, however: one of them is None")
+        if x_valid is not None and y_valid is not None:
+            x_valid, y_valid = check_rows(x_valid, x.shape[1]), check_targets(y_valid, self.task, len(x_valid))
+        largest = max(y.max(), y.max() if y_valid is None else y_valid.max())
+        self.n_classes_ = int(largest) + 1 if self.task == "classes" else 0
+        self._fit(x, y, x_valid, y_valid)
+        self.n_features_ = x.shape[1]
+        return self
+
+    def predict(self, x: Rows) -> Targets:
+        """Class numbers, int64, or values, float64, of shape (n,)."""
+        self._check_fitted()
+        predicted = self._predict(check_rows(x, self.n_features_))
+        return np.asarray(predicted, dtype=np.int64 if self.task == "classes" else np.float64)
+
+    @staticmethod
+    def space(trial: "BaseTrial") -> Options:  # noqa: ARG004
+        """Nothing to tune, unless a method says so."""
+        return {}
+
+    def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:
+        """Learn from checked arrays."""
+        raise NotImplementedError
+
+    def _predict(self, x: Rows) -> npt.NDArray[Any]:
+        """Answer for checked rows."""
+        raise NotImplementedError
+
+    def _count(self) -> int:
+        """`n_parameters` once fitted."""
+        raise NotImplementedError
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_features_"):
+            raise InputValueError(f"{type(self).__name__} must be fitted first, however: fit() was not called")
+
+
+def check_rows(x: Any, n_features: int | None = None) -> Rows:
+    """Rows as a matrix of finite float32 numbers, (n, d).
+
+    >>> check_rows([[1, 2]]).dtype
+    dtype('float32')
+    """
+    rows = np.ascontiguousarray(x, dtype=np.float32)
+    if rows.ndim != 2 or len(rows) == 0:
+        raise InputValueError(f"x must have the shape (n, d) with n > 0, however: {rows.shape=}")
+    if n_features is not None and rows.shape[1] != n_features:
+        raise InputValueError(f"x must have {n_features} columns as in fit, however: {rows.shape=}")
+    if not np.isfinite(rows).all():
+        raise InputValueError("x must be finite, however: it has missing or infinite values; fill them in first")
+    return rows
+
+
+def check_targets(y: Any, task: Task, n: int) -> Targets:
+    """Targets of n rows as class numbers, int64, or finite values, float64.
+
+    >>> check_targets([0, 1], "classes", 2)
+    array([0, 1])
+    """
+    targets = np.asarray(y)
+    if targets.shape != (n,):
+        raise InputValueError(f"y must have the shape ({n},) as x has {n} rows, however: {targets.shape=}")
+    if task == "classes":
+        if targets.dtype.kind not in "iu":
+            raise InputTypeError(f"y must be class numbers from 0, however: {targets.dtype=}")
+        if targets.min() < 0:
+            raise InputValueError(f"y must be class numbers from 0, however: {targets.min()=}")
+        return targets.astype(np.int64)
+    if targets.dtype.kind not in "iuf":
+        raise InputTypeError(f"y must be numbers, however: {targets.dtype=}")
+    if not np.isfinite(targets).all():
+        raise InputValueError("y must be finite, however: it has missing or infinite values")
+    return targets.astype(np.float64)
