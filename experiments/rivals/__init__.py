@@ -33,6 +33,9 @@ class LazyTable(Mapping[str, type[Rival]]):
             raise ImportError(message) from error
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 

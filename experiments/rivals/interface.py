@@ -101,7 +101,7 @@ class RivalBase:
         y : array of shape (n,)
             Class numbers from 0, int64, or values, float64.
         x_valid, y_valid : arrays, optional
-            Rows to stop early by, where the method does; never learned from.
+            Rows to stop early by, where the method does; never learned from. Classes that y lacks are left out.
 
         Returns
         -------
@@ -113,8 +113,8 @@ class RivalBase:
             raise InputValueError("x_valid and y_valid must be given together, however: one of them is None")
         if x_valid is not None and y_valid is not None:
             x_valid, y_valid = check_rows(x_valid, x.shape[1]), check_targets(y_valid, self.task, len(x_valid))
-        largest = max(y.max(), y.max() if y_valid is None else y_valid.max())
-        self.n_classes_ = int(largest) + 1 if self.task == "classes" else 0
+            x_valid, y_valid = _of_known_classes(x_valid, y_valid, y) if self.task == "classes" else (x_valid, y_valid)
+        self.n_classes_ = int(y.max()) + 1 if self.task == "classes" else 0
         self._fit(x, y, x_valid, y_valid)
         self.n_features_ = x.shape[1]
         return self
@@ -183,3 +183,9 @@ def check_targets(y: Any, task: Task, n: int) -> Targets:
     if not np.isfinite(targets).all():
         raise InputValueError("y must be finite, however: it has missing or infinite values")
     return targets.astype(np.float64)
+
+
+def _of_known_classes(x: Rows, y: Targets, known: Targets) -> tuple[Rows | None, Targets | None]:
+    """Rows for validation without those of classes that nothing can be learned of."""
+    kept = np.isin(y, known)
+    return (x[kept], y[kept]) if kept.any() else (None, None)
