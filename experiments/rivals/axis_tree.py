@@ -26,9 +26,9 @@ class Split:
     left: "AxisTree"
     right: "AxisTree"
 
-    def goes_left(self, x: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows do, (n,); in double precision, as a threshold between two close numbers must be."""
-        answers: npt.NDArray[np.bool_] = x[:, self.feature] <= np.float64(self.threshold)
+    def goes_left(self, x: Rows, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of some rows do; in double precision, as a threshold between two close numbers must be."""
+        answers: npt.NDArray[np.bool_] = x[rows, self.feature] <= np.float64(self.threshold)
         return answers
 
 
@@ -90,6 +90,6 @@ def _number(tree: AxisTree, x: Rows, rows: npt.NDArray[np.int64], numbers: npt.N
     if isinstance(tree, Leaf):
         numbers[rows] = first
         return first + 1
-    left = tree.goes_left(x[rows])
+    left = tree.goes_left(x, rows)
     middle = _number(tree.left, x, rows[left], numbers, first)
     return _number(tree.right, x, rows[~left], numbers, middle)

@@ -3,8 +3,10 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+import lightgbm
 import numpy as np
 import numpy.typing as npt
+import xgboost
 
 from experiments.rivals.interface import Options, RivalBase, Rows, Targets, Task
 
@@ -48,7 +50,7 @@ class Boosting(RivalBase):
             y_valid = None if y_valid is None else np.searchsorted(self.classes_, y_valid)
             if len(self.classes_) == 1:
                 return
-        self.model_ = self._train(x, y, None if x_valid is None else [(x_valid, y_valid)])
+        self.model_ = self._train(x, y, x_valid, y_valid)
 
     def _predict(self, x: Rows) -> npt.NDArray[Any]:
         if self.task == "values":
@@ -63,7 +65,7 @@ class Boosting(RivalBase):
         leaves, trees = self._leaves_and_trees()
         return 2 * (leaves - trees) + leaves
 
-    def _train(self, x: Rows, y: Targets, eval_set: Any) -> Any:
+    def _train(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> Any:
         """The library's own model."""
         raise NotImplementedError
 
@@ -94,11 +96,9 @@ class XGBoost(Boosting):
             "gamma": rate("gamma", -16, 2),
         }
 
-    def _train(self, x: Rows, y: Targets, eval_set: Any) -> Any:
-        import xgboost
-
+    def _train(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> Any:
         kind = xgboost.XGBClassifier if self.task == "classes" else xgboost.XGBRegressor
-        patience = None if eval_set is None else PATIENCE
+        patience, eval_set = (None, None) if x_valid is None else (PATIENCE, [(x_valid, y_valid)])
         model = kind(random_state=self.random_state, early_stopping_rounds=patience, tree_method="hist", **self.options)
         return model.fit(x, y, eval_set=eval_set, verbose=False)
 
@@ -127,13 +127,11 @@ class LightGBM(Boosting):
             "reg_lambda": trial.suggest_float("reg_lambda", 1e-7, 10.0, log=True),
         }
 
-    def _train(self, x: Rows, y: Targets, eval_set: Any) -> Any:
-        import lightgbm
-
+    def _train(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> Any:
         kind = lightgbm.LGBMClassifier if self.task == "classes" else lightgbm.LGBMRegressor
-        stop: list[Any] = [] if eval_set is None else [lightgbm.early_stopping(PATIENCE, verbose=False)]
+        stop: list[Any] = [] if x_valid is None else [lightgbm.early_stopping(PATIENCE, verbose=False)]
         model = kind(random_state=self.random_state, verbosity=-1, **self.options)
-        return model.fit(x, y, eval_set=eval_set, callbacks=stop)
+        return model.fit(x, y, eval_X=x_valid, eval_y=y_valid, callbacks=stop)
 
     def _leaves_and_trees(self) -> tuple[int, int]:
         trees = self.model_.booster_.dump_model(num_iteration=self.model_.best_iteration_ or -1)["tree_info"]

@@ -5,7 +5,9 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
+from gosdt import GOSDTClassifier, Status
 
 from experiments.rivals.axis_tree import AxisTree, Leaf, Split, n_parameters, values
 from experiments.rivals.interface import Options, RivalBase, Rows, Targets, Task
@@ -67,16 +69,15 @@ class GOSDT(RivalBase):
         return {"regularization": trial.suggest_float("regularization", 5e-3, 1e3, log=True)}
 
     def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:  # noqa: ARG002
-        from gosdt import GOSDTClassifier, Status
-
-        questions = find_questions(x, y, self.task, self.max_questions, random_state=self.random_state)
-        if not questions or (y == y[0]).all():
-            self.tree_, self.optimal_ = Leaf(float(y[0])), True
+        same = bool((y == y[0]).all())
+        questions = [] if same else find_questions(x, y, self.task, self.max_questions, random_state=self.random_state)
+        if not questions:
+            self.tree_, self.optimal_ = Leaf(float(np.bincount(y).argmax())), True
             return
         solver: Any = GOSDTClassifier(
             regularization=self.regularization, depth_budget=self.max_depth, time_limit=self.time_limit
         )
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints warnings
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints its warnings
             solver.fit(as_answers(x, questions), y)
         self.optimal_ = bool(solver.result_.status == Status.CONVERGED)
         self.tree_ = _as_tree(json.loads(solver.result_.model)[0], questions, solver.classes_)

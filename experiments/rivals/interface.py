@@ -1,11 +1,9 @@
 """What every method of the paper's tables is here: a class with `fit`, `predict`, `n_parameters` and `space`."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
-
-from prunus.errors import InputTypeError, InputValueError
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
@@ -79,9 +77,9 @@ class RivalBase:
 
     def __init__(self, task: Task, *, random_state: int = 0) -> None:
         if task not in TASKS:
-            raise InputValueError(f"task must be one of {TASKS}, however: {task=}")
+            refuse(f"task must be one of {TASKS}, however: {task=}")
         if task not in self.tasks:
-            raise InputValueError(f"task must be {self.tasks[0]!r} for {type(self).__name__}, however: {task=}")
+            refuse(f"task must be {self.tasks[0]!r} for {type(self).__name__}, however: {task=}")
         self.task = task
         self.random_state = random_state
 
@@ -110,7 +108,7 @@ class RivalBase:
         """
         x, y = check_rows(x), check_targets(y, self.task, len(x))
         if (x_valid is None) != (y_valid is None):
-            raise InputValueError("x_valid and y_valid must be given together, however: one of them is None")
+            refuse("x_valid and y_valid must be given together, however: one of them is None")
         if x_valid is not None and y_valid is not None:
             x_valid, y_valid = check_rows(x_valid, x.shape[1]), check_targets(y_valid, self.task, len(x_valid))
             x_valid, y_valid = _of_known_classes(x_valid, y_valid, y) if self.task == "classes" else (x_valid, y_valid)
@@ -144,7 +142,7 @@ class RivalBase:
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_"):
-            raise InputValueError(f"{type(self).__name__} must be fitted first, however: fit() was not called")
+            refuse(f"{type(self).__name__} must be fitted first, however: fit() was not called")
 
 
 def check_rows(x: Any, n_features: int | None = None) -> Rows:
@@ -155,11 +153,11 @@ def check_rows(x: Any, n_features: int | None = None) -> Rows:
     """
     rows = np.ascontiguousarray(x, dtype=np.float32)
     if rows.ndim != 2 or len(rows) == 0:
-        raise InputValueError(f"x must have the shape (n, d) with n > 0, however: {rows.shape=}")
+        refuse(f"x must have the shape (n, d) with n > 0, however: {rows.shape=}")
     if n_features is not None and rows.shape[1] != n_features:
-        raise InputValueError(f"x must have {n_features} columns as in fit, however: {rows.shape=}")
+        refuse(f"x must have {n_features} columns as in fit, however: {rows.shape=}")
     if not np.isfinite(rows).all():
-        raise InputValueError("x must be finite, however: it has missing or infinite values; fill them in first")
+        refuse("x must be finite, however: it has missing or infinite values; fill them in first")
     return rows
 
 
@@ -171,17 +169,17 @@ def check_targets(y: Any, task: Task, n: int) -> Targets:
     """
     targets = np.asarray(y)
     if targets.shape != (n,):
-        raise InputValueError(f"y must have the shape ({n},) as x has {n} rows, however: {targets.shape=}")
+        refuse(f"y must have the shape ({n},) as x has {n} rows, however: {targets.shape=}")
     if task == "classes":
         if targets.dtype.kind not in "iu":
-            raise InputTypeError(f"y must be class numbers from 0, however: {targets.dtype=}")
+            refuse_type(f"y must be class numbers from 0, however: {targets.dtype=}")
         if targets.min() < 0:
-            raise InputValueError(f"y must be class numbers from 0, however: {targets.min()=}")
+            refuse(f"y must be class numbers from 0, however: {targets.min()=}")
         return targets.astype(np.int64)
     if targets.dtype.kind not in "iuf":
-        raise InputTypeError(f"y must be numbers, however: {targets.dtype=}")
+        refuse_type(f"y must be numbers, however: {targets.dtype=}")
     if not np.isfinite(targets).all():
-        raise InputValueError("y must be finite, however: it has missing or infinite values")
+        refuse("y must be finite, however: it has missing or infinite values")
     return targets.astype(np.float64)
 
 
@@ -189,3 +187,17 @@ def _of_known_classes(x: Rows, y: Targets, known: Targets) -> tuple[Rows | None,
     """Rows for validation without those of classes that nothing can be learned of."""
     kept = np.isin(y, known)
     return (x[kept], y[kept]) if kept.any() else (None, None)
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise an error for a value; prunus comes with torch, which rivals that do without need not hold."""
+    from prunus.errors import InputValueError
+
+    raise InputValueError(message)
+
+
+def refuse_type(message: str) -> NoReturn:
+    """Raise an error for a type."""
+    from prunus.errors import InputTypeError
+
+    raise InputTypeError(message)

@@ -134,7 +134,7 @@ class Search:
             return self._step(tree, rows, self.depth - level)
         if isinstance(tree, Leaf):
             return tree, False
-        left = tree.goes_left(self.x[rows])
+        left = tree.goes_left(self.x, rows)
         if path[0] == "l":
             tree.left, better = self._visit(tree.left, path[1:], rows[left], level + 1)
         else:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from pystreed import STreeDClassifier, STreeDRegressor
 
 from experiments.rivals.axis_tree import AxisTree, Leaf, Split, n_parameters, values
 from experiments.rivals.interface import Options, RivalBase, Rows, Targets, Task
@@ -70,8 +71,9 @@ class Optree(RivalBase):
         }
 
     def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:  # noqa: ARG002
-        questions = find_questions(x, y, self.task, self.max_questions, random_state=self.random_state)
-        if not questions or (y == y[0]).all():
+        same = bool((y == y[0]).all())
+        questions = [] if same else find_questions(x, y, self.task, self.max_questions, random_state=self.random_state)
+        if not questions:
             self.tree_, self.optimal_ = Leaf(float(np.bincount(y).argmax() if self.n_classes_ else y.mean())), True
             return
         center, spread = (0.0, 1.0) if self.task == "classes" else (float(y.mean()), float(y.std()))
@@ -84,8 +86,6 @@ class Optree(RivalBase):
 
     def _solver(self) -> Any:
         """The package's own, without a bound on splits beside the depth."""
-        from pystreed import STreeDClassifier, STreeDRegressor
-
         kind, objective = (STreeDClassifier, "accuracy") if self.task == "classes" else (STreeDRegressor, "regression")
         limit = FOREVER if self.time_limit is None else self.time_limit
         return kind(f"cost-complex-{objective}", max_depth=self.depth, cost_complexity=self.alpha, time_limit=limit)

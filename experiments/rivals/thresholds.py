@@ -11,7 +11,7 @@ __all__ = ["Question", "as_answers", "find_questions"]
 Question = tuple[int, float]
 """A feature and a threshold: is the feature at most the threshold?"""
 
-SAMPLE = 20_000
+SAMPLE = 10_000
 """Rows that boosting sees: more hardly move its thresholds."""
 ROUNDS, DEPTH = 40, 2
 
