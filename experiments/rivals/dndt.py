@@ -99,7 +99,7 @@ class DNDT(TorchRival):
         needed = (self.cuts + 1) ** features * self.n_outputs * 4 * COPIES
         if needed > self.memory_limit:
             raise MemoryError(
-                f"{self.cuts} cuts in each of {features} features make {self.cuts + 1}**{features} bins, which with "
+                f"cuts={self.cuts} in each of {features} features make {self.cuts + 1}**{features} bins, which with "
                 f"{self.n_outputs} classes need 10**{math.log10(needed):.1f} bytes; memory_limit={self.memory_limit}"
             )
 
