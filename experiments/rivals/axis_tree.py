@@ -45,11 +45,12 @@ def values(tree: AxisTree, x: Rows) -> npt.NDArray[np.float64]:
     return np.array([leaf.value for leaf in leaves])[leaf_numbers(tree, x)]
 
 
-def leaf_numbers(tree: AxisTree, x: Rows) -> npt.NDArray[np.int64]:
-    """Leaf of each row, (n,), numbered from the left."""
+def leaf_numbers(tree: AxisTree, x: Rows, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+    """Leaf of each row, or of each of some rows, (n,), numbered from the left."""
+    rows = np.arange(len(x)) if rows is None else rows
     numbers = np.zeros(len(x), dtype=np.int64)
-    _number(tree, x, np.arange(len(x)), numbers, 0)
-    return numbers
+    _number(tree, x, rows, numbers, 0)
+    return numbers[rows]
 
 
 def leaves_of(tree: AxisTree) -> list[Leaf]:

@@ -33,7 +33,7 @@ class GOSDT(RivalBase):
         Thresholds to choose from, of all features together. If there are more, those are kept that boosted trees use
         most; the tree is then the best of those that use no others.
     time_limit : int, optional
-        Seconds after which the best tree so far is taken.
+        Seconds after which the best tree so far is taken; the package may take twice as long to notice.
 
     Attributes
     ----------

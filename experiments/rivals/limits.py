@@ -1,4 +1,4 @@
-"""A fit in a process of its own, with limits on its time and memory that hold."""
+"""A fit in a process of its own, with limits on its time and memory that hold; on Linux."""
 
 import json
 import os
@@ -167,7 +167,8 @@ class Watch:
             return Outcome(OK)
         said = (self.folder / "errors").read_text(errors="replace").strip().splitlines()
         message = said[-1][:300] if said else f"exit code {code}"
-        if "MemoryError" in message or any("bad_alloc" in line for line in said):
+        killed = not self.over and code == -signal.SIGKILL  # not by us, so by the system, as it does for memory
+        if killed or "MemoryError" in message or any("bad_alloc" in line for line in said):
             self.over = OOM
         elif "TimeoutError" in message:
             self.over = OOT

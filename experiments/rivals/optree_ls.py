@@ -115,8 +115,8 @@ class Search:
     def worth(self, tree: AxisTree, rows: npt.NDArray[np.int64] | None = None) -> float:
         """Score of the rows in the leaves of a tree, less the costs of its splits."""
         rows = np.arange(len(self.x)) if rows is None else rows
-        leaves = leaf_numbers(tree, self.x[rows])
-        return score_of(leaves, self.evidence.take(rows)) - self.cost * n_splits(tree)
+        leaves = leaf_numbers(tree, self.x, rows)
+        return score_of(leaves, self.evidence, rows) - self.cost * n_splits(tree)
 
     def improve(self, tree: AxisTree) -> AxisTree:
         """The tree where no node can be improved by itself."""
@@ -148,7 +148,7 @@ class Search:
             candidates += [tree.left, tree.right]
         left, right = (tree.left, tree.right) if isinstance(tree, Split) else (Leaf(), Leaf())
         if len(rows) > 1 and max(depth_of(left), depth_of(right)) < depth:
-            sides = [leaf_numbers(side, self.x[rows]) for side in (left, right)]
+            sides = [leaf_numbers(side, self.x, rows) for side in (left, right)]
             found = best_split(self.x[rows], self.evidence.take(rows), sides[0], sides[1])
             if found is not None:
                 candidates.append(Split(found.feature, found.threshold, left, right))
