@@ -1,11 +1,20 @@
-"""Prints of examples, compared as a reader would."""
+"""Examples in Markdown, and what they print, compared as a reader would."""
 
 import re
 from itertools import zip_longest
+from pathlib import Path
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 CLOSE = 0.1  # results of training differ a little between machines
 TIMES = re.compile(r"\d+(?:\.\d+)? s\b")
+
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, kind: str) -> list[tuple[str, str]]:
+    """Code of a kind, such as python, and the print that is shown right below it; empty if none is."""
+    return [(code, shown) for name, code, shown in BLOCK.findall(page.read_text(encoding="utf-8")) if name == kind]
 
 
 def same_print(printed: str, shown: str, close: float = CLOSE) -> bool:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_readme import BLOCK
+from tests.printed import blocks
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
-WITH_CODE = [page for page in PAGES if BLOCK.search((ROOT / page).read_text(encoding="utf-8"))]
+WITH_CODE = [page for page in PAGES if blocks(ROOT / page, "python")]
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_code_prints_what_is_shown(page: str) -> None:
     names: dict[str, object] = {"__name__": page}
-    for code, shown in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")):
+    for code, shown in blocks(ROOT / page, "python"):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, names)

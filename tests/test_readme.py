@@ -11,24 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.printed import same_print
+from tests.printed import blocks, same_print
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-
-
-def blocks(kind: str) -> list[tuple[str, str]]:
-    found = [(code, shown) for name, code, shown in BLOCK.findall(README.read_text(encoding="utf-8")) if name == kind]
-    assert found
-    return found
 
 
 def test_code_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # the code writes files
     names: dict[str, object] = {"__name__": "readme"}
-    for code, shown in blocks("python"):
+    for code, shown in blocks(README, "python"):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, names)
@@ -38,7 +31,7 @@ def test_code_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:
     shutil.copy(ROOT / "src" / "prunus" / "cli" / "glass.csv", tmp_path)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    for code, _ in blocks("console"):
+    for code, _ in blocks(README, "console"):
         for command, shown in COMMAND.findall(code):
             run = subprocess.run(
                 ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -116,7 +116,8 @@ def test_clicking_a_node_shows_its_panel(page: Page, tmp_path: Path) -> None:
     page.click_node(leaf)
     assert page.text("#node h2") == f"Leaf {leaf}"
     assert page.nodes("chosen") == [leaf]
-    assert f"{100 * tree.tree_.share[leaf]:.0f}" in page.text("#node dl")
+    share = 100 * tree.tree_.share[leaf]
+    assert f"{share:.{int(share < 9.95)}f} % of the training samples" in page.text("#node dl")
     page.click_node(1)
     assert page.text("#node h2") == "Split 1"
     assert len(page.all("#node .split .bar")) == 4
