@@ -69,8 +69,8 @@ Ours are the median times of as many passes as fit in {BUDGET_S:g} s (30 are eno
 for every cell, on {first["threads"]} threads of
 {first["cores"]} cores ({first["cpu"]}), which {busy}. cvxpylayers runs with SCS, its default,
 and with Clarabel; preparing a layer for a size is not counted. Times faster is over the faster of the two. Other work
-slows down contenders unevenly, and cvxpylayers, which runs longer, the more: where the two differ, trust what
-`benchmarks/results/ops_cvxpylayers.csv` has of the same cells, measured with less other work, in the next column.
+slows down contenders unevenly; the column beside it has the same from `benchmarks/results/ops_cvxpylayers.csv`, an
+earlier run of these cells in which each had 20 s, and shows how far such numbers can be trusted.
 Memory is the peak above that of the process before; less than 0.1 MB is noise. Errors are those of the masses.
 `tree_traverse` starts from the scores of the splits, in float32; all others from the rewards, in float64.
 
