@@ -44,8 +44,8 @@ class Row:
 def measure(*, quick: bool = False) -> list[Row]:
     """A row for each size and kind of scores."""
     if quick:
-        return [_measure_row(512, 6, "normal", repeats=11)]
-    return [_measure_row(n, depth, scores, repeats=41) for n, depth in CLAMP_LIMITS for scores in SCORES]
+        return [measure_row(512, 6, "normal", repeats=11)]
+    return [measure_row(n, depth, scores, repeats=41) for n, depth in CLAMP_LIMITS for scores in SCORES]
 
 
 def bars(rows: Sequence[Row]) -> list[Bar]:
@@ -62,7 +62,7 @@ def bars(rows: Sequence[Row]) -> list[Bar]:
     return result
 
 
-def _measure_row(n: int, depth: int, scores: str, repeats: int) -> Row:
+def measure_row(n: int, depth: int, scores: str, repeats: int) -> Row:
     traversal = random_traversal(n, depth, scores)
     x = torch.randn_like(traversal.grad_z).requires_grad_()
 

@@ -15,7 +15,7 @@ from benchmarks.bars import Bar
 from benchmarks.contenders import CONTENDERS
 from benchmarks.solver_cell import Cell
 
-__all__ = ["BY_DEPTH", "BY_N", "Row", "bars", "measure"]
+__all__ = ["BY_DEPTH", "BY_N", "Row", "bars", "measure", "measure_row"]
 
 BY_DEPTH = [(100, depth) for depth in range(7)]
 BY_N = [(n, 3) for n in (1, 10, 30, 100, 300, 1000)]
@@ -50,7 +50,7 @@ def measure(*, quick: bool = False) -> list[Row]:
     for n, depth in sizes:
         ours = None
         for contender in contenders:
-            row = _measure_row(contender, n, depth, ours, budget_s=1.5 if quick else 20.0)
+            row = measure_row(contender, n, depth, ours, budget_s=1.5 if quick else 20.0)
             ours = ours or row.ms  # prunus comes first
             rows.append(row)
             print(
@@ -67,7 +67,7 @@ def bars(rows: Sequence[Row]) -> list[Bar]:
     return [Bar(claim, min(ratios, default=float("nan")), 1000, at_least=True)]
 
 
-def _measure_row(contender: str, n: int, depth: int, ours: float | None, budget_s: float) -> Row:
+def measure_row(contender: str, n: int, depth: int, ours: float | None, budget_s: float) -> Row:
     """Measure in a new process, so that the memory is that of this cell alone."""
     command = [sys.executable, "-m", "benchmarks.solver_cell", contender, str(n), str(depth), f"--budget-s={budget_s}"]
     root = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from benchmarks.cluster_tables import Clusters
 from benchmarks.methods import source_digest, versions
 
-__all__ = ["METHODS", "PAPER", "PRUNUS", "RIVALS", "Task", "Tree", "cluster_versions", "does", "fit_tree", "n_trials"]
+__all__ = ["METHODS", "PAPER", "PRUNUS", "RIVALS", "Task", "Tree", "cluster_versions", "does", "fit_tree", "n_trials", "reached_most"]
 
 DEPTH = 6
 PRUNUS, PAPER = "prunus", "prunus paper"
@@ -119,11 +119,11 @@ def _fit_paper(task: Task) -> Tree:
             random_state=task.seed,
         ).fit(train)
         seconds = time.perf_counter() - start
-        found.append(Tree(partial(_reached_most, tree), seconds, float(tree.reconstruction_error(valid)), drawn))
+        found.append(Tree(partial(reached_most, tree), seconds, float(tree.reconstruction_error(valid)), drawn))
     return min(found, key=lambda tree: np.inf if tree.valid_error is None else tree.valid_error)
 
 
-def _reached_most(tree: Any, x: Any) -> npt.NDArray[np.int64]:
+def reached_most(tree: Any, x: Any) -> npt.NDArray[np.int64]:
     """The leaf of the whole tree that most of each row reaches: how the authors' code places rows."""
     z = tree.transform(x)
     first = z.shape[1] // 2

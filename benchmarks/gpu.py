@@ -49,11 +49,11 @@ class Row:
 def measure() -> list[Row]:
     """A row for each size and kind of scores."""
     copy = copy_bandwidth()
-    rows = [_measure_row(*BESIDE_REFERENCE, "normal", "reference", copy)]
+    rows = [measure_row(*BESIDE_REFERENCE, "normal", "reference", copy)]
     if "triton" not in available_backends():
         print("The triton backend is not available here: only the reference is measured.")
         return rows
-    return rows + [_measure_row(n, depth, scores, "triton", copy) for n, depth, scores in _cases()]
+    return rows + [measure_row(n, depth, scores, "triton", copy) for n, depth, scores in _cases()]
 
 
 def copy_bandwidth(gibibytes: float = 2.0) -> float:
@@ -80,7 +80,7 @@ def _cases() -> Iterator[tuple[int, int, str]]:
     yield from ((*size, "normal") for size in GRID if size != SMALL)
 
 
-def _measure_row(n: int, depth: int, scores: str, backend: str, copy: float) -> Row:
+def measure_row(n: int, depth: int, scores: str, backend: str, copy: float) -> Row:
     traversal = random_traversal(n, depth, scores, device="cuda", backend=backend)
     timer = eager_gpu_seconds if backend == "reference" else graph_gpu_seconds  # the reference makes the host wait
     forward, total = timer(traversal.forward), timer(traversal.forward_backward)

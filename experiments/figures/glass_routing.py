@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.cluster_methods import _reached_most
+from benchmarks.cluster_methods import reached_most
 from experiments.figures.cells import Cells
 from experiments.figures.glass import SEEDS, TRAINING, draw_routing, fit_paper_tree, glass, node_rows
 from experiments.figures.markdown import markdown_table
@@ -24,7 +24,7 @@ def compute(cells: Cells) -> None:
     for part in cells.missing([{"pruning_strength": lam, "seed": seed} for lam in STRENGTHS for seed in SEEDS]):
         tree = fit_paper_tree(x, depth=DEPTH, **part)
         scores = {
-            "purity": dendrogram_purity(_reached_most(tree, x), y),
+            "purity": dendrogram_purity(reached_most(tree, x), y),
             "kept_purity": dendrogram_purity(tree.apply(x), y),
             "kept_leaves": tree.get_n_leaves(),
         }

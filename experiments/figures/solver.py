@@ -79,7 +79,7 @@ Memory is the peak above that of the process before; less than 0.1 MB is noise. 
 
 
 def _measure(contender: str, n: int, depth: int) -> against_cvxpylayers.Row:
-    return against_cvxpylayers._measure_row(contender, n, depth, None, BUDGET_S)
+    return against_cvxpylayers.measure_row(contender, n, depth, None, BUDGET_S)
 
 
 def _traverse(contender: str, n: int, depth: int) -> against_cvxpylayers.Row:
