@@ -14,7 +14,19 @@ import numpy.typing as npt
 from benchmarks.cluster_tables import Clusters
 from benchmarks.methods import source_digest, versions
 
-__all__ = ["METHODS", "PAPER", "PRUNUS", "RIVALS", "Task", "Tree", "cluster_versions", "does", "fit_tree", "n_trials", "reached_most"]
+__all__ = [
+    "METHODS",
+    "PAPER",
+    "PRUNUS",
+    "RIVALS",
+    "Task",
+    "Tree",
+    "cluster_versions",
+    "does",
+    "fit_tree",
+    "n_trials",
+    "reached_most",
+]
 
 DEPTH = 6
 PRUNUS, PAPER = "prunus", "prunus paper"

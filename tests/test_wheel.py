@@ -1,4 +1,4 @@
-"""The wheel, as somebody gets it who installs it: built from the sdist, into a new environment, far from the checkout."""
+"""The wheel, as somebody gets it: built from the sdist, installed into a new environment, far from the checkout."""
 
 import subprocess
 import sys
