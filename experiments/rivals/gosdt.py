@@ -69,8 +69,9 @@ class GOSDT(RivalBase):
         return {"regularization": trial.suggest_float("regularization", 5e-3, 1e3, log=True)}
 
     def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:  # noqa: ARG002
-        same = bool((y == y[0]).all())
-        questions = [] if same else find_questions(x, y, self.task, self.max_questions, random_state=self.random_state)
+        most = np.bincount(y).max() / len(y)
+        worth = self.regularization < 1 - most  # else no split saves what its leaf costs, and the package crashes
+        questions = find_questions(x, y, self.task, self.max_questions, random_state=self.random_state) if worth else []
         if not questions:
             self.tree_, self.optimal_ = Leaf(float(np.bincount(y).argmax())), True
             return

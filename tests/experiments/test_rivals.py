@@ -314,3 +314,12 @@ def test_predictions_need_a_fit_and_its_columns() -> None:
     rival.fit(*table(20, "classes"))
     with pytest.raises(InputValueError, match="x must have 4 columns as in fit"):
         rival.predict(np.zeros((1, 2), np.float32))
+
+
+@pytest.mark.parametrize("regularization", [0.5, 0.7, 500.0])
+def test_gosdt_with_splits_that_are_not_worth_their_leaf_is_a_constant(regularization: float) -> None:
+    pytest.importorskip("gosdt")
+    x = np.arange(10, dtype=np.float32)[:, None]
+    y = np.array([0] * 6 + [1] * 4)
+    rival = RIVALS["GOSDT"]("classes", regularization=regularization).fit(x, y)
+    assert (rival.predict(x) == 0).all()
