@@ -1,6 +1,7 @@
 """Measured cells as Markdown."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,9 @@ def format_table(info: TableInfo, rows: Sequence[TableRow], notes: Sequence[str]
     """Errors, seconds and parameters, each as a table, what was reached, and notes."""
     sets = [name for name in info.sets if any(row.set == name for row in rows)]
     columns = {name: _column(info, rows, name) for name in sets}
+    info = replace(
+        info, methods=tuple(name for name in info.methods if any(name in column for column in columns.values()))
+    )
     parts = [f"# {info.title}", "Written by `python -m experiments.tables`."]
     parts += ["## Test error", _errors(info, columns)]
     parts += ["## Seconds of the fit that was chosen", _means(info, columns, "seconds", "{:.2f}")]
