@@ -28,7 +28,7 @@ GRID = {"max_depth": [3, 4, 6, 8, None], "min_samples_leaf": [1, 3, 5], "ccp_alp
 """Of scikit-learn's tree: 45 combinations."""
 
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
-    "prunus": lambda: ArgminTreeClassifier(depth=6, random_state=0),
+    "prunus": lambda: ArgminTreeClassifier(random_state=0),
     "prunus, linear leaves": lambda: ArgminTreeClassifier(leaf="linear", random_state=0),
     "scikit-learn": lambda: DecisionTreeClassifier(random_state=0),
     "scikit-learn, best of 45": lambda: GridSearchCV(DecisionTreeClassifier(random_state=0), GRID, cv=5),
