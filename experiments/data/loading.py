@@ -12,7 +12,7 @@ from experiments.data.cache import DamagedDataError, MissingDataError, cache_fol
 from experiments.data.packed import file_sha256
 from experiments.data.preprocessing import preprocess
 from experiments.data.reading_large import read_indexed
-from experiments.data.sets import SETS, STAND_INS
+from experiments.data.sets import SETS, STAND_INS, note_of
 from experiments.data.sources import SOURCES
 from experiments.data.splits import split_rows
 from experiments.data.tables import RawTable, Task
@@ -78,17 +78,17 @@ def load(
         raise InputValueError(f"folder must be a folder, however: {place}")
     if name in STAND_INS:
         table = _read_stand_in(name, place)
-        is_quantile, note = True, f"stands in for {STAND_INS[name].stands_for}"
+        is_quantile = True
     elif name in SETS:
         info = SETS[name]
         table = info.read(locate(name, SOURCES[info.source], place))
-        is_quantile, note = info.quantile, info.note
+        is_quantile = info.quantile
     else:
         raise InputValueError(f"name must be one of {', '.join([*SETS, *STAND_INS])}, however: {name!r}")
-    return _prepare(name, table, seed, is_quantile if quantile is None else quantile, note)
+    return _prepare(name, table, seed, is_quantile if quantile is None else quantile)
 
 
-def _prepare(name: str, table: RawTable, seed: int, quantile: bool, note: str) -> PaperSet:
+def _prepare(name: str, table: RawTable, seed: int, quantile: bool) -> PaperSet:
     train, valid, test = split_rows(table, seed)
     x, names = preprocess(table, train, quantile=quantile, seed=seed)
     return PaperSet(
@@ -101,7 +101,7 @@ def _prepare(name: str, table: RawTable, seed: int, quantile: bool, note: str) -
         x_test=x[test],
         y_test=table.y[test],
         feature_names=names,
-        note=note,
+        note=note_of(name),
     )
 
 

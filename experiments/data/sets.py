@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.data import reading_large, reading_small
 from experiments.data.tables import RawTable, Task
 
-__all__ = ["CLUSTER_TARGETS", "PAPER_SETS", "SETS", "STAND_INS", "SetInfo", "StandIn"]
+__all__ = ["CLUSTER_TARGETS", "PAPER_SETS", "SETS", "STAND_INS", "SetInfo", "StandIn", "note_of"]
 
 
 @dataclass(frozen=True)
@@ -77,3 +77,12 @@ CLUSTER_TARGETS = {
     "Covtype": ("Horizontal_Distance_To_Hydrology", "Vertical_Distance_To_Hydrology"),
 }
 """The features that the paper's trees regress to cluster a set."""
+
+
+def note_of(name: str) -> str:
+    """What differs from the paper's data; empty if nothing is known to.
+
+    >>> note_of("higgs_11k")
+    'stands in for Higgs'
+    """
+    return f"stands in for {STAND_INS[name].stands_for}" if name in STAND_INS else SETS[name].note

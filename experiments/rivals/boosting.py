@@ -38,6 +38,8 @@ class Boosting(RivalBase):
         Of all trees, up to the best round, the feature and the threshold of each split and the value of each leaf.
     """
 
+    starts = ({}, {"learning_rate": 0.05})
+
     def __init__(
         self, task: Task, *, random_state: int = 0, n_estimators: int = ROUNDS, n_jobs: int = 1, **options: Any
     ) -> None:

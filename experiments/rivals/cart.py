@@ -15,7 +15,7 @@ __all__ = ["CART"]
 
 
 class CART(RivalBase):
-    """A tree grown greedily, without a bound on its depth, then pruned.
+    """A tree grown greedily, by default without a bound on its depth, then pruned.
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ class CART(RivalBase):
     (array([0, 1]), 4)
     """
 
+    starts = ({}, {"max_depth": 6}, {"ccp_alpha": 1e-3})
+
     def __init__(
         self,
         task: Task,
@@ -58,8 +60,9 @@ class CART(RivalBase):
 
     @staticmethod
     def space(trial: "BaseTrial") -> Options:
-        """The paper's."""
+        """The paper's, with the depths that it tunes on small sets only."""
         return {
+            "max_depth": trial.suggest_int("max_depth", 2, 20),
             "max_features": trial.suggest_float("max_features", 0.5, 1.0),
             "min_impurity_decrease": trial.suggest_float("min_impurity_decrease", 0.0, 1.0),
             "ccp_alpha": trial.suggest_float("ccp_alpha", 1e-16, 1e2, log=True),

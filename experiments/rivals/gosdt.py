@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +33,8 @@ class GOSDT(RivalBase):
     max_questions : int
         Thresholds to choose from, of all features together. If there are more, those are kept that boosted trees use
         most; the tree is then the best of those that use no others.
-    time_limit : int, optional
-        Seconds after which the best tree so far is taken; the package may take twice as long to notice.
+    time_limit : float, optional
+        Seconds, rounded up, after which the best tree so far is taken; the package may take twice as long to notice.
 
     Attributes
     ----------
@@ -44,6 +45,8 @@ class GOSDT(RivalBase):
     """
 
     tasks = ("classes",)
+    starts = ({}, {"regularization": 0.02}, {"regularization": 0.05})
+    stops_itself = True
 
     tree_: AxisTree
 
@@ -55,7 +58,7 @@ class GOSDT(RivalBase):
         regularization: float = 0.01,
         max_depth: int | None = None,
         max_questions: int = 40,
-        time_limit: int | None = None,
+        time_limit: float | None = None,
     ) -> None:
         super().__init__(task, random_state=random_state)
         self.regularization = regularization
@@ -75,9 +78,8 @@ class GOSDT(RivalBase):
         if not questions:
             self.tree_, self.optimal_ = Leaf(float(np.bincount(y).argmax())), True
             return
-        solver: Any = GOSDTClassifier(
-            regularization=self.regularization, depth_budget=self.max_depth, time_limit=self.time_limit
-        )
+        limit = None if self.time_limit is None else math.ceil(self.time_limit)
+        solver: Any = GOSDTClassifier(regularization=self.regularization, depth_budget=self.max_depth, time_limit=limit)
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its warnings
             solver.fit(as_answers(x, questions), y)
         self.optimal_ = bool(solver.result_.status == Status.CONVERGED)

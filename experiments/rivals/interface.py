@@ -1,5 +1,6 @@
 """What every method of the paper's tables is here: a class with `fit`, `predict`, `n_parameters` and `space`."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol, Self, get_args
 
 import numpy as np
@@ -24,6 +25,10 @@ class Rival(Protocol):
 
     task: Task
     random_state: int
+    starts: ClassVar[Sequence[Options]]
+    """Options to try before any other."""
+    stops_itself: ClassVar[bool]
+    """Whether it has an option time_limit, after which the best found so far is taken."""
 
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None: ...
 
@@ -71,6 +76,8 @@ class RivalBase:
 
     tasks: ClassVar[tuple[str, ...]] = TASKS
     """What the method can learn."""
+    starts: ClassVar[Sequence[Options]] = ({},)
+    stops_itself: ClassVar[bool] = False
     n_features_: int
     n_classes_: int
     """Classes are numbered below it; 0 if the task is values."""

@@ -46,6 +46,8 @@ class OptreeMIP(RivalBase):
     """
 
     tasks = ("classes",)
+    starts = ({"depth": 2}, {})
+    stops_itself = True
 
     def __init__(
         self,

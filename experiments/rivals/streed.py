@@ -44,6 +44,9 @@ class Optree(RivalBase):
         The feature and the threshold of each split, and the answer of each leaf.
     """
 
+    starts = ({}, {"depth": 4})
+    stops_itself = True
+
     tree_: AxisTree
 
     def __init__(

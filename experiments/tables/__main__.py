@@ -12,11 +12,13 @@ from benchmarks.accuracy import SEEDS
 from benchmarks.processes import as_finished
 from benchmarks.store import append_record, read_records
 from experiments.data import load
+from experiments.data.sets import note_of
+from experiments.rivals import RIVALS
 from experiments.tables.cell import Budget, Cell, TableRow, measure
 from experiments.tables.report import format_table
-from experiments.tables.table import TABLES
+from experiments.tables.table import TABLES, TableInfo
 
-__all__ = ["main"]
+__all__ = ["main", "text_of"]
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -31,22 +33,34 @@ def main(arguments: list[str] | None = None) -> int:
     known = {row.cell: row for row in read_records(store, TableRow)}
     wanted = [Cell(name, seed, method) for name in sets for seed in options.seeds for method in methods]
     missing = [cell for cell in wanted if cell not in known]
-    budget = Budget(options.trials, options.seconds, options.megabytes)
+    budget = Budget(options.trials, options.seconds, options.megabytes, options.tuning_seconds)
     done = as_finished(lambda cell: measure(cell, options.data, budget), missing, options.jobs)
     for number, row in enumerate(done, start=1):
         known[row.cell] = row
         append_record(store, row)
         result = row.status if row.test_error is None else f"error {row.test_error:.4f}, {row.seconds:.1f} s"
         print(f"[{number}/{len(missing)}] {row.set} {row.seed} {row.method}: {result}", file=sys.stderr, flush=True)
-    notes = [f"{name}: {note}" for name in info.sets if (note := load(name, options.data).note)]
-    text = format_table(info, list(known.values()), notes)
+    text = text_of(info, list(known.values()))
     (options.out / f"{options.name}.md").write_text(text, encoding="utf-8")
     print(text)
     return 0
 
 
+def text_of(info: TableInfo, rows: Sequence[TableRow]) -> str:
+    """The Markdown of a table, from its cells."""
+    names = dict.fromkeys(name for name in [*info.sets, *(row.set for row in rows)] if name in {r.set for r in rows})
+    return format_table(info, rows, [f"{name}: {note}" for name in names if (note := note_of(name))])
+
+
 def _names(text: str) -> Sequence[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _methods(text: str) -> Sequence[str]:
+    unknown = [name for name in _names(text) if name not in RIVALS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"methods must be some of {', '.join(RIVALS)}, however: {unknown[0]}")
+    return _names(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,13 +68,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("name", choices=list(TABLES))
     parser.add_argument("--data", type=Path, help="folder of the data; else the cache and the public sources")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--sets", type=_names, help="only these, separated by commas")
-    parser.add_argument("--methods", type=_names, help="only these")
+    parser.add_argument("--sets", type=_names, help="these, separated by commas, instead of those at hand")
+    parser.add_argument("--methods", type=_methods, help="only these")
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in _names(text)], default=SEEDS)
-    parser.add_argument("--trials", type=int, default=20, help="of every method (the paper: 100)")
-    parser.add_argument("--seconds", type=float, default=600.0, help="that a fit may take")
-    parser.add_argument("--megabytes", type=float, default=8_000.0, help="that a fit may hold")
-    parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
+    parser.add_argument("--trials", type=int, default=100, help="of every method, at most (default, as the paper: 100)")
+    parser.add_argument("--tuning-seconds", type=float, default=300.0, help="for all trials of a cell (default: 300)")
+    parser.add_argument("--seconds", type=float, default=300.0, help="that a fit may take (default: 300)")
+    parser.add_argument("--megabytes", type=float, default=8_000.0, help="that a fit may hold (default: 8000)")
+    parser.add_argument("--jobs", type=int, default=2, help="cells at a time (default: 2)")
     return parser
 
 

@@ -1,14 +1,16 @@
 """One cell: a method tuned on a set with one seed, then scored on the test part, once."""
 
 import json
+import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
 
+from benchmarks.machine import this_machine
 from experiments.data import PaperSet, load
 from experiments.rivals import RIVALS
 from experiments.rivals.limits import OK, Outcome, run_limited
@@ -23,6 +25,8 @@ class Budget(NamedTuple):
     seconds: float
     """For a fit."""
     megabytes: float
+    tuning_seconds: float = math.inf
+    """For the fits of all trials together: when they are spent, no further trial begins."""
 
 
 class Cell(NamedTuple):
@@ -44,6 +48,7 @@ class TableRow:
     """ok; OOT or OOM, if no trial stayed within its limits; or failed, with the error."""
     trials: int
     limit_seconds: float
+    tuning_seconds: float = math.inf
     test_error: float | None = None
     valid_error: float | None = None
     seconds: float | None = None
@@ -53,6 +58,7 @@ class TableRow:
     """Trials that stayed within their limits."""
     options: str = ""
     """Those that were chosen, as JSON."""
+    machine: str = ""
 
     @property
     def cell(self) -> Cell:
@@ -63,65 +69,87 @@ class TableRow:
 class Tuned(NamedTuple):
     """What tuning found."""
 
-    options: dict[str, Any]
     valid_error: float
+    options: dict[str, Any]
+    outcome: Outcome
+    """Of the fit with these options, with what it predicts for the test part."""
+
+
+class Trials(NamedTuple):
+    """The trials of a cell."""
+
+    best: Tuned | None
+    """None if no trial stayed within its limits."""
     finished: int
     failures: Counter[str]
 
 
 def measure(cell: Cell, folder: Path | None, budget: Budget) -> TableRow:
-    """Tune on the validation part, fit the best again, and score it on the test part."""
+    """Tune on the validation part, and score the best trial, alone, on the test part."""
     data = load(cell.set, folder, seed=cell.seed)
-    tuned = tune(cell, data, budget)
-    row = {"trials": budget.trials, "limit_seconds": budget.seconds, "finished": tuned.finished}
-    if not tuned.finished:
-        return TableRow(*cell, tuned.failures.most_common(1)[0][0], **row)  # type: ignore[arg-type]
-    outcome = _fit(cell, data, tuned.options, budget, {"test": data.x_test})
-    if outcome.status != OK:
-        return TableRow(*cell, _status(outcome), **row)  # type: ignore[arg-type]
-    return TableRow(
+    best, finished, failures = tune(cell, data, budget)
+    machine = this_machine()
+    row = TableRow(
         *cell,
-        OK,
-        **row,  # type: ignore[arg-type]
-        test_error=_error(data, outcome.predictions["test"], data.y_test),
-        valid_error=tuned.valid_error,
-        seconds=outcome.seconds,
-        n_parameters=outcome.n_parameters,
-        options=json.dumps(tuned.options),
+        status=OK,
+        trials=budget.trials,
+        limit_seconds=budget.seconds,
+        tuning_seconds=budget.tuning_seconds,
+        finished=finished,
+        machine=f"{machine.cpu}, {machine.cores} cores",
+    )
+    if best is None:
+        return replace(row, status=failures.most_common(1)[0][0])
+    return replace(
+        row,
+        test_error=_error(data, best.outcome.predictions["test"], data.y_test),
+        valid_error=best.valid_error,
+        seconds=best.outcome.seconds,
+        n_parameters=best.outcome.n_parameters,
+        options=json.dumps(best.options),
     )
 
 
-def tune(cell: Cell, data: PaperSet, budget: Budget) -> Tuned:
-    """The options with the least error on the validation part: the method's defaults, then those that Optuna draws."""
+def tune(cell: Cell, data: PaperSet, budget: Budget) -> Trials:
+    """Try the method's own starting points, then what Optuna draws; the best has the least error on validation rows.
+
+    Each trial predicts for the test part as well, so that the best need not be fitted again; `measure` scores only it.
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=cell.seed))
-    found: list[tuple[float, dict[str, Any]]] = []
+    method = RIVALS[cell.method]
+    best, finished, spent = None, 0, 0.0
     failures: Counter[str] = Counter()
     for number in range(budget.trials):
-        trial = study.ask() if number else None
-        options = RIVALS[cell.method].space(trial) if trial is not None else {}
-        outcome = _fit(cell, data, options, budget, {"valid": data.x_valid})
+        if spent >= budget.tuning_seconds:
+            break
+        trial = study.ask() if number >= len(method.starts) else None
+        options = method.space(trial) if trial is not None else dict(method.starts[number])
+        outcome = _fit(cell, data, options, budget)
+        spent += outcome.seconds
         if outcome.status != OK:
             failures[_status(outcome)] += 1
             if trial is not None:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             continue
         error = _error(data, outcome.predictions["valid"], data.y_valid)
-        found.append((error, options))
+        finished += 1
+        if best is None or error < best.valid_error:
+            best = Tuned(error, options, outcome)
         if trial is not None:
             study.tell(trial, error)
-    best = min(found, key=lambda pair: pair[0], default=(np.inf, {}))
-    return Tuned(best[1], float(best[0]), len(found), failures)
+    return Trials(best, finished, failures)
 
 
-def _fit(cell: Cell, data: PaperSet, options: dict[str, Any], budget: Budget, rows: dict[str, Any]) -> Outcome:
+def _fit(cell: Cell, data: PaperSet, options: dict[str, Any], budget: Budget) -> Outcome:
+    limit = {"time_limit": budget.seconds / 2} if RIVALS[cell.method].stops_itself else {}
     return run_limited(
         cell.method,
         data.task,
-        options,
+        options | limit,
         (data.x_train, data.y_train),
         (data.x_valid, data.y_valid),
-        rows=rows,
+        rows={"valid": data.x_valid, "test": data.x_test},
         random_state=cell.seed % 2**31,
         seconds=budget.seconds,
         megabytes=budget.megabytes,

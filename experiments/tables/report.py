@@ -1,51 +1,62 @@
 """Measured cells as Markdown."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from experiments.rivals.limits import OK
 from experiments.tables.cell import TableRow
-from experiments.tables.table import ENSEMBLES, OURS, TableInfo
+from experiments.tables.table import ENSEMBLES, OURS, Published, TableInfo
 
 __all__ = ["format_table", "judge"]
 
 Column = dict[str, list[TableRow]]
 """Rows of the seeds, by method."""
+Entry = Callable[[str, str], str]
+"""From a set and a method to what the table has of them."""
 
 
 def format_table(info: TableInfo, rows: Sequence[TableRow], notes: Sequence[str]) -> str:
-    """Errors, seconds and parameters, each as a table, what was reached, and notes."""
-    sets = [name for name in info.sets if any(row.set == name for row in rows)]
-    columns = {name: _column(info, rows, name) for name in sets}
-    info = replace(
-        info, methods=tuple(name for name in info.methods if any(name in column for column in columns.values()))
-    )
-    parts = [f"# {info.title}", "Written by `python -m experiments.tables`."]
-    parts += ["## Test error", _errors(info, columns)]
-    parts += ["## Seconds of the fit that was chosen", _means(info, columns, "seconds", "{:.2f}")]
-    parts += ["## Parameters", _means(info, columns, "n_parameters", "{:,.0f}")]
-    parts += ["## Goals", "\n".join(f"- {line}" for line in judge(info, columns))]
-    parts += ["## Notes", "\n".join(f"- {note}" for note in [*_budget(rows), *notes])]
-    return "\n\n".join(parts) + "\n"
+    """Errors, seconds, parameters and trials, each as a table; what was reached, and notes."""
+    columns = {name: _column(info, rows, name) for name in dict.fromkeys([*info.sets, *(row.set for row in rows)])}
+    columns = {name: column for name, column in columns.items() if column}
+    best = {
+        (name, family): _best(column, family=family) for name, column in columns.items() for family in (True, False)
+    }
+
+    def error(name: str, method: str) -> str:
+        return _error(columns[name].get(method, []), best[name, method in ENSEMBLES])
+
+    def mean(what: str, form: str) -> Entry:
+        return lambda name, method: _mean(columns[name].get(method, []), what, form)
+
+    goals = judge(info, columns)
+    sections = {
+        "Test error": _grid(info, columns, error, info.errors, "{:.4g}"),
+        "Seconds of the fit that was chosen": _grid(info, columns, mean("seconds", "{:.3g}"), info.seconds, "{:,.3g}"),
+        "Parameters": _grid(info, columns, mean("n_parameters", "{:,.0f}"), info.parameters, "{:,.0f}"),
+        "Trials within the limits": _grid(info, columns, mean("finished", "{:.1f}"), {}, ""),
+        "Goals" if goals else "": "\n".join(f"- {line}" for line in goals),
+        "Notes": "\n".join(f"- {note}" for note in [*_budget(rows), *notes]),
+    }
+    parts = [f"# {info.title}", "Written by `python -m experiments`."]
+    return "\n\n".join([*parts, *(f"## {title}\n\n{text}" for title, text in sections.items() if title)]) + "\n"
 
 
 def judge(info: TableInfo, columns: dict[str, Column]) -> list[str]:
-    """Whether our trees reach the goals, match every rival, and are trained faster than GOSDT."""
+    """Whether our trees reach the goals, match every rival, and are trained faster than GOSDT; nothing if no goals."""
     lines = []
     for name, column in columns.items():
         means = {
             method: float(np.mean(errors)) for method in column if (errors := _values(column[method], "test_error"))
         }
-        if OURS not in means:
+        goal = info.goals.get(name)
+        if OURS not in means or goal is None:
             continue
         rest = {method: mean for method, mean in means.items() if method != OURS}
-        best = min(rest, key=lambda method: rest[method], default=None)
-        goal = info.goals.get(name)
-        if goal is not None:
-            lines.append(f"{_met(means[OURS] <= goal + 1e-9)} {name}: {means[OURS]:.4f}, goal {goal:.3f}")
-        if best is not None:
+        lines.append(f"{_met(means[OURS] <= goal + 1e-9)} {name}: {means[OURS]:.4f}, goal {goal:.3f}")
+        if rest:
+            best = min(rest, key=lambda method: rest[method])
             beaten = means[OURS] <= rest[best] + 1e-9
             lines.append(f"{_met(beaten)} {name}: {means[OURS]:.4f}, the best rival {best} {rest[best]:.4f}")
         lines += _speed(name, column)
@@ -77,28 +88,36 @@ def _values(rows: Sequence[TableRow], what: str) -> list[float]:
     return [float(getattr(row, what)) for row in rows if row.status == OK and getattr(row, what) is not None]
 
 
-def _errors(info: TableInfo, columns: dict[str, Column]) -> str:
-    """Means and deviations; bold what is within one deviation of the best of its family."""
-    header = ["method"] + [part for name in columns for part in (name, *(["paper"] if name in info.paper else []))]
-    lines = [header, ["---"] * len(header)]
-    best = {
-        (name, family): _best(column, family=family) for name, column in columns.items() for family in (True, False)
-    }
-    for method in info.methods:
-        line = [method]
-        for name, column in columns.items():
-            line.append(_error(column.get(method, []), best[name, method in ENSEMBLES]))
-            if name in info.paper:
-                published = info.paper[name].get(method)
-                line.append("" if published is None else f"{published:.4f}")
-        lines.append(line)
-    return _grid(lines)
+def _grid(info: TableInfo, columns: dict[str, Column], entry: Entry, published: Published, form: str) -> str:
+    """A line for each method, a column for each set that was measured or that the paper has."""
+    header, lines = ["method", "family"], [[name, _family(name)] for name in info.methods]
+    for name in dict.fromkeys([*columns, *published]):
+        if name in columns:
+            header.append(name)
+            _append(lines, [entry(name, method) for method in info.methods])
+        if name in published:
+            header.append("paper" if name in columns else f"{name}, paper")
+            _append(lines, [_published(published[name].get(method), form) for method in info.methods])
+    return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines])
+
+
+def _append(lines: list[list[str]], column: list[str]) -> None:
+    for line, text in zip(lines, column, strict=True):
+        line.append(text)
+
+
+def _family(method: str) -> str:
+    return "ensemble" if method in ENSEMBLES else "single tree"
+
+
+def _published(value: float | str | None, form: str) -> str:
+    return "" if value is None else value if isinstance(value, str) else form.format(value)
 
 
 def _best(column: Column, *, family: bool) -> float:
     """The largest mean error that counts as the best of ensembles, or of single trees."""
     found = [
-        (float(np.mean(errors)), float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0)
+        _mean_and_deviation(errors)
         for method, rows in column.items()
         if (method in ENSEMBLES) == family and (errors := _values(rows, "test_error"))
     ]
@@ -107,32 +126,31 @@ def _best(column: Column, *, family: bool) -> float:
 
 
 def _error(rows: Sequence[TableRow], best: float) -> str:
+    """Mean and deviation; bold if within one deviation of the best of its family."""
     errors = _values(rows, "test_error")
     if not errors:
         return rows[0].status.split(":")[0] if rows else "-"
-    mean, deviation = np.mean(errors), np.std(errors, ddof=1) if len(errors) > 1 else 0.0
-    text = f"{mean:.4f} ± {deviation:.4f}"
+    mean, deviation = _mean_and_deviation(errors)
+    text = f"{mean:.4f} ± {deviation:.4f}" if mean < 100 else f"{mean:.1f} ± {deviation:.1f}"
     text = f"**{text}**" if mean <= best + 1e-12 else text
     return text if len(errors) == len(rows) else f"{text} ({len(errors)} of {len(rows)} seeds)"
 
 
-def _means(info: TableInfo, columns: dict[str, Column], what: str, form: str) -> str:
-    lines = [["method", *columns], ["---"] * (1 + len(columns))]
-    for method in info.methods:
-        found = [_values(column.get(method, []), what) for column in columns.values()]
-        lines.append([method, *(form.format(np.mean(values)) if values else "-" for values in found)])
-    return _grid(lines)
+def _mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _mean(rows: Sequence[TableRow], what: str, form: str) -> str:
+    values = _values(rows, what)
+    return form.format(np.mean(values)) if values else "-"
 
 
 def _budget(rows: Sequence[TableRow]) -> list[str]:
-    budgets = sorted({(row.trials, row.limit_seconds) for row in rows})
+    budgets = sorted({(row.trials, row.tuning_seconds, row.limit_seconds, row.machine) for row in rows})
     seeds = len({row.seed for row in rows})
     return [
-        f"{trials} trials for every method, the first its defaults, the others by Optuna, chosen on validation rows; "
-        f"a fit may take {seconds:g} s, on one thread of a machine that other work shares. {seeds} seeds."
-        for trials, seconds in budgets
+        f"Every method had at most {trials} trials (the paper: 100) and {tuning:g} s for them, the first ones its own "
+        f"starting points, the others by Optuna; the best was chosen on validation rows. A fit may take {limit:g} s, "
+        f"on one thread of a machine whose cores are all at work ({machine}). {seeds} seeds."
+        for trials, tuning, limit, machine in budgets
     ]
-
-
-def _grid(lines: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

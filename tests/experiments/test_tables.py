@@ -1,17 +1,26 @@
 """The paper's tables: tuning, limits, and what is written."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments.data import PaperSet
+from experiments.rivals import RIVALS
+from experiments.rivals.limits import Outcome, run_limited
 from experiments.tables.__main__ import main
 from experiments.tables.cell import Budget, Cell, TableRow, measure, tune
 from experiments.tables.report import format_table, judge
 from experiments.tables.table import OURS, TABLES, TableInfo
 
-INFO = TableInfo("Toys", ("toy",), ("CART", "GOSDT", "XGBoost", OURS), {"toy": {"CART": 0.3}}, {"toy": 0.1})
+INFO = TableInfo(
+    "Toys",
+    ("toy",),
+    ("CART", "GOSDT", "XGBoost", OURS),
+    errors={"toy": {"CART": 0.3, "GOSDT": "OOM"}, "large": {"CART": 0.2}},
+    goals={"toy": 0.1},
+)
 
 
 def toy(n: int = 90) -> PaperSet:
@@ -23,13 +32,41 @@ def toy(n: int = 90) -> PaperSet:
 
 
 def row(method: str, error: float | None, seconds: float = 1.0, *, seed: int = 1, status: str = "ok") -> TableRow:
-    return TableRow("toy", seed, method, status, 3, 10.0, error, 0.2, None if error is None else seconds, 5)
+    return TableRow("toy", seed, method, status, 3, 10.0, 60.0, error, 0.2, None if error is None else seconds, 5)
 
 
-def test_the_first_trial_has_the_defaults_and_all_count() -> None:
-    found = tune(Cell("toy", 1, "CART"), toy(), Budget(3, 60.0, 4_000.0))
-    assert found.finished == 3
-    assert found.valid_error <= 0.1
+def test_starting_points_come_first_and_all_trials_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[dict[str, object]] = []
+
+    def spy(*arguments: Any, **options: Any) -> Outcome:
+        tried.append(arguments[2])
+        return run_limited(*arguments, **options)
+
+    monkeypatch.setattr("experiments.tables.cell.run_limited", spy)
+    found = tune(Cell("toy", 1, "CART"), toy(), Budget(4, 60.0, 4_000.0))
+    assert tried[:3] == list(RIVALS["CART"].starts)
+    assert set(tried[3]) > {"max_depth", "splitter"}
+    assert found.finished == 4
+    assert found.best is not None
+    assert found.best.valid_error <= 0.1
+
+
+def test_no_trial_begins_after_the_time_for_tuning() -> None:
+    found = tune(Cell("toy", 1, "CART"), toy(), Budget(4, 60.0, 4_000.0, tuning_seconds=1e-9))
+    assert found.finished == 1
+
+
+def test_a_method_that_stops_itself_is_told_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    def refuse(*arguments: Any, **_options: Any) -> Outcome:
+        told.append(arguments[2].get("time_limit"))
+        return Outcome("OOT")
+
+    monkeypatch.setattr("experiments.tables.cell.run_limited", refuse)
+    for method in ("GOSDT", "CART"):
+        assert tune(Cell("toy", 1, method), toy(), Budget(1, 60.0, 4_000.0)).failures == {"OOT": 1}
+    assert told == [30.0, None]
 
 
 def test_a_cell_is_scored_on_the_test_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,15 +88,16 @@ def test_a_method_that_takes_too_long_is_out_of_time(monkeypatch: pytest.MonkeyP
 def test_the_best_of_a_family_is_bold() -> None:
     rows = [row("CART", 0.2), row("CART", 0.22, seed=2), row(OURS, 0.1), row(OURS, 0.12, seed=2), row("XGBoost", 0.3)]
     text = format_table(INFO, rows, ["a note"])
-    assert "| CART | 0.2100 ± 0.0141 | 0.3000 |" in text
-    assert "| Ours | **0.1100 ± 0.0141** |  |" in text
-    assert "| XGBoost | **0.3000 ± 0.0000** |  |" in text
+    assert "| CART | single tree | 0.2100 ± 0.0141 | 0.3 | 0.2 |" in text
+    assert "| Ours | single tree | **0.1100 ± 0.0141** |  |  |" in text
+    assert "| XGBoost | ensemble | **0.3000 ± 0.0000** |  |  |" in text
     assert "- a note" in text
 
 
 def test_limits_that_were_exceeded_are_shown() -> None:
     text = format_table(INFO, [row("GOSDT", None, status="OOT"), row(OURS, 0.1)], [])
-    assert "| GOSDT | OOT |  |" in text
+    assert "| GOSDT | single tree | OOT | OOM |  |" in text
+    assert "| method | family | toy | paper | large, paper |" in text
     assert "met toy: trained in 1.00 s, GOSDT in more than 10 s" in text
 
 
@@ -75,6 +113,7 @@ def test_a_run_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(TABLES, "toys", INFO)
+    monkeypatch.setattr("experiments.tables.__main__.note_of", lambda _name: "a toy")
     for module in ("cell", "__main__"):
         monkeypatch.setattr(f"experiments.tables.{module}.load", lambda *_arguments, **_options: toy())
     arguments = ["toys", f"--out={tmp_path}", "--methods=CART", "--seeds=1,2", "--trials=1"]
@@ -83,4 +122,12 @@ def test_a_run_goes_on_where_it_was(
     first = (tmp_path / "toys_cells.csv").read_text()
     assert main(arguments) == 0
     assert (tmp_path / "toys_cells.csv").read_text() == first
-    assert (tmp_path / "toys.md").read_text().startswith("# Toys\n")
+    text = (tmp_path / "toys.md").read_text()
+    assert text.startswith("# Toys\n")
+    assert "- toy: a toy\n" in text
+
+
+def test_methods_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["small", "--methods=CRAT"])
+    assert "however: CRAT" in capsys.readouterr().err
