@@ -28,6 +28,8 @@ class PrunusTree(RivalBase):
         Numbers that gradient descent learns, of pruned nodes as well: the paper counts them so.
     """
 
+    starts = ({}, {"leaf": "linear"}, {"leaf": "mlp"})
+
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None:
         super().__init__(task, random_state=random_state)
         estimator = ArgminTreeClassifier if task == "classes" else ArgminTreeRegressor

@@ -27,10 +27,10 @@ def _threads() -> Any:
 
 @pytest.fixture
 def tabular_cells(tmp_path: Path) -> Path:
-    rows = [("year", "CART", 1, 3.0, 96.0), ("year", "CART", 2, 5.0, 94.0), ("year", "prunus", 1, 50.0, 80.0)]
+    rows = [("Year", "Ours", 1, 50.0, 80.0), ("Year", "CART", 1, 3.0, 96.0), ("Year", "CART", 2, 5.0, 94.0)]
     table = pd.DataFrame(rows, columns=error_time.COLUMNS).astype(object)
-    table.loc[len(table)] = ["year", "ANT", 1, "OOT", None]
-    table.to_csv(tmp_path / error_time.CELLS, index=False)
+    table.loc[len(table)] = ["Year", "ANT", 1, "OOT", None]
+    table.to_csv(tmp_path / "regression_cells.csv", index=False)
     return tmp_path
 
 
@@ -141,20 +141,20 @@ def test_a_solver_without_a_number_shows_why(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_error_over_time_needs_the_cells_of_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["error-time", "--out", str(tmp_path)]) == 1
-    assert error_time.CELLS in capsys.readouterr().err
+    assert "python -m experiments classification regression" in capsys.readouterr().err
 
 
 def test_error_over_time_leaves_out_what_has_no_result(tabular_cells: Path) -> None:
     assert main(["error-time", "--out", str(tabular_cells)]) == 0
     text = (tabular_cells / "error-time.md").read_text()
-    assert "| year | CART | 2 | 95 | 4 | 96 | 23 |" in text
-    assert "ANT |" not in text
+    assert "| Year | CART | 2 | 95 | 4 |\n| Year | Ours | 1 | 80 | 50 |\n\n" in text
+    assert "| Year | CART | 96 | 23 |" in text  # the paper's
     assert (tabular_cells / "error-time.png").exists()
 
 
 def test_error_over_time_follows_the_tables(tabular_cells: Path) -> None:
     main(["error-time", "--out", str(tabular_cells)])
-    with (tabular_cells / error_time.CELLS).open("a") as file:
-        file.write("year,ANT,1,900,78\n")
+    with (tabular_cells / "regression_cells.csv").open("a") as file:
+        file.write("Year,ANT,1,900,78\n")
     main(["error-time", "--out", str(tabular_cells)])
-    assert "| year | ANT | 1 | 78 | 900 |" in (tabular_cells / "error-time.md").read_text()
+    assert "| Year | ANT | 1 | 78 | 900 |" in (tabular_cells / "error-time.md").read_text()
