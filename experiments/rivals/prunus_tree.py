@@ -28,7 +28,7 @@ class PrunusTree(RivalBase):
         Numbers that gradient descent learns, of pruned nodes as well: the paper counts them so.
     """
 
-    starts = ({}, {"leaf": "linear"}, {"leaf": "mlp"})
+    starts = ({}, {"leaf": "linear"}, {"leaf": "mlp"}, {"leaf": "mlp", "pieces": 8}, {"weight_decay": 1.0})
 
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None:
         super().__init__(task, random_state=random_state)
