@@ -51,6 +51,8 @@ class NODE(TorchRival):
     (array([-1.,  1.]), 160)
     """
 
+    starts = ({"trees": 128, "depth": 4}, {})
+
     def __init__(
         self,
         task: Task,
