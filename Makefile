@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test lint types unit docs test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster paper-figures clean
+.PHONY: help demo test lint types unit docs test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,8 +59,8 @@ bench-cluster: $(INSTALLED) ## Clustering against HKMeans, BIRCH and gHHC: make 
 	@test -n "$(DATA)" || { echo "DATA must name the folder with raw/: make bench-cluster DATA=folder"; exit 2; }
 	$(BIN)/python -m benchmarks.cluster --data $(DATA)
 
-paper-figures: $(INSTALLED) ## The figures of the paper, into experiments/results: make paper-figures [NAMES="..."]
-	$(BIN)/python -m experiments.figures $(NAMES) $(if $(DATA),--data $(DATA))
+paper: $(INSTALLED) ## Tables and figures of the paper, into experiments/results: make paper DATA=folder [NAMES="..."]
+	$(BIN)/python -m experiments $(NAMES) $(if $(DATA),--data $(DATA))
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) build dist site tree.html .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,9 +25,10 @@ def compute(cells: Cells) -> None:
     sources = {name: cells.path.with_name(f"{name}_cells.csv") for name in TABLES_OF}
     tables = [_in_order(pd.read_csv(path), name) for name, path in sources.items() if path.exists()]
     if not tables:
+        places, names = " nor ".join(map(str, sources.values())), " ".join(TABLES_OF)
         raise FileNotFoundError(
-            f"error-time is drawn from the cells of the tables {' and '.join(TABLES_OF)}, however: there is neither "
-            f"{' nor '.join(map(str, sources.values()))}. Make these tables first: python -m experiments {' '.join(TABLES_OF)}"
+            f"error-time is drawn from the cells of two tables, however: there is neither {places}. "
+            f"Make these tables first: python -m experiments {names}"
         )
     found = pd.concat(tables)
     numbers = found[["seconds", "test_error"]].apply(pd.to_numeric, errors="coerce")
