@@ -1,10 +1,9 @@
 """A fit in a process of its own, with limits on its time and memory that hold; on Linux."""
 
+import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.rivals.interface import Rows, Targets, Task
+from experiments.rivals.limits_server import ERRORS, ServerError, borrowed
 from experiments.rivals.limits_worker import ARRAYS, FITTED, REQUEST, RESULT, STARTED
 from prunus.errors import InputValueError
 
@@ -25,8 +25,9 @@ OK, OOT, OOM, FAILED = "ok", "OOT", "OOM", "failed"
 PERIOD_S = 0.02
 """Between two looks at the process. In it, memory can grow above the limit by some hundred MB."""
 START_S = 300.0
-"""For imports, on a busy machine; they do not count."""
-ROOT = Path(__file__).parents[2]
+"""To read the data, on a busy machine; it does not count."""
+END_S = 60.0
+"""For a process that was killed to be gone."""
 MB = 2**20
 
 
@@ -115,28 +116,32 @@ def run_limited(
         arrays |= {f"rows_{key}": value for key, value in rows.items()}
         for key, value in arrays.items():
             np.save(folder / f"{key}{ARRAYS}", value, allow_pickle=False)
-        watched = _watch(folder, seconds, megabytes, threads)
+        try:
+            watched = _watch(rival, folder, seconds, megabytes)
+        except ServerError as error:
+            return Outcome(FAILED, message=str(error))
         return _read(folder, watched, list(rows)) if watched.status == OK else watched
 
 
-def _watch(folder: Path, seconds: float, megabytes: float, threads: int) -> Outcome:
-    """Run the worker to its end, or end it."""
-    command = [sys.executable, "-m", "experiments.rivals.limits_worker", str(folder)]
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = os.environ | dict.fromkeys(names, str(threads))
-    with (folder / "errors").open("w") as errors:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=errors, stderr=errors, start_new_session=True
-        )
+def _watch(rival: str, folder: Path, seconds: float, megabytes: float) -> Outcome:
+    """Run a fit to its end, or end it."""
     watch = Watch(folder, seconds, megabytes)
-    try:
-        while process.poll() is None and not watch.exceeded(process.pid):
-            time.sleep(PERIOD_S)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return watch.outcome(process.returncode)
+    with borrowed(rival) as server:
+        process, code = server.start(folder), None
+        try:
+            while code is None and not watch.exceeded(process):
+                code = server.exit_code(PERIOD_S)
+        finally:
+            if code is None:
+                _end(process)
+        return watch.outcome(server.exit_code(END_S) if code is None else code)
+
+
+def _end(process: int) -> None:
+    """End a fit and all that it has started."""
+    for end in (os.killpg, os.kill):  # before it has its session it is only itself
+        with contextlib.suppress(ProcessLookupError):
+            end(process, signal.SIGKILL)
 
 
 class Watch:
@@ -161,11 +166,11 @@ class Watch:
             self.over = OOT if stage else FAILED
         return bool(self.over)
 
-    def outcome(self, code: int) -> Outcome:
+    def outcome(self, code: int | None) -> Outcome:
         """Status of a process that has ended."""
         if not self.over and code == 0:
             return Outcome(OK)
-        said = (self.folder / "errors").read_text(errors="replace").strip().splitlines()
+        said = (self.folder / ERRORS).read_text(errors="replace").strip().splitlines()
         message = said[-1][:300] if said else f"exit code {code}"
         killed = not self.over and code == -signal.SIGKILL  # not by us, so by the system, as it does for memory
         if killed or "MemoryError" in message or any("bad_alloc" in line for line in said):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from experiments.rivals import RIVALS
 
@@ -75,11 +76,8 @@ def _limit_reserved(megabytes: float) -> None:
 
 
 def _limit_threads(threads: int) -> None:
-    """torch, if the rival needs it, asks for its threads itself."""
+    """Of all numeric libraries that are loaded; torch, if the rival needs it, asks for its threads itself."""
+    threadpool_limits(threads)
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(threads)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

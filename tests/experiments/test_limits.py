@@ -53,3 +53,16 @@ def test_an_error_is_told() -> None:
 def test_limits_must_be_positive() -> None:
     with pytest.raises(InputValueError, match="seconds and megabytes must be positive, however: seconds=0"):
         run("CART", seconds=0)
+
+
+def test_a_rival_that_cannot_be_imported_has_failed() -> None:
+    outcome = run("experiments.rivals.there_is_none:Such")
+    assert outcome.status == FAILED
+    assert "there_is_none" in outcome.message
+
+
+def test_the_second_fit_of_a_rival_needs_no_imports() -> None:
+    run("CART")
+    begin = time.monotonic()
+    assert run("CART").status == OK
+    assert time.monotonic() - begin < 1.5  # scikit-learn alone takes as long

@@ -1,0 +1,144 @@
+"""A process that has imported a rival already and forks one for each fit, which then starts at once.
+
+It reads folders from its input, one a line, and writes two lines for each: the process of the fit, and, when that has
+ended, its exit code.
+"""
+
+import atexit
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from select import select
+from typing import IO
+
+from experiments.rivals.limits_worker import find
+from experiments.rivals.limits_worker import main as work
+
+__all__ = ["ERRORS", "Server", "ServerError", "borrowed"]
+
+ERRORS = "errors"
+"""File in the folder of a fit, for what it prints."""
+ROOT = Path(__file__).parents[2]
+
+
+class ServerError(RuntimeError):
+    """The rival could not be imported."""
+
+
+class Server:
+    """A running server, as those see it who ask for fits.
+
+    Parameters
+    ----------
+    rival : str
+        What it imports, see `find`.
+    """
+
+    def __init__(self, rival: str) -> None:
+        self.rival = rival
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "experiments.rivals.limits_server", rival],
+            cwd=ROOT,
+            env=os.environ | dict.fromkeys(names, "1"),  # a fit that may use more threads asks for them
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def start(self, folder: Path) -> int:
+        """Begin a fit; its process."""
+        stdin = self._pipe(self._process.stdin)
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(f"{folder}\n".encode())
+            stdin.flush()
+        return self._number()
+
+    def exit_code(self, seconds: float) -> int | None:
+        """Of the fit; None if it has not ended after so many seconds."""
+        ready, _, _ = select([self._process.stdout], [], [], seconds)
+        return self._number() if ready else None
+
+    def close(self) -> None:
+        """End the server."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _number(self) -> int:
+        line = self._pipe(self._process.stdout).readline()
+        if not line:
+            said = self._pipe(self._process.stderr).read().decode(errors="replace").strip().splitlines()
+            raise ServerError(said[-1] if said else f"the server of {self.rival} has ended")
+        return int(line)
+
+    @staticmethod
+    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+        assert pipe is not None
+        return pipe
+
+
+_idle: list[Server] = []
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def borrowed(rival: str) -> Iterator[Server]:
+    """A server of the rival that nobody else uses; idle ones of other rivals are ended, to free their memory."""
+    with _lock:
+        others = [server for server in _idle if server.rival != rival]
+        found = [server for server in _idle if server.rival == rival]
+        _idle[:] = found[1:]
+    for server in others:
+        server.close()
+    server = found[0] if found else Server(rival)
+    try:
+        yield server
+    except BaseException:
+        server.close()
+        raise
+    with _lock:
+        _idle.append(server)
+
+
+@atexit.register
+def close_idle() -> None:
+    """End the servers that nobody uses."""
+    while _idle:
+        _idle.pop().close()
+
+
+def serve(rival: str) -> None:
+    """Import the rival, then fork for each line until there are no more."""
+    find(rival)
+    for line in sys.stdin:
+        process = os.fork()
+        if process == 0:
+            _fit(Path(line.strip()))
+        print(process, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+
+
+def _fit(folder: Path) -> None:
+    """In the process that was forked: a session of its own, so that all that it starts can be ended with it."""
+    os.setsid()
+    errors = os.open(folder / ERRORS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(errors, stream)
+    try:
+        work(folder)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
