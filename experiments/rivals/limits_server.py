@@ -62,7 +62,7 @@ class Server:
 
     def exit_code(self, seconds: float) -> int | None:
         """Of the fit; None if it has not ended after so many seconds."""
-        ready, _, _ = select([self._process.stdout], [], [], seconds)
+        ready, _, _ = select([self._pipe(self._process.stdout)], [], [], seconds)
         return self._number() if ready else None
 
     def close(self) -> None:
