@@ -7,6 +7,7 @@ ended, its exit code.
 import atexit
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,12 +15,12 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from select import select
-from typing import IO
+from typing import IO, NoReturn
 
 from experiments.rivals.limits_worker import find
 from experiments.rivals.limits_worker import main as work
 
-__all__ = ["ERRORS", "Server", "ServerError", "borrowed"]
+__all__ = ["ERRORS", "Server", "ServerError", "borrowed", "ended_by_interrupt"]
 
 ERRORS = "errors"
 """File in the folder of a fit, for what it prints."""
@@ -66,9 +67,13 @@ class Server:
         return self._number() if ready else None
 
     def close(self) -> None:
-        """End the server."""
+        """End the server; a fit that runs must be ended by whoever began it."""
+        with self._process:
+            self._process.kill()
+
+    def kill(self) -> None:
+        """End the server while another thread waits for it."""
         self._process.kill()
-        self._process.communicate()
 
     def _number(self) -> int:
         line = self._pipe(self._process.stdout).readline()
@@ -84,33 +89,60 @@ class Server:
 
 
 _idle: list[Server] = []
-_lock = threading.Lock()
+_busy: list[Server] = []
+_lock = threading.RLock()
+_interrupted = threading.Event()
 
 
 @contextlib.contextmanager
 def borrowed(rival: str) -> Iterator[Server]:
     """A server of the rival that nobody else uses; idle ones of other rivals are ended, to free their memory."""
+    if _interrupted.is_set():
+        raise ServerError("interrupted")
     with _lock:
         others = [server for server in _idle if server.rival != rival]
         found = [server for server in _idle if server.rival == rival]
+        server = found[0] if found else Server(rival)
         _idle[:] = found[1:]
-    for server in others:
-        server.close()
-    server = found[0] if found else Server(rival)
+        _busy.append(server)
+    for other in others:
+        other.close()
     try:
         yield server
     except BaseException:
         server.close()
         raise
-    with _lock:
-        _idle.append(server)
+    else:
+        with _lock:
+            _idle.append(server)
+    finally:
+        _busy.remove(server)
 
 
 @atexit.register
-def close_idle() -> None:
+def end_idle() -> None:
     """End the servers that nobody uses."""
-    while _idle:
-        _idle.pop().close()
+    with _lock:
+        while _idle:
+            _idle.pop().close()
+
+
+@contextlib.contextmanager
+def ended_by_interrupt() -> Iterator[None]:
+    """Within it, Ctrl-C ends the fits that run in other threads at once, and none begins after it."""
+
+    def end(_signal: int, _frame: object) -> NoReturn:
+        _interrupted.set()
+        for server in list(_busy):
+            server.kill()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _interrupted.clear()
 
 
 def serve(rival: str) -> None:

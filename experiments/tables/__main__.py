@@ -14,6 +14,7 @@ from benchmarks.store import append_record, read_records
 from experiments.data import load
 from experiments.data.sets import note_of
 from experiments.rivals import RIVALS
+from experiments.rivals.limits_server import ended_by_interrupt
 from experiments.tables.cell import Budget, Cell, TableRow, measure
 from experiments.tables.report import format_table
 from experiments.tables.table import TABLES, TableInfo
@@ -34,12 +35,13 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = [Cell(name, seed, method) for name in sets for seed in options.seeds for method in methods]
     missing = [cell for cell in wanted if cell not in known]
     budget = Budget(options.trials, options.seconds, options.megabytes, options.tuning_seconds)
-    done = as_finished(lambda cell: measure(cell, options.data, budget), missing, options.jobs)
-    for number, row in enumerate(done, start=1):
-        known[row.cell] = row
-        append_record(store, row)
-        result = row.status if row.test_error is None else f"error {row.test_error:.4f}, {row.seconds:.1f} s"
-        print(f"[{number}/{len(missing)}] {row.set} {row.seed} {row.method}: {result}", file=sys.stderr, flush=True)
+    with ended_by_interrupt():
+        done = as_finished(lambda cell: measure(cell, options.data, budget), missing, options.jobs)
+        for number, row in enumerate(done, start=1):
+            known[row.cell] = row
+            append_record(store, row)
+            result = row.status if row.test_error is None else f"error {row.test_error:.4f}, {row.seconds:.1f} s"
+            print(f"[{number}/{len(missing)}] {row.set} {row.seed} {row.method}: {result}", file=sys.stderr, flush=True)
     text = text_of(info, list(known.values()))
     (options.out / f"{options.name}.md").write_text(text, encoding="utf-8")
     print(text)

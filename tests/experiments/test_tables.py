@@ -1,5 +1,10 @@
 """The paper's tables: tuning, limits, and what is written."""
 
+import contextlib
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,7 @@ from experiments.tables.cell import Budget, Cell, TableRow, measure, tune
 from experiments.tables.report import format_table, judge
 from experiments.tables.table import OURS, TABLES, TableInfo
 
+ROOT = Path(__file__).parents[2]
 INFO = TableInfo(
     "Toys",
     ("toy",),
@@ -131,3 +137,31 @@ def test_methods_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         main(["small", "--methods=CRAT"])
     assert "however: CRAT" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_what_runs_and_stores_nothing_of_it(tmp_path: Path) -> None:
+    program = (
+        "import experiments.tables.__main__ as tables, tests.experiments.test_tables as toys;"
+        "tables.TABLES['toys'] = toys.INFO; tables.load = lambda *_arguments: None;"
+        "import experiments.tables.cell as cell; cell.load = lambda *_arguments, **_options: toys.toy(3000);"
+        f"tables.main(['toys', '--out={tmp_path}', '--methods=Ours', '--seeds=1,2', '--jobs=2'])"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE)
+    while not (fits := [fit for server in _children(process.pid) for fit in _children(server)]):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in said
+    assert not (tmp_path / "toys_cells.csv").exists()
+    assert not any(Path(f"/proc/{fit}").exists() for fit in fits)
+
+
+def _children(process: int) -> list[int]:
+    """Processes that a process has started, as Linux tells."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # those that have ended since
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                found.append(int(stat.parent.name))
+    return found
