@@ -27,6 +27,7 @@ from prunus.nn import (
     LinearSplit,
     MLPHead,
     MLPSplit,
+    SparseSplit,
     TreeLayer,
     TreeModel,
     Whiten,
@@ -171,6 +172,7 @@ SPLITS = {
     "mlp": MLPSplit(3, 2),
     "dropout": MLPSplit(3, 2, hidden=(5, 4), dropout=0.25),
     "nothing hidden": MLPSplit(3, 2, hidden=()),
+    "sparse": SparseSplit(3, 2, hidden=5, sparsity=0.25),
 }
 HEADS = {
     "additive": AdditiveHead(3, 2, 2),

@@ -28,7 +28,14 @@ class PrunusTree(RivalBase):
         Numbers that gradient descent learns, of pruned nodes as well: the paper counts them so.
     """
 
-    starts = ({}, {"leaf": "linear"}, {"leaf": "mlp"}, {"leaf": "mlp", "pieces": 8}, {"weight_decay": 1.0})
+    starts = (
+        {},
+        {"split": "sparse"},
+        {"leaf": "linear"},
+        {"leaf": "mlp"},
+        {"leaf": "mlp", "pieces": 8},
+        {"weight_decay": 1.0},
+    )
 
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None:
         super().__init__(task, random_state=random_state)
@@ -37,11 +44,11 @@ class PrunusTree(RivalBase):
 
     @staticmethod
     def space(trial: "BaseTrial") -> Options:
-        """The paper's depths, pruning strengths and splits, and our leaves and pieces."""
+        """The paper's depths, pruning strengths and splits, and our sparse splits, leaves and pieces."""
         return {
             "depth": trial.suggest_int("depth", 2, 6),
             "pruning_strength": trial.suggest_float("pruning_strength", 1e-3, 1e3, log=True),
-            "split": trial.suggest_categorical("split", ["linear", "elu"]),
+            "split": trial.suggest_categorical("split", ["linear", "elu", "sparse"]),
             "leaf": trial.suggest_categorical("leaf", ["constant", "additive", "linear", "mlp"]),
             "pieces": trial.suggest_categorical("pieces", [0, 8]),
             "learning_rate": trial.suggest_float("learning_rate", 2e-3, 0.1, log=True),

@@ -15,7 +15,7 @@ from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 
-SPLITS = ("linear", "elu", "mlp")
+SPLITS = ("linear", "elu", "mlp", "sparse")
 LEAVES = ("additive", "constant", "linear", "mlp")
 KINDS = [(split, leaf) for split in SPLITS for leaf in LEAVES]
 

@@ -8,7 +8,7 @@ __all__ = ["add_tree_options", "chosen_options"]
 _OPTIONS: dict[str, dict[str, Any]] = {
     "depth": {"type": int, "metavar": "N", "help": "depth of the tree before pruning, at most 12"},
     "pruning_strength": {"type": float, "metavar": "X", "help": "how strongly nodes that few rows reach are pruned"},
-    "split": {"choices": ["linear", "elu", "mlp"], "help": "how a node decides"},
+    "split": {"choices": ["linear", "elu", "mlp", "sparse"], "help": "how a node decides"},
     "leaf": {"choices": ["constant", "additive", "linear", "mlp"], "help": "how nodes predict"},
     "pieces": {"type": int, "metavar": "N", "help": "pieces that the range of each number is cut into"},
     "max_epochs": {"type": int, "metavar": "N", "help": "passes over the rows"},

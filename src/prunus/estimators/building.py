@@ -14,6 +14,7 @@ from prunus.nn import (
     LinearSplit,
     MLPHead,
     MLPSplit,
+    SparseSplit,
     TreeLayer,
     TreeModel,
     Whiten,
@@ -23,7 +24,12 @@ from prunus.training import Samples
 
 __all__ = ["LEAVES", "SPLITS", "build_model", "check_built_for", "start_model"]
 
-SPLITS: dict[str, Callable[[int, int], nn.Module]] = {"linear": LinearSplit, "elu": ELUSplit, "mlp": MLPSplit}
+SPLITS: dict[str, Callable[[int, int], nn.Module]] = {
+    "linear": LinearSplit,
+    "elu": ELUSplit,
+    "mlp": MLPSplit,
+    "sparse": SparseSplit,
+}
 LEAVES: dict[str, Callable[[int, int, int], nn.Module]] = {
     "additive": AdditiveHead,
     "constant": ConstantHead,
@@ -69,7 +75,9 @@ def build_model(
 
 @torch.no_grad()
 def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *, decorrelation: float = 0.5) -> None:
-    """Decorrelate the inputs, unless it is 0, and spread the samples evenly over the leaves."""
+    """Decorrelate the inputs, unless it is 0 or splits are sparse, and spread the samples evenly over the leaves."""
+    if isinstance(model.tree.split, SparseSplit):
+        decorrelation = 0.0
     if isinstance(model.inputs, Whiten):
         model.inputs.fit(train.x, train.weight, power=decorrelation, least_spread=LEAST_SPREAD)
     if hasattr(model.tree.split, "scores"):

@@ -31,10 +31,10 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         Depth of the tree before pruning, at most 12.
     pruning_strength : float, default=1.0
         How strongly nodes that few samples of a batch reach are pruned; 0 prunes nothing.
-    split : {"linear", "elu", "mlp"} or callable, default="linear"
+    split : {"linear", "elu", "mlp", "sparse"} or callable, default="linear"
         How a node decides: by a linear function of the features, one that passes an exponential linear unit, a small
-        neural network that the nodes share, or the module that ``split(n_inputs, depth)`` returns, with scores of
-        shape (n, 2**depth - 1).
+        neural network that the nodes share, one that combines a few features at a time, or the module that
+        ``split(n_inputs, depth)`` returns, with scores of shape (n, 2**depth - 1).
     leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
         How the prediction is made: from a value for each node, the same plus one linear model for all nodes, a linear
         model for each node, or a neural network on features and routes.

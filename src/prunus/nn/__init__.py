@@ -4,7 +4,7 @@ from prunus.nn.heads import AdditiveHead, ConstantHead, LinearHead, MLPHead
 from prunus.nn.initialize import spread_splits
 from prunus.nn.layer import TreeLayer
 from prunus.nn.model import TreeModel
-from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit
+from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit, SparseSplit
 from prunus.nn.whiten import Whiten
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "LinearSplit",
     "MLPHead",
     "MLPSplit",
+    "SparseSplit",
     "TreeLayer",
     "TreeModel",
     "Whiten",

@@ -9,7 +9,7 @@ from prunus.errors import InputTypeError
 from prunus.nn.heads import AdditiveHead, ConstantHead, LinearHead, MLPHead
 from prunus.nn.layer import TreeLayer
 from prunus.nn.model import TreeModel
-from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit
+from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit, SparseSplit
 from prunus.nn.whiten import Whiten
 
 __all__ = ["model_from_record", "model_to_record"]
@@ -33,6 +33,12 @@ _SPLITS: dict[type[nn.Module], Callable[[Any], Record]] = {
         "depth": split.depth,
         "hidden": _widths(split.features),
         "dropout": _dropout(split.features),
+    },
+    SparseSplit: lambda split: {
+        "in_features": split.sums.in_features,
+        "depth": split.depth,
+        "hidden": split.sums.out_features,
+        "sparsity": split.sparsity,
     },
 }
 

@@ -10,7 +10,7 @@ import torch
 from prunus.errors import InputTypeError
 from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer
 from prunus.estimators.prediction import last_kept
-from prunus.nn import ConstantHead, ELUSplit, LinearSplit, MLPSplit, TreeModel, Whiten
+from prunus.nn import ConstantHead, ELUSplit, LinearSplit, MLPSplit, SparseSplit, TreeModel, Whiten
 from prunus.onnx.encoding import add_encoder, input_names
 from prunus.onnx.graph import Graph
 from prunus.onnx.leaves import HEADS, add_head
@@ -19,7 +19,7 @@ from prunus.onnx.routing import add_ends, add_routes, add_scores, array, signs
 __all__ = ["predictor_graph"]
 
 KINDS = {
-    "split": (LinearSplit, ELUSplit, MLPSplit),
+    "split": (LinearSplit, ELUSplit, MLPSplit, SparseSplit),
     "head": tuple(HEADS),
     "inputs": (Whiten, torch.nn.Identity),
 }

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from prunus.nn import ELUSplit, LinearSplit, MLPSplit, TreeModel, Whiten
+from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseSplit, TreeModel, Whiten
 from prunus.onnx.graph import Graph
 from prunus.ops.heap import level
 
@@ -46,10 +46,10 @@ def linear_layers(*modules: nn.Module) -> list[Layer]:
     return [(part.weight.detach(), part.bias.detach()) for part in parts if isinstance(part, nn.Linear)]
 
 
-def add_layers(graph: Graph, x: str, layers: Sequence[Layer]) -> str:
-    """Linear layers with exponential linear units in between."""
+def add_layers(graph: Graph, x: str, layers: Sequence[Layer], unit: str = "Elu") -> str:
+    """Linear layers with units in between."""
     for i, (weight, bias) in enumerate(layers):
-        x = graph.add("Gemm", graph.add("Elu", x) if i else x, array(weight), array(bias), transB=1)
+        x = graph.add("Gemm", graph.add(unit, x) if i else x, array(weight), array(bias), transB=1)
     return x
 
 
@@ -58,7 +58,8 @@ def add_scores(graph: Graph, model: TreeModel, x: str) -> str:
     split = model.tree.split
     assert isinstance(split, LinearSplit | MLPSplit)
     first, *others = linear_layers(split)
-    scores = add_layers(graph, x, [on_encoded(model, *first), *others])
+    unit = "Relu" if isinstance(split, SparseSplit) else "Elu"
+    scores = add_layers(graph, x, [on_encoded(model, *first), *others], unit)
     return graph.add("Elu", scores) if isinstance(split, ELUSplit) else scores
 
 

@@ -162,6 +162,7 @@ class _Run:
         self.shown = copy.deepcopy(trainer.model) if options.average else trainer.model
         self.parameters: list[Tensor] = [p for p in self.model.parameters() if p.requires_grad]
         self.averages: list[Tensor] = [p for p in self.shown.parameters() if p.requires_grad]
+        self.followed = [module for module in self.model.modules() if hasattr(module, "after_step")]
         matrices = {"params": [p for p in self.parameters if p.ndim > 1]}
         vectors = {"params": [p for p in self.parameters if p.ndim <= 1], "weight_decay": 0.0}
         self.optimizer = make_optimizer(
@@ -190,6 +191,8 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
+        for module in self.followed:
+            module.after_step(rate)
         self.steps += 1
         if self.options.average:
             decay = min(self.options.average, (1 + self.steps) / (10 + self.steps))  # the start is soon forgotten
