@@ -162,7 +162,7 @@ class _Run:
         self.shown = copy.deepcopy(trainer.model) if options.average else trainer.model
         self.parameters: list[Tensor] = [p for p in self.model.parameters() if p.requires_grad]
         self.averages: list[Tensor] = [p for p in self.shown.parameters() if p.requires_grad]
-        self.followed = [module for module in self.model.modules() if hasattr(module, "after_step")]
+        self.followed: list[Any] = [module for module in self.model.modules() if hasattr(module, "after_step")]
         matrices = {"params": [p for p in self.parameters if p.ndim > 1]}
         vectors = {"params": [p for p in self.parameters if p.ndim <= 1], "weight_decay": 0.0}
         self.optimizer = make_optimizer(
