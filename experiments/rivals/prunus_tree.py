@@ -30,11 +30,12 @@ class PrunusTree(RivalBase):
 
     starts = (
         {},
+        {"weight_decay": 1.0},
         {"split": "sparse"},
-        {"leaf": "linear"},
         {"leaf": "mlp"},
         {"leaf": "mlp", "pieces": 8},
-        {"weight_decay": 1.0},
+        {"leaf": "linear"},
+        {"weight_decay": 3.0},
     )
 
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None:
