@@ -89,15 +89,17 @@ def _values(rows: Sequence[TableRow], what: str) -> list[float]:
 
 
 def _grid(info: TableInfo, columns: dict[str, Column], entry: Entry, published: Published, form: str) -> str:
-    """A line for each method, a column for each set that was measured or that the paper has."""
-    header, lines = ["method", "family"], [[name, _family(name)] for name in info.methods]
+    """A line for each method and a column for each set that was measured or that the paper has."""
+    known = [*columns.values(), *published.values()]
+    methods = [method for method in info.methods if any(method in some for some in known)]
+    header, lines = ["method", "family"], [[method, _family(method)] for method in methods]
     for name in dict.fromkeys([*columns, *published]):
         if name in columns:
             header.append(name)
-            _append(lines, [entry(name, method) for method in info.methods])
+            _append(lines, [entry(name, method) for method in methods])
         if name in published:
             header.append("paper" if name in columns else f"{name}, paper")
-            _append(lines, [_published(published[name].get(method), form) for method in info.methods])
+            _append(lines, [_published(published[name].get(method), form) for method in methods])
     return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines])
 
 
