@@ -51,7 +51,7 @@ class NODE(TorchRival):
     (array([-1.,  1.]), 160)
     """
 
-    starts = ({"trees": 128, "depth": 4}, {})
+    starts = ({"trees": 32, "depth": 4}, {})
 
     def __init__(
         self,
