@@ -37,7 +37,8 @@ class Trainer:
     Parameters
     ----------
     model : Module
-        Called as ``model(x, sample_weight)``; trained in place.
+        Called as ``model(x, sample_weight)``; trained in place. Modules in it that have a method
+        ``after_step(learning_rate)`` are told of each step.
     loss : callable
         ``loss(output, target)``, see `prunus.training.Loss`.
     options : TrainingOptions
