@@ -19,6 +19,7 @@ FIRST: dict[str, Options] = {
     "paper": {"depth": 4, "pruning_strength": 1.0, "split": "linear", "layers": 3, "dropout": 0.0},
 }
 """What is tried first: the defaults."""
+SPLITS = {"all": ["linear", "elu", "sparse"], "paper": ["linear", "elu"]}
 
 
 def suggest(trial: Any, space: str) -> Options:
@@ -26,7 +27,7 @@ def suggest(trial: Any, space: str) -> Options:
     options: Options = {
         "depth": trial.suggest_int("depth", 2, 6),
         "pruning_strength": trial.suggest_float("pruning_strength", 1e-3, 1e3, log=True),
-        "split": trial.suggest_categorical("split", ["linear", "elu"]),
+        "split": trial.suggest_categorical("split", SPLITS[space]),
         "leaf": "mlp",
     }
     if space == "all":
