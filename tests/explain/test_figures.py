@@ -314,6 +314,20 @@ def test_time_has_a_log_axis_and_methods_have_names() -> None:
     assert ax.lines[0].get_marker() != ax.lines[1].get_marker()
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [((31.0, 52.0), {"50"}), ((0.02, 40.0), {"0.1", "1", "10"})])
+def test_times_are_plain_numbers_apart(seconds: tuple[float, float], expected: set[str]) -> None:
+    ax = plot_error_over_time({"one": (seconds[0], 0.1), "other": (seconds[1], 0.2)}, ax=axes())
+    low, high = ax.get_xlim()
+    shown = {
+        text.get_text()
+        for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+        if low <= place <= high and text.get_text()
+    }
+    assert expected <= shown
+    assert len(shown) <= 6
+    assert not any(text.get_text() for text in ax.get_xticklabels(minor=True))
+
+
 def test_estimators_are_lines_of_losses_over_time() -> None:
     validated = regressor(early_stopping_rounds=4).fit(X, values(X))
     trained = regressor().fit(X, values(X))

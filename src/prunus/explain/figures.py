@@ -224,8 +224,19 @@ def plot_error_over_time(records: Any, *, ax: "Axes | None" = None) -> "Axes":
             style |= {"linestyle": "none", "label": str(name), "capsize": 3, "markersize": 7}
             ax.errorbar(curve.x, curve.y, xerr=curve.x_bar, yerr=curve.y_bar, **style)
     ax.set(xlabel="training time (s)", ylabel="error")
+    _label_times(ax)
     _finish(ax, legend=True)
     return ax
+
+
+def _label_times(ax: "Axes") -> None:
+    """Plain numbers on a log axis: those of decades, or more of them where there are few decades."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = ax.get_xlim()
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 50 * low else (1.0, 2.0, 3.0, 5.0)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _of_class(estimator: Any, X: Any, y: Any, label: Any, max_depth: int | None) -> Routing:  # noqa: N803
