@@ -67,6 +67,7 @@ def test_public_names_of_nn() -> None:
         "LinearSplit",
         "MLPHead",
         "MLPSplit",
+        "SparseSplit",
         "TreeLayer",
         "TreeModel",
         "Whiten",
