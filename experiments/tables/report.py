@@ -33,7 +33,7 @@ def format_table(info: TableInfo, rows: Sequence[TableRow], notes: Sequence[str]
     goals = judge(info, columns)
     sections = {
         "Test error": _grid(info, columns, error, info.errors, "{:.4g}"),
-        "Seconds of the fit that was chosen": _grid(info, columns, mean("seconds", "{:.3g}"), info.seconds, "{:,.3g}"),
+        "Seconds of the fit that was chosen": _grid(info, columns, mean("seconds", "{:.3g}"), info.seconds, "{:,}"),
         "Parameters": _grid(info, columns, mean("n_parameters", "{:,.0f}"), info.parameters, "{:,.0f}"),
         "Trials within the limits": _grid(info, columns, mean("finished", "{:.1f}"), {}, ""),
         "Goals" if goals else "": "\n".join(f"- {line}" for line in goals),
