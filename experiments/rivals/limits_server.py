@@ -6,6 +6,7 @@ ended, its exit code.
 
 import atexit
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -25,6 +26,8 @@ __all__ = ["ERRORS", "Server", "ServerError", "borrowed", "ended_by_interrupt"]
 ERRORS = "errors"
 """File in the folder of a fit, for what it prints."""
 ROOT = Path(__file__).parents[2]
+DIES_WITH_ITS_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux: a server that is ended takes its fit with it."""
 
 
 class ServerError(RuntimeError):
@@ -158,6 +161,7 @@ def serve(rival: str) -> None:
 
 def _fit(folder: Path) -> None:
     """In the process that was forked: a session of its own, so that all that it starts can be ended with it."""
+    ctypes.CDLL(None).prctl(DIES_WITH_ITS_PARENT, signal.SIGKILL)
     os.setsid()
     errors = os.open(folder / ERRORS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
