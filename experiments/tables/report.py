@@ -148,11 +148,14 @@ def _mean(rows: Sequence[TableRow], what: str, form: str) -> str:
 
 
 def _budget(rows: Sequence[TableRow]) -> list[str]:
-    budgets = sorted({(row.trials, row.tuning_seconds, row.limit_seconds, row.machine) for row in rows})
-    seeds = len({row.seed for row in rows})
+    """What the methods were given, by groups of cells that had the same, on the same machine."""
+    groups: dict[tuple[object, ...], list[TableRow]] = {}
+    for row in rows:
+        groups.setdefault((row.trials, row.tuning_seconds, row.limit_seconds, row.machine), []).append(row)
     return [
-        f"Every method had at most {trials} trials (the paper: 100) and {tuning:g} s for them, the first ones its own "
-        f"starting points, the others by Optuna; the best was chosen on validation rows. A fit may take {limit:g} s, "
-        f"on one thread of a machine whose cores are all at work ({machine}). {seeds} seeds."
-        for trials, tuning, limit, machine in budgets
+        f"{', '.join(dict.fromkeys(row.set for row in group))}: at most {trials} trials of every method (the paper: "
+        f"100) and {tuning:g} s for them, the first ones its own starting points, the others by Optuna; the best was "
+        f"chosen on validation rows. A fit may take {limit:g} s, on one thread of a machine whose cores are all at "
+        f"work ({machine}). {len({row.seed for row in group})} seeds, {len(group)} cells."
+        for (trials, tuning, limit, machine), group in groups.items()
     ]
