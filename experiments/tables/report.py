@@ -133,7 +133,8 @@ def _error(rows: Sequence[TableRow], best: float) -> str:
     if not errors:
         return rows[0].status.split(":")[0] if rows else "-"
     mean, deviation = _mean_and_deviation(errors)
-    text = f"{mean:.4f} ± {deviation:.4f}" if mean < 100 else f"{mean:.1f} ± {deviation:.1f}"
+    form = "{:.4f}" if mean < 100 else "{:.1f}"
+    text = form.format(mean) + (f" ± {form.format(deviation)}" if len(errors) > 1 else " (1 seed)")
     text = f"**{text}**" if mean <= best + 1e-12 else text
     return text if len(errors) == len(rows) else f"{text} ({len(errors)} of {len(rows)} seeds)"
 
