@@ -98,7 +98,7 @@ class MLPSplit(nn.Module):
 class SparseSplit(MLPSplit):
     """Splits of rectified sums, each of a few features: combinations of features, such as three in a row.
 
-    The weights of the features are pulled to 0 at each step of training, and many stay there. Inputs should be scaled,
+    The weights of the features are pulled to 0 at each step of training, and many end near it. Inputs should be scaled,
     but not decorrelated: mixtures of all features cannot be sums of a few.
 
     Parameters
