@@ -1,13 +1,14 @@
 """Make tables and figures of the paper again, each under its name; all of them by default.
 
-What is there already is not computed again, so that a run may be stopped and gone on with.
+What is there already is not computed again, so that a run may be stopped and gone on with; to compute it anew, remove
+its CSV file.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from experiments.figures.__main__ import main as make_figures
+from experiments.figures.making import make as make_figure
 from experiments.figures.table import FIGURES
 from experiments.tables.__main__ import main as make_table
 from experiments.tables.clustering import make as make_clustering
@@ -31,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     code = 0
     for name in options.names or NAMES:
+        print(f"{name}: {NAMES[name]}", flush=True)
         try:
             code |= _make(name, options)
         except (OSError, PrunusError) as error:
@@ -40,15 +42,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _make(name: str, options: argparse.Namespace) -> int:
-    place = ["--out", str(options.out), *(["--data", str(options.data)] if options.data else [])]
     if name in TABLES:
+        place = ["--out", str(options.out), *(["--data", str(options.data)] if options.data else [])]
         budget = [] if options.trials is None else ["--trials", str(options.trials)]
         return make_table([name, *place, *budget, "--jobs", str(options.jobs)])
     if name in FIGURES:
-        return make_figures([name, *place])
-    if options.data is None:
+        make_figure(name, options.out, options.data)
+    elif options.data is None:
         raise FileNotFoundError("--data must name the folder of the tables, however: it was not given")
-    make_clustering(options.data, options.out)
+    else:
+        make_clustering(options.data, options.out)
     return 0
 
 

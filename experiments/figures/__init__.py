@@ -1,1 +1,1 @@
-"""The figures of the paper, drawn again; ``python -m experiments.figures`` makes them, `table` lists them."""
+"""The figures of the paper, drawn again; `table` lists them, `making` makes one."""

@@ -29,13 +29,13 @@ class PrunusTree(RivalBase):
     """
 
     starts = (
+        {"leaf": "linear"},
         {},
-        {"weight_decay": 1.0},
         {"split": "sparse"},
         {"leaf": "mlp"},
         {"leaf": "mlp", "pieces": 8},
-        {"leaf": "linear"},
-        {"weight_decay": 3.0},
+        {"leaf": "mlp", "pieces": 8, "depth": 8},
+        {"leaf": "mlp", "pieces": 8, "depth": 10},
     )
 
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None:

@@ -25,14 +25,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(arguments)
         return 0
 
-    for name in ("make_table", "make_figures", "make_clustering"):
+    for name in ("make_table", "make_figure", "make_clustering"):
         monkeypatch.setattr(everything, name, record)
     return found
 
 
 def test_all_is_made_by_default_tables_first(calls: list[Any], tmp_path: Path) -> None:
     assert everything.main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 0
-    names = [arguments[0][0] if isinstance(arguments[0], list) else "clustering" for arguments in calls]
+    first = [arguments[0] for arguments in calls]
+    names = [one[0] if isinstance(one, list) else "clustering" if one == tmp_path else one for one in first]
     assert names == list(everything.NAMES)
     assert names.index("regression") < names.index("error-time")
     assert calls[0][0][1:] == ["--out", str(tmp_path), "--data", str(tmp_path), "--jobs", "2"]

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from benchmarks.contenders import CONTENDERS
+from experiments.__main__ import RESULTS, main
 from experiments.figures import active_nodes, class_routing, error_time, relaxation_gap, solver
-from experiments.figures.__main__ import RESULTS, main, text_of
 from experiments.figures.cells import Cells
 from experiments.figures.glass import TYPES, glass
+from experiments.figures.making import text_of
 from experiments.figures.table import FIGURES
 from prunus.cli.demo import read_glass
 
@@ -63,14 +64,15 @@ def test_a_figure_is_numbers_a_picture_and_a_text(tmp_path: Path) -> None:
     assert "(relaxation-z.png)" in (tmp_path / "relaxation-z.md").read_text()
 
 
-def test_numbers_are_computed_anew_only_if_asked(tmp_path: Path) -> None:
+def test_numbers_are_computed_anew_only_if_removed(tmp_path: Path) -> None:
     main(["relaxation-z", "--out", str(tmp_path)])
     path = tmp_path / "relaxation-z.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:300]) + "\n")
     main(["relaxation-z", "--out", str(tmp_path)])
     assert len(path.read_text().splitlines()) == 300
-    main(["relaxation-z", "--out", str(tmp_path), "--fresh"])
+    path.unlink()
+    main(["relaxation-z", "--out", str(tmp_path)])
     assert path.read_text().splitlines() == lines
 
 
