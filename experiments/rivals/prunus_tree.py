@@ -29,9 +29,10 @@ class PrunusTree(RivalBase):
     """
 
     starts = (
-        {"leaf": "linear"},
+        {"leaf": "linear", "weight_decay": 1.0},
         {},
         {"split": "sparse"},
+        {"weight_decay": 1.0},
         {"leaf": "mlp"},
         {"leaf": "mlp", "pieces": 8},
         {"leaf": "mlp", "pieces": 8, "depth": 8},

@@ -1,7 +1,6 @@
 """Heads: predictions, (n, k), from inputs x, (n, d), and routes z, (n, T)."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,15 +16,11 @@ __all__ = ["AdditiveHead", "ConstantHead", "LinearHead", "MLPHead"]
 class ConstantHead(nn.Module):
     """A value for each node: the prediction is their sum, weighted by the routes.
 
-    Weight decay leaves the values alone, as it does biases: a node may be as sure as its samples are.
-
     Examples
     --------
     >>> ConstantHead(5, depth=3, out_features=2)(torch.zeros(10, 5), torch.ones(10, 15)).shape
     torch.Size([10, 2])
     """
-
-    undecayed: ClassVar[tuple[str, ...]] = ("weight",)
 
     def __init__(self, in_features: int, depth: int, out_features: int) -> None:
         super().__init__()

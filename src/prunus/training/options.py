@@ -30,8 +30,7 @@ class TrainingOptions:
     schedule : {"cosine", "plateau", "constant"}
         How the learning rate falls.
     weight_decay : float
-        Share, times the learning rate, by which weights shrink at each step; biases, and what a module names in
-        `undecayed`, do not.
+        Share, times the learning rate, by which weights shrink at each step; biases do not.
     gradient_clip : float or None
         Longest gradient.
     average : float

@@ -164,9 +164,11 @@ class _Run:
         self.parameters: list[Tensor] = [p for p in self.model.parameters() if p.requires_grad]
         self.averages: list[Tensor] = [p for p in self.shown.parameters() if p.requires_grad]
         self.followed: list[Any] = [module for module in self.model.modules() if hasattr(module, "after_step")]
+        matrices = {"params": [p for p in self.parameters if p.ndim > 1]}
+        vectors = {"params": [p for p in self.parameters if p.ndim <= 1], "weight_decay": 0.0}
         self.optimizer = make_optimizer(
             options.optimizer,
-            _parameter_groups(self.model),
+            [group for group in (matrices, vectors) if group["params"]],
             lr=options.learning_rate,
             weight_decay=options.weight_decay,
         )
@@ -256,18 +258,6 @@ class _Run:
         torch.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"], self.parameters[0].device)
-
-
-def _parameter_groups(model: nn.Module) -> list[dict[str, Any]]:
-    """Weights decay; vectors, and what a module names in `undecayed`, do not."""
-    spared = {id(getattr(module, name)) for module in model.modules() for name in getattr(module, "undecayed", ())}
-    decayed: dict[str, Any] = {"params": []}
-    undecayed: dict[str, Any] = {"params": [], "weight_decay": 0.0}
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            group = undecayed if parameter.ndim <= 1 or id(parameter) in spared else decayed
-            group["params"].append(parameter)
-    return [group for group in (decayed, undecayed) if group["params"]]
 
 
 @contextmanager
