@@ -12,6 +12,7 @@ from experiments.figures.cells import Cells
 from experiments.figures.markdown import markdown_table
 from experiments.tables.table import TABLES
 from prunus.explain import plot_error_over_time
+from prunus.explain.curves import styles
 
 __all__ = ["COLUMNS", "TABLES_OF", "compute", "describe", "draw"]
 
@@ -44,7 +45,8 @@ def _in_order(found: Any, name: str) -> Any:
 
 
 def draw(table: Any, path: Path) -> None:
-    """A panel for each set."""
+    """A panel for each set, in which a method looks as in the others."""
+    style_of = dict(zip(dict.fromkeys(table["method"]), styles(), strict=False))
     sets = list(dict.fromkeys(table["set"]))
     columns = min(2, len(sets))
     lines = ceil(len(sets) / columns)
@@ -53,9 +55,21 @@ def draw(table: Any, path: Path) -> None:
         ax = figure.add_subplot(lines, columns, place)
         methods = table[table["set"] == name].groupby("method", sort=False)
         plot_error_over_time({method: (rows["seconds"], rows["test_error"]) for method, rows in methods}, ax=ax)
+        for points in ax.containers:
+            _restyle(points, style_of[points.get_label()])
         ax.set_title(name)
         ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(path, dpi=150)
+
+
+def _restyle(points: Any, style: dict[str, Any]) -> None:
+    """Give points with error bars another colour and marker."""
+    line, caps, bars = points.lines
+    line.set_marker(style["marker"])
+    for mark in (line, *caps):
+        mark.set(color=style["color"], markeredgecolor=style["color"], markerfacecolor=style["color"])
+    for bar in bars:
+        bar.set_color(style["color"])
 
 
 def describe(table: Any) -> str:

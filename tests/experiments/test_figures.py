@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from benchmarks.contenders import CONTENDERS
 from experiments.__main__ import RESULTS, main
@@ -160,3 +161,15 @@ def test_error_over_time_follows_the_tables(tabular_cells: Path) -> None:
         file.write("Year,ANT,1,900,78\n")
     main(["error-time", "--out", str(tabular_cells)])
     assert "| Year | ANT | 1 | 78 | 900 |" in (tabular_cells / "error-time.md").read_text()
+
+
+def test_a_method_has_one_colour_in_all_panels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: found.append(figure))
+    rows = [("a", "CART", 1, 1.0, 0.3), ("a", "Ours", 1, 2.0, 0.2), ("b", "Ours", 1, 3.0, 0.1)]
+    error_time.draw(pd.DataFrame(rows, columns=error_time.COLUMNS), tmp_path / "drawn.png")
+    looks = [
+        {points.get_label(): (points[0].get_color(), points[0].get_marker()) for points in ax.containers}
+        for ax in found[0].axes
+    ]
+    assert looks[0]["Ours"] == looks[1]["Ours"] != looks[0]["CART"]
