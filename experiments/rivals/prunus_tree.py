@@ -29,9 +29,10 @@ class PrunusTree(RivalBase):
     """
 
     starts = (
-        {"leaf": "linear", "weight_decay": 1.0},
         {},
         {"split": "sparse"},
+        {"leaf": "linear", "weight_decay": 1.0},
+        {"leaf": "mlp", "weight_decay": 3.0},
         {"weight_decay": 1.0},
         {"leaf": "mlp"},
         {"leaf": "mlp", "pieces": 8},

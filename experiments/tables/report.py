@@ -151,12 +151,14 @@ def _mean(rows: Sequence[TableRow], what: str, form: str) -> str:
 def _budget(rows: Sequence[TableRow]) -> list[str]:
     """What the methods were given, by groups of cells that had the same, on the same machine."""
     groups: dict[tuple[object, ...], list[TableRow]] = {}
+    seeds = {name: frozenset(row.seed for row in rows if row.set == name) for name in {row.set for row in rows}}
     for row in rows:
-        groups.setdefault((row.trials, row.tuning_seconds, row.limit_seconds, row.machine), []).append(row)
+        given = (row.trials, row.tuning_seconds, row.limit_seconds, row.machine)
+        groups.setdefault((*given, seeds[row.set]), []).append(row)
     return [
         f"{', '.join(dict.fromkeys(row.set for row in group))}: at most {trials} trials of every method (the paper: "
         f"100) and {tuning:g} s for them, the first ones its own starting points, the others by Optuna; the best was "
         f"chosen on validation rows. A fit may take {limit:g} s, on one thread of a machine whose cores are all at "
-        f"work ({machine}). {len({row.seed for row in group})} seeds, {len(group)} cells."
-        for (trials, tuning, limit, machine), group in groups.items()
+        f"work ({machine}). Seeds {', '.join(map(str, sorted({row.seed for row in group})))}; {len(group)} cells."
+        for (trials, tuning, limit, machine, _), group in groups.items()
     ]

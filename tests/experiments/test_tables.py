@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,14 @@ def test_the_best_of_a_family_is_bold() -> None:
     assert "| Ours | single tree | **0.1100 ± 0.0141** |  |  |" in text
     assert "| XGBoost | ensemble | **0.3000 (1 seed)** |  |  |" in text
     assert "- a note" in text
+
+
+def test_notes_say_which_seeds_a_set_had() -> None:
+    rows = [row("CART", 0.1, seed=4), row("CART", 0.2, seed=3), replace(row("CART", 0.3, seed=7), set="other")]
+    text = format_table(INFO, rows, [])
+    assert "- toy: at most 3 trials" in text
+    assert "Seeds 3, 4; 2 cells." in text
+    assert "Seeds 7; 1 cells." in text
 
 
 def test_limits_that_were_exceeded_are_shown() -> None:
