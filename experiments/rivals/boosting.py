@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xgboost
 
-from experiments.rivals.interface import Options, RivalBase, Rows, Targets, Task
+from experiments.rivals.interface import Options, Probabilities, RivalBase, Rows, Targets, Task
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
@@ -60,6 +60,10 @@ class Boosting(RivalBase):
         numbers = self.model_.predict(x) if len(self.classes_) > 1 else np.zeros(len(x), dtype=np.int64)
         answers: npt.NDArray[Any] = self.classes_[numbers]
         return answers
+
+    def _probabilities(self, x: Rows) -> Probabilities:
+        sure = np.ones((len(x), 1))
+        return self.classes_, self.model_.predict_proba(x) if len(self.classes_) > 1 else sure
 
     def _count(self) -> int:
         if self.task == "classes" and len(self.classes_) == 1:

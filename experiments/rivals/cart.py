@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from experiments.rivals.interface import Options, RivalBase, Rows, Targets, Task
+from experiments.rivals.interface import Options, Probabilities, RivalBase, Rows, Targets, Task
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
@@ -82,6 +82,9 @@ class CART(RivalBase):
 
     def _predict(self, x: Rows) -> npt.NDArray[Any]:
         return np.asarray(self.tree_.predict(x))
+
+    def _probabilities(self, x: Rows) -> Probabilities:
+        return self.tree_.classes_, self.tree_.predict_proba(x)
 
     def _count(self) -> int:
         leaves = int(self.tree_.get_n_leaves())

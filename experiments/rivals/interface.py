@@ -9,13 +9,15 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
 
-__all__ = ["Options", "Rival", "RivalBase", "Rows", "Targets", "Task", "check_rows", "check_targets"]
+__all__ = ["Options", "Probabilities", "Rival", "RivalBase", "Rows", "Targets", "Task", "check_rows", "check_targets"]
 
 Task = Literal["classes", "values"]
 Rows = npt.NDArray[np.float32]
 Targets = npt.NDArray[Any]
 """Class numbers, int64, or values, float64."""
 Options = dict[str, Any]
+Probabilities = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+"""Class numbers, (k,), and their probabilities, (n, k)."""
 
 TASKS: tuple[str, ...] = get_args(Task)
 
@@ -43,6 +45,10 @@ class Rival(Protocol):
 
     def predict(self, x: Rows) -> Targets:
         """Class numbers or values, (n,)."""
+        ...
+
+    def log_loss(self, x: Rows, y: Targets) -> float | None:
+        """How sure of the right classes; None where there are no probabilities."""
         ...
 
     @staticmethod
@@ -130,6 +136,29 @@ class RivalBase:
         predicted = self._predict(check_rows(x, self.n_features_))
         return np.asarray(predicted, dtype=np.int64 if self.task == "classes" else np.float64)
 
+    def log_loss(self, x: Rows, y: Targets) -> float | None:
+        """Mean of minus the logarithm of the probability of the right class; less is better.
+
+        Parameters
+        ----------
+        x : float32 array of shape (n, d)
+        y : array of shape (n,)
+            Class numbers; of one that was not learned of the probability is 0.
+
+        Returns
+        -------
+        float or None
+            None if the task is values, or the method has no probabilities. 0 counts as 1e-12.
+        """
+        self._check_fitted()
+        rows = check_rows(x, self.n_features_)
+        found = self._probabilities(rows) if self.task == "classes" else None
+        if found is None:
+            return None
+        classes, probabilities = found
+        right = check_targets(y, self.task, len(rows))[:, None] == np.asarray(classes)
+        return float(-np.log(np.clip((probabilities * right).sum(1), 1e-12, 1.0)).mean())
+
     @staticmethod
     def space(trial: "BaseTrial") -> Options:  # noqa: ARG004
         """Nothing to tune, unless a method says so."""
@@ -142,6 +171,10 @@ class RivalBase:
     def _predict(self, x: Rows) -> npt.NDArray[Any]:
         """Answer for checked rows."""
         raise NotImplementedError
+
+    def _probabilities(self, x: Rows) -> Probabilities | None:  # noqa: ARG002
+        """Of classes, for checked rows, where the method has them."""
+        return None
 
     def _count(self) -> int:
         """`n_parameters` once fitted."""

@@ -44,6 +44,8 @@ class Outcome:
     seconds : float
         Of `fit` alone; up to the end of the process, if it was ended.
     n_parameters : int
+    valid_loss : float or None
+        Log-loss on the rows for validation, if there were any and the method has probabilities.
     optimal : bool or None
         Whether the method proved its tree optimal; None if it does not try to.
     start_mb, peak_mb : float
@@ -55,6 +57,7 @@ class Outcome:
     predictions: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     seconds: float = 0.0
     n_parameters: int = 0
+    valid_loss: float | None = None
     optimal: bool | None = None
     start_mb: float = 0.0
     peak_mb: float = 0.0

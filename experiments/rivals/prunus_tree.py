@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from experiments.rivals.interface import Options, RivalBase, Rows, Targets, Task
+from experiments.rivals.interface import Options, Probabilities, RivalBase, Rows, Targets, Task
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class PrunusTree(RivalBase):
 
     def _predict(self, x: Rows) -> npt.NDArray[Any]:
         return np.asarray(self.tree_.predict(x))
+
+    def _probabilities(self, x: Rows) -> Probabilities:
+        assert isinstance(self.tree_, ArgminTreeClassifier)
+        return self.tree_.classes_, self.tree_.predict_proba(x)
 
     def _count(self) -> int:
         return sum(parameter.numel() for parameter in self.tree_.model_.parameters() if parameter.requires_grad)

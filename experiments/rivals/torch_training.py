@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from experiments.rivals.interface import RivalBase, Rows, Targets, Task
+from experiments.rivals.interface import Probabilities, RivalBase, Rows, Targets, Task
 from prunus.errors import InputValueError
 from prunus.training import EpochRecord, History, Samples, Trainer, TrainingOptions, find_loss
 
@@ -121,13 +121,19 @@ class TorchRival(RivalBase):
         scaled = torch.from_numpy((y - self.center_) / self.scale_)
         return Samples(torch.from_numpy(x), scaled.float().unsqueeze(1))
 
-    @torch.no_grad()
     def _predict(self, x: Rows) -> npt.NDArray[np.generic]:
-        out = torch.cat([self.module_(rows) for rows in torch.split(torch.from_numpy(x), CHUNK)])
+        out = self._outputs(x)
         if self.task == "classes":
             return out.argmax(1).numpy()
         values: npt.NDArray[np.float64] = out[:, 0].double().numpy() * self.scale_ + self.center_
         return values
+
+    def _probabilities(self, x: Rows) -> Probabilities:
+        return np.arange(self.n_classes_), self._outputs(x).double().softmax(1).numpy()
+
+    @torch.no_grad()
+    def _outputs(self, x: Rows) -> Tensor:
+        return torch.cat([self.module_(rows) for rows in torch.split(torch.from_numpy(x), CHUNK)])
 
     def _count(self) -> int:
         return count_parameters(self.module_)

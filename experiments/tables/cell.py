@@ -74,6 +74,12 @@ class Tuned(NamedTuple):
     outcome: Outcome
     """Of the fit with these options, with what it predicts for the test part."""
 
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Less is better: of equal errors, the one that is surer of the right classes, if that is known of it."""
+        loss = self.outcome.valid_loss
+        return self.valid_error, math.inf if loss is None else loss
+
 
 class Trials(NamedTuple):
     """The trials of a cell."""
@@ -111,8 +117,9 @@ def measure(cell: Cell, folder: Path | None, budget: Budget) -> TableRow:
 
 
 def tune(cell: Cell, data: PaperSet, budget: Budget) -> Trials:
-    """Try the method's own starting points, then what Optuna draws; the best has the least error on validation rows.
+    """Try the method's own starting points, then what Optuna draws.
 
+    The best has the least error on validation rows; of several such, the least log-loss there, if it has one.
     Each trial predicts for the test part as well, so that the best need not be fitted again; `measure` scores only it.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -134,8 +141,9 @@ def tune(cell: Cell, data: PaperSet, budget: Budget) -> Trials:
             continue
         error = _error(data, outcome.predictions["valid"], data.y_valid)
         finished += 1
-        if best is None or error < best.valid_error:
-            best = Tuned(error, options, outcome)
+        found = Tuned(error, options, outcome)
+        if best is None or found.rank < best.rank:
+            best = found
         if trial is not None:
             study.tell(trial, error)
     return Trials(best, finished, failures)

@@ -117,6 +117,25 @@ def test_one_class_alone_is_learned(name: str) -> None:
     assert rival.n_parameters == 1
 
 
+@pytest.mark.parametrize("name", ["CART", "XGBoost", "LightGBM", "Ours"])
+def test_a_log_loss_says_how_sure_a_method_is(name: str) -> None:
+    x, y = table(300, "classes")
+    y = 2 * y + 1  # with gaps
+    fitted = RIVALS[name]("classes", **CLASSES[name]).fit(x, y)
+    right, wrong = fitted.log_loss(x, y), fitted.log_loss(x, np.roll(y, 1))
+    assert right is not None
+    assert wrong is not None
+    assert 0 <= right < 0.3 < wrong
+    assert fitted.log_loss(x[:1], np.array([100])) == pytest.approx(-np.log(1e-12))  # a class that is not there
+
+
+def test_methods_without_probabilities_have_no_log_loss() -> None:
+    x, y = table(60, "classes")
+    assert RIVALS["Optree-LS"]("classes", **CLASSES["Optree-LS"]).fit(x, y).log_loss(x, y) is None
+    x, y = table(60, "values")
+    assert RIVALS["CART"]("values").fit(x, y).log_loss(x, y) is None
+
+
 @pytest.mark.parametrize("name", ["XGBoost", "LightGBM"])
 def test_boosting_stops_early_by_the_rows_for_validation(name: str) -> None:
     rng = np.random.default_rng(0)

@@ -58,6 +58,19 @@ def test_starting_points_come_first_and_all_trials_count(monkeypatch: pytest.Mon
     assert found.best.valid_error <= 0.1
 
 
+def test_of_equal_errors_the_surer_one_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = toy()
+    losses = iter([None, 0.3, 0.1, 0.2])
+
+    def answer(*_arguments: Any, **_options: Any) -> Outcome:
+        return Outcome("ok", {"valid": data.y_valid, "test": data.y_test}, valid_loss=next(losses))
+
+    monkeypatch.setattr("experiments.tables.cell.run_limited", answer)
+    found = tune(Cell("toy", 1, "CART"), data, Budget(4, 60.0, 4_000.0))
+    assert found.best is not None
+    assert found.best.options == RIVALS["CART"].starts[2]
+
+
 def test_no_trial_begins_after_the_time_for_tuning() -> None:
     found = tune(Cell("toy", 1, "CART"), toy(), Budget(4, 60.0, 4_000.0, tuning_seconds=1e-9))
     assert found.finished == 1

@@ -325,6 +325,16 @@ def test_two_layers_fit_a_table() -> None:
 
 
 @RIVALS
+def test_a_log_loss_is_that_of_the_logits(rival: type[TorchRival]) -> None:
+    x, values = table(80)
+    y = classes(values)
+    fitted = rival("classes", **FAST[rival]).fit(x, y)
+    with torch.no_grad():
+        expected = torch.nn.functional.cross_entropy(fitted.module_(torch.from_numpy(x)), torch.from_numpy(y))
+    assert fitted.log_loss(x, y) == pytest.approx(float(expected), rel=1e-4)
+
+
+@RIVALS
 def test_classes_are_learned(rival: type[TorchRival]) -> None:
     x, values = table(900)
     y = classes(values)
