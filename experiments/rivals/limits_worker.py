@@ -38,10 +38,9 @@ def main(folder: Path) -> None:
     (folder / FITTED).touch()
     for name in [name for name in data if name.startswith("rows_")]:
         np.save(folder / f"predicted_{name.removeprefix('rows_')}{ARRAYS}", rival.predict(data[name]))
-    has_valid = "x_valid" in data and "y_valid" in data
     result = {
         "seconds": seconds,
-        "valid_loss": rival.log_loss(data["x_valid"], data["y_valid"]) if has_valid else None,
+        "valid_loss": rival.log_loss(data["x_valid"], data["y_valid"]) if "x_valid" in data else None,
         "n_parameters": int(rival.n_parameters),
         "optimal": getattr(rival, "optimal_", None),
         "start_mb": start_mb,

@@ -56,6 +56,7 @@ def test_starting_points_come_first_and_all_trials_count(monkeypatch: pytest.Mon
     assert found.finished == 4
     assert found.best is not None
     assert found.best.valid_error <= 0.1
+    assert found.best.outcome.valid_loss is not None
 
 
 def test_of_equal_errors_the_surer_one_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
