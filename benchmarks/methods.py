@@ -99,7 +99,7 @@ def fit_prunus(leaf: str, configuration: Configuration, problem: Problem) -> Mod
     """The estimator of this library, on the CPU, stopped early."""
     from prunus.estimators import ArgminTreeClassifier, ArgminTreeRegressor
 
-    options = _prunus_options(leaf, configuration, len(problem.train.y))
+    options = _prunus_options(leaf, configuration, problem)
     if problem.max_epochs is not None:
         options["max_epochs"] = problem.max_epochs
     kind = ArgminTreeClassifier if problem.n_classes else ArgminTreeRegressor
@@ -109,17 +109,18 @@ def fit_prunus(leaf: str, configuration: Configuration, problem: Problem) -> Mod
     return Model(tree.predict, tree.get_n_leaves(), parameters)
 
 
-def _prunus_options(leaf: str, configuration: Configuration, n: int) -> Configuration:
+def _prunus_options(leaf: str, configuration: Configuration, problem: Problem) -> Configuration:
     """Options of the estimator: factors become products with the default, a factor of 1 leaves it to the library."""
     from prunus.estimators.defaults import recipe
 
+    defaults = recipe(len(problem.train.y), leaf, classes=problem.n_classes > 0)
     options = {}
     for name, value in configuration.items():
         option, is_factor, _ = name.partition("_factor")
         if not is_factor:
             options[name] = value
         elif value != 1.0:
-            options[option] = value * getattr(recipe(n, leaf), option)
+            options[option] = value * getattr(defaults, option)
     return options
 
 

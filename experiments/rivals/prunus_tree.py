@@ -31,9 +31,9 @@ class PrunusTree(RivalBase):
     starts = (
         {},
         {"split": "sparse"},
+        {"leaf": "additive", "weight_decay": 3.0},
+        {"leaf": "mlp", "weight_decay": 3.0, "depth": 2},
         {"leaf": "linear", "weight_decay": 1.0},
-        {"leaf": "mlp", "weight_decay": 3.0},
-        {"weight_decay": 1.0},
         {"leaf": "mlp"},
         {"leaf": "mlp", "pieces": 8},
         {"leaf": "mlp", "pieces": 8, "depth": 8},

@@ -253,11 +253,11 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
                 split=self.split,
                 leaf=self._leaf_kind(),
             ).to(train.x.device)
-        self._start(model, train, generator)
+        self._start(model, train, plan, generator)
         return model
 
-    def _start(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
-        start_model(model, train, generator)
+    def _start(self, model: TreeModel, train: Samples, plan: Recipe, generator: torch.Generator) -> None:
+        start_model(model, train, generator, decorrelation=plan.decorrelation)
 
     def _take_up(self) -> TreeModel:
         """A copy of the model that is there, to go on with."""
@@ -276,7 +276,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         data: dict[str, Any],
     ) -> History:
         options = TrainingOptions(
-            **vars(plan),
+            **plan.training(),
             optimizer=self.optimizer,
             schedule=self.schedule,
             seed=seed,

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from prunus.data.values import is_missing
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.preparation import Rows
 
 __all__ = ["ArgminTreeClassifier"]
@@ -283,6 +284,9 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
 
     def _describe_targets(self, rows: Rows) -> None:
         """Nothing to learn of classes."""
+
+    def _recipe(self, n: int, batch_size: int | None) -> Recipe:
+        return recipe(n, self._leaf_kind(), batch_size, classes=True)
 
     def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(targets)

@@ -319,13 +319,13 @@ class ArgminTreeClusterer(
     def _target_values(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         return x if self._target_columns is None else x[:, self._target_columns]
 
-    def _start(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
+    def _start(self, model: TreeModel, train: Samples, plan: Recipe, generator: torch.Generator) -> None:
         if self._target_columns is not None:
             self._start_without_targets(model, train, generator)
         elif isinstance(model.tree.split, LinearSplit):
             self._start_clustered(model, train, int(generator.initial_seed()))
         else:
-            start_model(model, train, generator)
+            super()._start(model, train, plan, generator)
 
     def _start_without_targets(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
         """A random start, in inputs without the targets: where these are constant, the map to inputs ignores them.

@@ -31,6 +31,8 @@ class TrainingOptions:
         How the learning rate falls.
     weight_decay : float
         Share, times the learning rate, by which weights shrink at each step; biases do not.
+    undecayed : tuple of str
+        Names of further parameters that do not.
     gradient_clip : float or None
         Longest gradient.
     average : float
@@ -56,6 +58,7 @@ class TrainingOptions:
     optimizer: str | OptimizerFactory = "adamw"
     schedule: str = "cosine"
     weight_decay: float = 0.0
+    undecayed: tuple[str, ...] = ()
     gradient_clip: float | None = 1.0
     average: float = 0.0
     early_stopping_rounds: int | None = None

@@ -164,11 +164,9 @@ class _Run:
         self.parameters: list[Tensor] = [p for p in self.model.parameters() if p.requires_grad]
         self.averages: list[Tensor] = [p for p in self.shown.parameters() if p.requires_grad]
         self.followed: list[Any] = [module for module in self.model.modules() if hasattr(module, "after_step")]
-        matrices = {"params": [p for p in self.parameters if p.ndim > 1]}
-        vectors = {"params": [p for p in self.parameters if p.ndim <= 1], "weight_decay": 0.0}
         self.optimizer = make_optimizer(
             options.optimizer,
-            [group for group in (matrices, vectors) if group["params"]],
+            _parameter_groups(self.model, options.undecayed),
             lr=options.learning_rate,
             weight_decay=options.weight_decay,
         )
@@ -258,6 +256,19 @@ class _Run:
         torch.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"], self.parameters[0].device)
+
+
+def _parameter_groups(model: nn.Module, undecayed: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Matrices decay; vectors, and what is named, do not."""
+    named = dict(model.named_parameters())
+    unknown = [name for name in undecayed if name not in named]
+    if unknown:
+        raise InputValueError(f"undecayed must name parameters of the model, however: {unknown[0]!r}")
+    spared = {name for name, parameter in named.items() if parameter.ndim <= 1} | set(undecayed)
+    learned = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
+    decaying = {"params": [parameter for name, parameter in learned.items() if name not in spared]}
+    fixed = {"params": [parameter for name, parameter in learned.items() if name in spared], "weight_decay": 0.0}
+    return [group for group in (decaying, fixed) if group["params"]]
 
 
 @contextmanager
