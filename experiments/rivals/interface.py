@@ -27,12 +27,15 @@ class Rival(Protocol):
 
     task: Task
     random_state: int
-    starts: ClassVar[Sequence[Options]]
-    """Options to try before any other."""
     stops_itself: ClassVar[bool]
     """Whether it has an option time_limit, after which the best found so far is taken."""
 
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None: ...
+
+    @classmethod
+    def starts_for(cls, task: Task) -> Sequence[Options]:
+        """Options to try before any other."""
+        ...
 
     @property
     def n_parameters(self) -> int:
@@ -95,6 +98,11 @@ class RivalBase:
             refuse(f"task must be {self.tasks[0]!r} for {type(self).__name__}, however: {task=}")
         self.task = task
         self.random_state = random_state
+
+    @classmethod
+    def starts_for(cls, task: Task) -> Sequence[Options]:  # noqa: ARG003
+        """Options to try before any other."""
+        return cls.starts
 
     @property
     def n_parameters(self) -> int:

@@ -1,6 +1,7 @@
 """Ours, under the interface of the rivals."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +41,23 @@ class PrunusTree(RivalBase):
         {"leaf": "mlp", "pieces": 8, "depth": 10},
     )
 
+    value_starts: ClassVar[Sequence[Options]] = (
+        {},
+        {"leaf": "mlp", "pieces": 8},
+        {"leaf": "mlp"},
+        {"leaf": "linear"},
+        {"leaf": "mlp", "pieces": 8, "depth": 10},
+    )
+
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None:
         super().__init__(task, random_state=random_state)
         estimator = ArgminTreeClassifier if task == "classes" else ArgminTreeRegressor
         self.tree_ = estimator(random_state=random_state, **options)
+
+    @classmethod
+    def starts_for(cls, task: Task) -> Sequence[Options]:
+        """Few rows with classes are noisy, many with numbers are not: the first need decay, the others depth."""
+        return cls.starts if task == "classes" else cls.value_starts
 
     @staticmethod
     def space(trial: "BaseTrial") -> Options:

@@ -125,13 +125,14 @@ def tune(cell: Cell, data: PaperSet, budget: Budget) -> Trials:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=cell.seed))
     method = RIVALS[cell.method]
+    starts = method.starts_for(data.task)
     best, finished, spent = None, 0, 0.0
     failures: Counter[str] = Counter()
     for number in range(budget.trials):
         if spent >= budget.tuning_seconds:
             break
-        trial = study.ask() if number >= len(method.starts) else None
-        options = method.space(trial) if trial is not None else dict(method.starts[number])
+        trial = study.ask() if number >= len(starts) else None
+        options = method.space(trial) if trial is not None else dict(starts[number])
         outcome = _fit(cell, data, options, budget)
         spent += outcome.seconds
         if outcome.status != OK:

@@ -342,3 +342,10 @@ def test_gosdt_with_splits_that_are_not_worth_their_leaf_is_a_constant(regulariz
     y = np.array([0] * 6 + [1] * 4)
     rival = RIVALS["GOSDT"]("classes", regularization=regularization).fit(x, y)
     assert (rival.predict(x) == 0).all()
+
+
+def test_ours_starts_otherwise_for_numbers_than_for_classes() -> None:
+    tasks: tuple[Task, Task] = ("classes", "values")
+    starts = {task: RIVALS["Ours"].starts_for(task) for task in tasks}
+    assert starts["classes"] != starts["values"]
+    assert all(found[0] == {} for found in starts.values())

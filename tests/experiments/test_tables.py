@@ -51,7 +51,7 @@ def test_starting_points_come_first_and_all_trials_count(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("experiments.tables.cell.run_limited", spy)
     found = tune(Cell("toy", 1, "CART"), toy(), Budget(4, 60.0, 4_000.0))
-    assert tried[:3] == list(RIVALS["CART"].starts)
+    assert tried[:3] == list(RIVALS["CART"].starts_for("classes"))
     assert set(tried[3]) > {"max_depth", "splitter"}
     assert found.finished == 4
     assert found.best is not None
@@ -69,7 +69,7 @@ def test_of_equal_errors_the_surer_one_is_chosen(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("experiments.tables.cell.run_limited", answer)
     found = tune(Cell("toy", 1, "CART"), data, Budget(4, 60.0, 4_000.0))
     assert found.best is not None
-    assert found.best.options == RIVALS["CART"].starts[2]
+    assert found.best.options == RIVALS["CART"].starts_for("classes")[2]
 
 
 def test_no_trial_begins_after_the_time_for_tuning() -> None:

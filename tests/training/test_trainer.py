@@ -107,8 +107,8 @@ def test_gradient_clipping_bounds_the_gradient(clip: float) -> None:
     assert max(norms) > 10
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.5])
-def test_biases_do_not_decay(decay: float) -> None:
+def decays(**options: Any) -> dict[str, float]:
+    """The decay of each parameter in training."""
     groups: list[dict[str, Any]] = []
 
     class Spy(torch.optim.AdamW):
@@ -117,10 +117,26 @@ def test_biases_do_not_decay(decay: float) -> None:
             groups.extend(self.param_groups)
 
     model = tree_model()
-    run(model=model, optimizer=Spy, weight_decay=decay, max_epochs=1)
+    run(model=model, optimizer=Spy, max_epochs=1, **options)
     found = {p: group["weight_decay"] for group in groups for p in group["params"]}
-    assert len(found) == len(list(model.parameters()))
-    assert all(found[p] == (decay if p.ndim > 1 else 0.0) for p in model.parameters())
+    return {name: found[p] for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+def test_biases_do_not_decay(decay: float) -> None:
+    dimensions = {name: p.ndim for name, p in tree_model().named_parameters()}
+    assert set(dimensions.values()) == {1, 2}
+    assert decays(weight_decay=decay) == {name: decay if n > 1 else 0.0 for name, n in dimensions.items()}
+
+
+def test_parameters_that_are_named_do_not_decay() -> None:
+    found = decays(weight_decay=0.5, undecayed=("head.weight",))
+    assert (found["head.weight"], found["tree.split.scores.weight"]) == (0.0, 0.5)
+
+
+def test_names_of_undecayed_parameters_must_be_known() -> None:
+    with pytest.raises(InputValueError, match=r"undecayed must name parameters of the model, however: 'head\.weights'"):
+        run(undecayed=("head.weights",))
 
 
 def test_parameters_that_are_frozen_stay() -> None:
