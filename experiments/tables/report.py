@@ -159,6 +159,6 @@ def _budget(rows: Sequence[TableRow]) -> list[str]:
         f"{', '.join(dict.fromkeys(row.set for row in group))}: at most {trials} trials of every method (the paper: "
         f"100) and {tuning:g} s for them, the first ones its own starting points, the others by Optuna; the best was "
         f"chosen on validation rows. A fit may take {limit:g} s, on one thread of a machine whose cores are all at "
-        f"work ({machine}). Seeds {', '.join(map(str, sorted({row.seed for row in group})))}; {len(group)} cells."
+        f"work ({machine}). Seeds: {', '.join(map(str, sorted({row.seed for row in group})))}; cells: {len(group)}."
         for (trials, tuning, limit, machine, _), group in groups.items()
     ]

@@ -119,8 +119,8 @@ def test_notes_say_which_seeds_a_set_had() -> None:
     rows = [row("CART", 0.1, seed=4), row("CART", 0.2, seed=3), replace(row("CART", 0.3, seed=7), set="other")]
     text = format_table(INFO, rows, [])
     assert "- toy: at most 3 trials" in text
-    assert "Seeds 3, 4; 2 cells." in text
-    assert "Seeds 7; 1 cells." in text
+    assert "Seeds: 3, 4; cells: 2." in text
+    assert "Seeds: 7; cells: 1." in text
 
 
 def test_limits_that_were_exceeded_are_shown() -> None:
