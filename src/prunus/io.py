@@ -18,8 +18,8 @@ from prunus.nn.configuration import model_from_record, model_to_record
 
 __all__ = ["load", "save"]
 
-FORMAT = 1
-"""Of the files that are written; files up to it are read."""
+FORMAT = 2
+"""Of the files that are written; files up to it are read. Format 1 is that of prunus 0.1.0."""
 ESTIMATORS = ("ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor")
 
 
@@ -52,7 +52,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         tensors, record = import_module("prunus.estimators.storage").to_record(model)
         _warn_of_code(record)
     else:
-        raise InputTypeError(f"prunus.save takes {', '.join(ESTIMATORS)} or TreeModel, however: {kind}")
+        raise InputTypeError(f"prunus.save takes {', '.join(ESTIMATORS)} or TreeModel, got {kind}")
     header = {"format": FORMAT, "kind": kind, "prunus": prunus.__version__, **record}
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     _write(Path(path), flat, {"prunus": json.dumps(header)})
@@ -79,6 +79,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         if header["kind"] not in ESTIMATORS:
             raise ModelFileError(f"{path} holds a {header['kind']!r}, which this version of prunus does not know")
         kind = getattr(import_module("prunus.estimators"), header["kind"])
+        if header["format"] == 1:
+            header, tensors = import_module("prunus.estimators.storage_of_0_1").upgraded(
+                header["kind"], header, tensors
+            )
         return import_module("prunus.estimators.storage").from_record(kind, header, tensors)
     except ModelFileError:
         raise

@@ -9,6 +9,7 @@ from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.source import Source, check_finite, similar
 from prunus.cli.rendering import shortened
 from prunus.io import load
+from prunus.nn import TreeModel
 
 __all__ = ["check_output", "is_classifier", "is_clusterer", "load_estimator", "needed_columns", "text_columns"]
 
@@ -30,7 +31,7 @@ def check_output(path: str | Path, *, force: bool) -> Path:
 def load_estimator(path: str) -> Any:
     """The estimator in a file."""
     model = load(path)
-    if not hasattr(model, "encoder_"):
+    if isinstance(model, TreeModel):
         raise Mistake(
             f"{path} holds a {type(model).__name__}, a torch module that knows nothing of tables; this needs a model "
             "that `prunus fit` or `prunus cluster` wrote"
@@ -40,12 +41,12 @@ def load_estimator(path: str) -> Any:
 
 def is_classifier(model: Any) -> bool:
     """Whether it predicts classes."""
-    return hasattr(model, "classes_")
+    return bool(model.target_.task == "classes")
 
 
 def is_clusterer(model: Any) -> bool:
     """Whether it finds clusters."""
-    return hasattr(model, "labels_")
+    return bool(model.target_.task == "clusters")
 
 
 def text_columns(model: Any) -> set[str]:
@@ -88,7 +89,7 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
         values = frame[column.name]
         if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
             raise Mistake(
-                f"{source.name}: column {column.name!r} must hold dates, as in training, however: "
+                f"{source.name}: column {column.name!r} must hold dates, as in training, got "
                 f"{values.dropna().iloc[0]!r}; write them as 2025-12-31, or use --dates day-first or month-first"
             )
         if column.kind in ("number", "boolean") and not is_numeric_dtype(values):
@@ -97,5 +98,5 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
                 row = int(np.argmax(wrong))
                 raise Mistake(
                     f"{source.name}, {source.place(row)}: column {column.name!r} must hold numbers, as in training, "
-                    f"however: {str(values.iloc[row])!r}; mend it, or leave the field empty"
+                    f"got {str(values.iloc[row])!r}; mend it, or leave the field empty"
                 )

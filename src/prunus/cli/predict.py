@@ -59,7 +59,7 @@ def write_table(table: Any, path: str) -> None:
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:
     if options.proba and not is_classifier(model):
-        raise Mistake(f"--proba needs a classifier, however: {options.model} is a {type(model).__name__}; leave it out")
+        raise Mistake(f"--proba needs a classifier, got {options.model}, a {type(model).__name__}; leave it out")
     if options.hard and is_clusterer(model):
         raise Mistake("--hard is for predictions; clusters always follow one path; leave it out")
 

@@ -4,21 +4,30 @@ import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn import metrics
 
 from prunus.cli.models import is_classifier, is_clusterer
 from prunus.explain import tree_summary
+from prunus.explain.rows import send_rows
 from prunus.metrics import dendrogram_purity
+from prunus.targets import Classes, Numbers
+from prunus.tree.prediction import hard_outputs
 
 __all__ = ["Scores", "cluster_scores", "main_score", "scores"]
 
 Scores = dict[str, float]
+Outputs = npt.NDArray[np.float64]
 
 
 def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     """Scores of predictions, with those along one path at the end, and how far these agree with the others."""
+    rows = send_rows(model, X)
+    hard = hard_outputs(rows.tree, rows.x, rows.ends)
     of_task = _class_scores if is_classifier(model) else _number_scores
-    return of_task(model, X, y) | {"hard_soft_agreement": float(tree_summary(model, X).agreement or 0.0)}
+    return of_task(model.target_, rows.soft, hard, y) | {
+        "hard_soft_agreement": model.target_.agreement(rows.soft, hard)
+    }
 
 
 def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
@@ -26,27 +35,26 @@ def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
     return "accuracy" if is_classifier(model) else "r2", float(model.score(X, y))
 
 
-def _class_scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
-    probability = model.predict_proba(X)
-    predicted = model.classes_[probability.argmax(1)]
+def _class_scores(target: Classes, soft: Outputs, hard: Outputs, y: Any) -> Scores:
+    probability, predicted = target.predictions(soft), target.answers(soft)
     found = {"accuracy": float(np.mean(predicted == y))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of classes that these rows lack
         found["balanced_accuracy"] = float(metrics.balanced_accuracy_score(y, predicted))
-    places = np.searchsorted(model.classes_, y)
+    places = np.searchsorted(target.labels, y)
     found["log_loss"] = float(-np.log(np.clip(probability[np.arange(len(places)), places], 1e-15, 1.0)).mean())
-    if len(model.classes_) == 2 and len(np.unique(places)) == 2:
+    if target.n_outputs == 2 and len(np.unique(places)) == 2:
         found["roc_auc"] = float(metrics.roc_auc_score(places, probability[:, 1]))
-    return found | {"hard_accuracy": float(np.mean(model.predict(X, hard=True) == y))}
+    return found | {"hard_accuracy": float(np.mean(target.answers(hard) == y))}
 
 
-def _number_scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
-    predicted, hard = model.predict(X), model.predict(X, hard=True)
+def _number_scores(target: Numbers, soft: Outputs, hard: Outputs, y: Any) -> Scores:
+    predicted = target.answers(soft)
     return {
         "r2": _r2(y, predicted),
         "mae": float(metrics.mean_absolute_error(y, predicted)),
         "rmse": float(metrics.mean_squared_error(y, predicted) ** 0.5),
-        "hard_r2": _r2(y, hard),
+        "hard_r2": _r2(y, target.answers(hard)),
     }
 
 

@@ -19,11 +19,13 @@ FIRST: dict[str, Options] = {
     "paper": {"depth": 4, "pruning_strength": 1.0, "split": "linear", "layers": 3, "dropout": 0.0},
 }
 """What is tried first: the defaults."""
+WIDTH = 256
+"""Units of a hidden layer."""
 SPLITS = {"all": ["linear", "elu", "sparse"], "paper": ["linear", "elu"]}
 
 
 def suggest(trial: Any, space: str) -> Options:
-    """Draw options from a trial of Optuna; `layers` and `dropout` are those of a leaf that is a neural network."""
+    """Draw options of an estimator from a trial of Optuna."""
     options: Options = {
         "depth": trial.suggest_int("depth", 2, 6),
         "pruning_strength": trial.suggest_float("pruning_strength", 1e-3, 1e3, log=True),
@@ -35,6 +37,7 @@ def suggest(trial: Any, space: str) -> Options:
         options["pieces"] = trial.suggest_categorical("pieces", [0, 8])
         options["learning_rate"] = trial.suggest_float("learning_rate", 1e-3, 0.1, log=True)
     if options["leaf"] == "mlp":
-        options["layers"] = trial.suggest_int("layers", 2, 5)
+        layers = trial.suggest_int("layers", 2, 5)  # that of the outputs included
+        options["hidden_layer_sizes"] = (WIDTH,) * (layers - 1)
         options["dropout"] = trial.suggest_float("dropout", 0.0, 0.5)
     return options

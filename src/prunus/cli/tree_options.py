@@ -1,15 +1,37 @@
 """Options of the estimators, on the command line."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["add_tree_options", "chosen_options"]
+from prunus.cli.rendering import number
+from prunus.nn.registry import LEAVES, SPLITS
+
+__all__ = ["add_tree_options", "chosen_options", "option_text"]
+
+
+def _words(kinds: Mapping[str, Any]) -> str:
+    return "; ".join(f"{name}, {kind.words}" for name, kind in kinds.items())
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = tuple(int(part) for part in text.split(","))
+    if min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"must be positive whole numbers with commas between them, got {text!r}")
+    return sizes
+
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "depth": {"type": int, "metavar": "N", "help": "depth of the tree before pruning, at most 12"},
     "pruning_strength": {"type": float, "metavar": "X", "help": "how strongly nodes that few rows reach are pruned"},
-    "split": {"choices": ["linear", "elu", "mlp", "sparse"], "help": "how a node decides"},
-    "leaf": {"choices": ["constant", "additive", "linear", "mlp"], "help": "how nodes predict"},
+    "split": {"choices": list(SPLITS), "help": f"how a node decides: {_words(SPLITS)}"},
+    "leaf": {"choices": list(LEAVES), "help": f"what a prediction is made from: {_words(LEAVES)}"},
+    "hidden_layer_sizes": {
+        "type": _sizes,
+        "metavar": "N,N",
+        "help": "units of the hidden layers of the network, if the leaf is mlp (default: 256,256)",
+    },
+    "dropout": {"type": float, "metavar": "X", "help": "share of these units that training leaves out at random"},
     "pieces": {"type": int, "metavar": "N", "help": "pieces that the range of each number is cut into"},
     "max_epochs": {"type": int, "metavar": "N", "help": "passes over the rows"},
     "batch_size": {"type": int, "metavar": "N", "help": "rows a step"},
@@ -25,6 +47,15 @@ def add_tree_options(parser: argparse.ArgumentParser, *names: str) -> None:
     for name in names or _OPTIONS:
         group.add_argument(f"--{name.replace('_', '-')}", **_OPTIONS[name])
     group.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default: 0)")
+
+
+def option_text(value: Any) -> str:
+    """An option as it is typed.
+
+    >>> option_text((256, 256)), option_text(0.1)
+    ('256,256', '0.1')
+    """
+    return ",".join(map(str, value)) if isinstance(value, tuple) else number(value)
 
 
 def chosen_options(options: argparse.Namespace) -> dict[str, Any]:

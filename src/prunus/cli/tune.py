@@ -14,17 +14,16 @@ import torch
 
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
-from prunus.cli.fit import forget_run, model_lines, model_record
+from prunus.cli.fit import forget_run, model_lines, model_record, new_estimator
 from prunus.cli.mistakes import Interrupted, Mistake, describe, exit_code
 from prunus.cli.models import check_output
-from prunus.cli.own_head import as_plain, estimator_with_head
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import main_score, scores
 from prunus.cli.search_space import FIRST, SPACES, suggest
 from prunus.cli.study import best_trial, count_done, open_study, work
-from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.cli.tree_options import add_tree_options, chosen_options, option_text
 from prunus.io import save
 
 __all__ = ["add_arguments", "run"]
@@ -87,7 +86,7 @@ def run(options: argparse.Namespace) -> Outcome:
     path = check_output(options.out, force=options.force)
     for name in ("trials", "jobs"):
         if getattr(options, name) < 1:
-            raise Mistake(f"--{name} must be at least 1, however: {getattr(options, name)}")
+            raise Mistake(f"--{name} must be at least 1, got {getattr(options, name)}")
     require("optuna", "tune")
     study = Path(options.study or f"{path}.study.db")
     problem = read_problem(options, always_hold_out=True)
@@ -168,7 +167,7 @@ def _fit(search: Search, tried: dict[str, Any]) -> Any:
     problem = search.problem
     X, y = problem.part(problem.train)  # noqa: N806
     weight = None if problem.weight is None else problem.weight[problem.train]
-    estimator = estimator_with_head(problem.target.task, search.fixed | tried)
+    estimator = new_estimator(problem, search.fixed | tried)
     return estimator.fit(X, y, weight, eval_set=problem.part(problem.valid))
 
 
@@ -177,7 +176,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     start = time.perf_counter()
     optuna = require("optuna", "tune")
     options = suggest(optuna.trial.FixedTrial(best.params), search.space)
-    estimator = as_plain(_fit(search, options))
+    estimator = _fit(search, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
     partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may save its own
@@ -198,7 +197,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
 
 
 def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
-    chosen = ", ".join(f"{name} {number(value)}" for name, value in record["best_options"].items())
+    chosen = ", ".join(f"{name} {option_text(value)}" for name, value in record["best_options"].items())
     shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
     return [
         *problem.lines(),

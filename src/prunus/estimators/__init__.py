@@ -3,6 +3,6 @@
 from prunus.estimators.classifier import ArgminTreeClassifier
 from prunus.estimators.clusterer import ArgminTreeClusterer
 from prunus.estimators.regressor import ArgminTreeRegressor
-from prunus.estimators.tree import Tree
+from prunus.tree import Tree
 
 __all__ = ["ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor", "Tree"]

@@ -2,13 +2,12 @@
 
 import copy
 import math
-from dataclasses import replace
+from collections.abc import Callable
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -16,19 +15,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.building import LEAVES, SPLITS, build_model, check_built_for, start_model
+from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.devices import choose_device
-from prunus.estimators.fitted import FittedTree
-from prunus.estimators.importances import feature_importances
-from prunus.estimators.node_statistics import NodeStatistics, node_statistics
+from prunus.estimators.fitted import FittedTree, encode
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.prediction import hard_output
-from prunus.estimators.preparation import Rows, hold_out, merge_rows, read_weight
+from prunus.estimators.preparation import Rows, hold_out, read_eval_set, read_rows, to_samples
 from prunus.estimators.torch_state import plain_torch
-from prunus.estimators.tree import Tree, read_tree
 from prunus.nn import TreeModel
+from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
+from prunus.targets import Target
 from prunus.training import (
     EpochRecord,
     History,
@@ -39,22 +36,25 @@ from prunus.training import (
     as_callbacks,
     find_loss,
 )
+from prunus.tree.reading import Prune, TrainedRows, best_pruning, read_tree
 
 __all__ = ["ArgminTree"]
 
 AUTO = "auto"
-SETTLE_SAMPLES = 16_384
+MASS_SAMPLES = 16_384
 """Between epochs node masses are those of so many samples; in the end those of all."""
 
 
 class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
-    """A single tree learned by gradient descent; the classifier and the regressor say how it meets its targets."""
+    """A single tree learned by gradient descent; the estimators say what it is to predict."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "depth": [Interval(Integral, 0, 12, closed="both")],
         "pruning_strength": [Interval(Real, 0, None, closed="left")],
         "split": [StrOptions(set(SPLITS)), callable],
         "leaf": [StrOptions(set(LEAVES))],
+        "hidden_layer_sizes": ["array-like"],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
         "pieces": [Interval(Integral, 0, 64, closed="both")],
         "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
@@ -74,6 +74,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
     history_: History
     n_iter_: int
+    best_iteration_: int
 
     def __init__(
         self,
@@ -82,6 +83,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         pruning_strength: float = 1.0,
         split: Any = "linear",
         leaf: str = "constant",
+        hidden_layer_sizes: Any = (256, 256),
+        dropout: float = 0.0,
         pieces: int = 0,
         loss: Any = "squared_error",
         max_epochs: int | str = AUTO,
@@ -103,6 +106,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         self.pruning_strength = pruning_strength
         self.split = split
         self.leaf = leaf
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.dropout = dropout
         self.pieces = pieces
         self.loss = loss
         self.max_epochs = max_epochs
@@ -120,55 +125,53 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[Any]:
-        """Targets of encoded rows as class numbers, (n,), or values, (n, k); with `reset` their kind is learned."""
-        raise NotImplementedError
-
-    def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> npt.NDArray[np.float64] | None:
-        """Weights of the rows, those of their classes included."""
-        raise NotImplementedError
-
-    def _describe_targets(self, rows: Rows) -> None:
-        """Learn how to scale targets."""
-        raise NotImplementedError
-
-    def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
-        """Targets as the loss takes them."""
-        raise NotImplementedError
-
-    def _n_outputs(self) -> int:
-        """Outputs of the model."""
-        raise NotImplementedError
-
-    def _targets_of_outputs(self, y: torch.Tensor) -> torch.Tensor:
-        """Targets of the loss in the shape of the outputs, (n, k)."""
-        raise NotImplementedError
-
-    def _shift_to(self, total: torch.Tensor, predicted: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
-        """What to add to outputs in each node, from the sums there of targets, of outputs, (T, k), and of weights."""
-        raise NotImplementedError
-
     @with_callbacks  # type: ignore[untyped-decorator]
     @plain_torch()
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, *, max_epochs: int | None = None) -> Self:  # noqa: N803
-        """Fit in numbered steps; `partial_fit` and a warm start go on from the tree that is there."""
-        # 1. The table and its targets become arrays; equal rows of few are merged.
-        going_on = hasattr(self, "model_") and (self.warm_start or max_epochs is not None)
-        rows = self._read(X, y, sample_weight, going_on=going_on)
-        # 2. Some rows are held out, unless the caller holds some.
+    def _fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        make_target: Callable[[TableEncoder], Any],
+        *,
+        max_epochs: int | None = None,
+    ) -> Self:
+        """Fit in numbered steps; `partial_fit` and a warm start go on from the tree that is there.
+
+        Nothing of the estimator changes before the end: a fit that fails leaves it as it was.
+        """
+        # 1. The table and what is to be predicted become arrays; equal rows are merged where they are few.
+        before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=weight) if before is None else before.encoder_
+        x = encoder.transform(X) if before is None else encode(before, X)
+        target = make_target(encoder)
+        target = target if before is None else target.take_over(before.target_)
+        rows = read_rows(x, y, sample_weight, target)
+        target = target.scale(rows.y, rows.weight) if before is None else target
+        # 2. Some rows are held out for validation, unless the caller gives others.
         seed = self._seed()
-        plan = self._plan(len(rows), max_epochs)
-        train_rows, valid_rows = self._hold_out(rows, eval_set, plan, seed)
+        plan = self._recipe(len(rows), target, max_epochs)
+        train_rows, valid_rows = self._hold_out(rows, eval_set, target, encoder, plan, seed)
         device = choose_device(self.device, len(rows))
-        train, valid = self._samples(train_rows, device), self._samples(valid_rows, device)
-        del rows, train_rows, valid_rows  # memory
-        # 3. The model is built, and started from the data; the one that is there stays as it is until the end.
-        model = self._take_up() if going_on else self._build(train, plan, seed)
+        train, valid = (to_samples(part, target, device) for part in (train_rows, valid_rows))
+        assert train is not None
+        del x, rows, train_rows, valid_rows  # memory
+        # 3. The model is built and started from the data; one that is there already is copied.
+        model = self._build(train, target, plan, seed) if before is None else self._copy_model(before.model_)
+
+        def learned(model: TreeModel) -> dict[str, Any]:
+            return self._learned(model, train, target, encoder)
+
         # 4. It is trained.
-        history = self._train(model.to(device), train, valid, plan, seed, _data(X, y, sample_weight))
+        data = {"X": X, "y": y, "metadata": None if weight is None else {"sample_weight": sample_weight}}
+        history = self._train(model.to(device), train, valid, plan, seed, data, learned)
         # 5. What was learned is read off.
-        self._note(history, going_on=going_on)
-        self._conclude(model, train)
+        for name, value in (learned(model) | self._counted(history, before)).items():
+            setattr(self, name, value)
+        if "feature_names_in_" in vars(self) and not hasattr(encoder, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
         return self
 
     def _seed(self) -> int:
@@ -176,23 +179,9 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             return 0  # an interrupted run can only be continued with the same one
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, *, going_on: bool) -> Rows:  # noqa: N803
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        if not going_on:
-            encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=weight)
-            self.__dict__.pop("model_", None)  # if this fit fails, nothing is fitted, instead of half of each
-            self.encoder_ = encoder
-        x = self._encode(X, reset=not going_on)
-        targets = self._read_targets(y, x, reset=not going_on)
-        own = read_weight(sample_weight, x)
-        rows = merge_rows(Rows(x, targets, self._weigh(targets, own)))
-        if not going_on:
-            self._describe_targets(rows)
-        return rows
-
-    def _plan(self, n: int, max_epochs: int | None) -> Recipe:
-        """The options, with ours where they are left to us."""
-        chosen = self._recipe(n, None if self.batch_size == AUTO else int(self.batch_size))
+    def _recipe(self, n: int, target: Target, max_epochs: int | None) -> Recipe:
+        """The options of training, with ours where they are left to us."""
+        chosen = self._default_recipe(n, target, None if self.batch_size == AUTO else int(self.batch_size))
         own = {
             name: getattr(self, name)
             for name in ("max_epochs", "learning_rate", "weight_decay", "early_stopping_rounds")
@@ -202,67 +191,53 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             own |= {"max_epochs": max_epochs, "early_stopping_rounds": None}
         return Recipe(**(vars(chosen) | own))
 
-    def _recipe(self, n: int, batch_size: int | None) -> Recipe:
-        return recipe(n, self._leaf_kind(), batch_size)
+    def _default_recipe(self, n: int, target: Target, batch_size: int | None) -> Recipe:
+        return recipe(n, self._leaf_name(), batch_size, classes=target.task == "classes")
 
-    def _leaf_kind(self) -> str:
+    def _leaf_name(self) -> str:
         return str(self.leaf)
 
-    def _hold_out(self, rows: Rows, eval_set: Any, plan: Recipe, seed: int) -> tuple[Rows, Rows | None]:
+    def _hold_out(
+        self, rows: Rows, eval_set: Any, target: Target, encoder: TableEncoder, plan: Recipe, seed: int
+    ) -> tuple[Rows, Rows | None]:
         if eval_set is not None:
-            return rows, self._read_eval_set(eval_set)
+            return rows, read_eval_set(eval_set, target, encoder)
         if plan.early_stopping_rounds is None or len(rows) < 5:
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)
 
-    def _read_eval_set(self, eval_set: Any) -> Rows:
-        if isinstance(eval_set, list) and len(eval_set) == 1:  # as XGBoost and LightGBM have it
-            (eval_set,) = eval_set
-        if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
-            raise InputValueError(
-                "eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple"
-            )
-        try:
-            x = self._transform(eval_set[0])
-            targets = self._read_targets(eval_set[1], x, reset=False)
-            weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
-            return Rows(x, targets, self._weigh(targets, weight))
-        except (TypeError, ValueError) as error:
-            error.add_note("This is about eval_set.")
-            raise
-
-    def _samples(self, rows: Rows | None, device: torch.device) -> Any:
-        """Tensors of the rows, with weights that are 1 on average."""
-        if rows is None:
-            return None
-        weight = None
-        if rows.weight is not None:
-            weight = torch.from_numpy((rows.weight / rows.weight.mean()).astype(np.float32))
-        return Samples(torch.from_numpy(rows.x), self._to_loss(rows.y), weight).to(device)
-
-    def _build(self, train: Samples, plan: Recipe, seed: int) -> TreeModel:
+    def _build(self, train: Samples, target: Target, plan: Recipe, seed: int) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng([]):
             torch.default_generator.manual_seed(seed)
             model = build_model(
                 train.x.shape[1],
-                self._n_outputs(),
+                target.n_outputs,
                 depth=self.depth,
                 pruning_strength=self.pruning_strength,
                 batch_size=min(plan.batch_size, len(train)),
                 split=self.split,
-                leaf=self._leaf_kind(),
+                leaf=self._leaf_name(),
+                hidden=_check_layer_sizes(self.hidden_layer_sizes),
+                dropout=float(self.dropout),
             ).to(train.x.device)
-        self._start(model, train, plan, generator)
+        self._start(model, train, target, plan, generator)
         return model
 
-    def _start(self, model: TreeModel, train: Samples, plan: Recipe, generator: torch.Generator) -> None:
+    def _start(
+        self,
+        model: TreeModel,
+        train: Samples,
+        target: Any,  # noqa: ARG002
+        plan: Recipe,
+        generator: torch.Generator,
+    ) -> None:
         start_model(model, train, generator, decorrelation=plan.decorrelation)
 
-    def _take_up(self) -> TreeModel:
+    def _copy_model(self, before: TreeModel) -> TreeModel:
         """A copy of the model that is there, to go on with."""
-        check_built_for(self.model_, depth=self.depth, split=self.split, leaf=self._leaf_kind())
-        model = copy.deepcopy(self.model_)
+        check_built_for(before, depth=self.depth, split=self.split, leaf=self._leaf_name())
+        model = copy.deepcopy(before)
         model.tree.pruning_strength = float(self.pruning_strength)
         return model
 
@@ -274,6 +249,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         plan: Recipe,
         seed: int,
         data: dict[str, Any],
+        learned: Callable[[TreeModel], dict[str, Any]],
     ) -> History:
         options = TrainingOptions(
             **plan.training(),
@@ -283,8 +259,9 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
         with ProgressBar(plan.max_epochs, shown=None if self.verbose else False) as bar:
-            trainer = ReportingTrainer(model, find_loss(self.loss), options, callbacks=[bar], settle=settle)
-            tasks = self._tasks(trainer, train, plan.max_epochs, data)
+            loss = find_loss(self.loss)
+            trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
+            tasks = self._tasks(trainer, plan.max_epochs, data, learned)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=options.checkpoint is not None)
         if options.checkpoint is not None:
@@ -293,59 +270,61 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             task.end()
         return history
 
-    def _tasks(self, trainer: Trainer, train: Samples, max_epochs: int, data: dict[str, Any]) -> list[EpochTasks]:
+    def _tasks(
+        self, trainer: Trainer, max_epochs: int, data: dict[str, Any], learned: Callable[[TreeModel], dict[str, Any]]
+    ) -> list[EpochTasks]:
+        """Reports to scikit-learn's callbacks, if there are any; an estimator they ask for is as if training ended."""
         if not getattr(self, "_skl_callbacks", None):
             return []
 
         def attributes() -> dict[str, Any]:
-            """As if training had ended with this epoch; nothing that goes on changing is in it."""
-            ended, model = copy.copy(self), copy.deepcopy(trainer.shown)
+            model = copy.deepcopy(trainer.averaged)
             assert isinstance(model, TreeModel)
-            ended._conclude(model, train)
-            return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
+            return learned(model)
 
         return [EpochTasks(self, max_epochs, attributes, data)]
 
-    def _note(self, history: History, *, going_on: bool) -> None:
+    def _learned(self, model: TreeModel, train: Samples, target: Any, encoder: TableEncoder) -> dict[str, Any]:
+        """The attributes of an estimator whose training has ended with this model."""
+        model.solve_masses(train.x, train.weight)
+        model = model.to("cpu").eval()
+        samples = train.to("cpu")
+        leaves = read_leaves(model)
+        rows = TrainedRows(
+            samples.x.numpy(),
+            target.wanted(samples.y),
+            None if samples.weight is None else samples.weight.double().numpy(),
+            np.array([column.feature for column in encoder.columns_], dtype=np.int64),
+            encoder.n_features_in_,
+        )
+        tree = read_tree(
+            read_splits(model),
+            leaves,
+            model.tree.a.numpy().copy(),
+            rows,
+            prune=self._prune(model, samples),
+            correct=lambda *sums: target.correction(*sums, is_constant=leaves.is_constant),
+            n_parameters=sum(parameter.numel() for parameter in model.parameters()),
+        )
+        names = {"feature_names_in_": encoder.feature_names_in_} if hasattr(encoder, "feature_names_in_") else {}
+        size = {"n_features_in_": encoder.n_features_in_, **names}
+        return {"encoder_": encoder, "target_": target, "model_": model, "tree_": tree, **size}
+
+    def _prune(self, model: TreeModel, train: Samples) -> Prune:
+        """How the nodes of the tree that one sees are chosen."""
+        lam = model.tree.pruning_strength * len(train) / (model.tree.batch_size or len(train))
+        return lambda total, _leaf: best_pruning(total, lam)
+
+    def _counted(self, history: History, before: "ArgminTree | None") -> dict[str, Any]:
         """Epochs are counted from the first fit on; the weights of the best one of this fit were kept."""
         epochs = len(history["epoch"])
-        before = self.n_iter_ if going_on else 0
-        self.best_iteration_ = before + int(np.argmin(history["valid_loss"]) if "valid_loss" in history else epochs - 1)
-        self.n_iter_ = before + epochs
-        self.history_ = _joined(self.history_, history) if going_on else history
-
-    def _conclude(self, model: TreeModel, train: Samples) -> None:
-        model.solve_masses(train.x, train.weight)
-        self.model_ = model.to("cpu").eval()
-        samples = train.to("cpu")
-        self.tree_ = tree = self._read_tree(model, samples)
-        self.kept_nodes_, self.node_mass_ = tree.kept, tree.mass
-        self.tree_ = replace(tree, passing=self._passing(samples))
-        self.hard_shift_ = self._hard_shift(samples)
-        self.feature_importances_ = feature_importances(model, samples, self.tree_, self.encoder_)
-
-    def _read_tree(self, model: TreeModel, train: Samples) -> Tree:
-        return read_tree(model, train)
-
-    def _passing(self, train: Samples) -> NodeStatistics:
-        weight = None if train.weight is None else train.weight.double().numpy()
-        wanted = self._targets_of_outputs(train.y).numpy()
-        return node_statistics(wanted, self._nodes(train.x.numpy()).numpy(), weight, len(self.node_mass_))
-
-    def _hard_shift(self, train: Samples) -> npt.NDArray[np.float64]:
-        """What makes up at each node, (T, k), for the routes that a row does not follow in hard predictions."""
-        x = train.x.numpy()
-        nodes = self._nodes(x)
-        weight = torch.ones(len(nodes), 1) if train.weight is None else train.weight.unsqueeze(1)
-
-        def sums(values: torch.Tensor) -> torch.Tensor:
-            """Weighted sums of values, (n, k), over the samples that end in each node; of millions, so in double."""
-            of_nodes = torch.zeros(len(self.node_mass_), values.shape[1], dtype=torch.float64)
-            return of_nodes.index_add(0, nodes, values.double() * weight)
-
-        out = hard_output(self.model_, x, nodes)
-        held = sums(torch.ones(len(nodes), 1))
-        return self._shift_to(sums(self._targets_of_outputs(train.y)), sums(out), held).numpy()
+        earlier = 0 if before is None else before.n_iter_
+        best = int(np.argmin(history["valid_loss"])) if "valid_loss" in history else epochs - 1
+        return {
+            "best_iteration_": earlier + best,
+            "n_iter_": earlier + epochs,
+            "history_": history if before is None else _joined(before.history_, history),
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -354,22 +333,20 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         tags.input_tags.categorical = True
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
 
-
-def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
+def refresh_masses(model: torch.nn.Module, train: Samples) -> EpochRecord:
     """Store the masses of some of the samples; how many nodes they leave active goes into the history."""
     assert isinstance(model, TreeModel)
-    step = math.ceil(len(train) / SETTLE_SAMPLES)
-    some = train[::step]
+    some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
 
 
-def _data(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:  # noqa: N803
-    """What scikit-learn's callbacks are told of a fit's data."""
-    return {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
+def _check_layer_sizes(sizes: Any) -> tuple[int, ...]:
+    listed = list(sizes)
+    if not all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1 for size in listed):
+        raise InputValueError(f"hidden_layer_sizes must be integers of at least 1, got {sizes!r}")
+    return tuple(int(size) for size in listed)
 
 
 def _joined(first: History, second: History) -> History:

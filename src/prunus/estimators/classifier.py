@@ -8,15 +8,11 @@ import numpy.typing as npt
 import torch
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from prunus.data.values import is_missing
+from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
-from prunus.estimators.defaults import Recipe, recipe
-from prunus.estimators.preparation import Rows
+from prunus.targets import Classes
 
 __all__ = ["ArgminTreeClassifier"]
 
@@ -39,6 +35,10 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
         How the prediction is made: from a value for each node, the same plus one linear model for all nodes, a linear
         model for each node, or a neural network on features and routes.
+    hidden_layer_sizes : sequence of int, default=(256, 256)
+        Units of the hidden layers of the network, if `leaf` is "mlp".
+    dropout : float, default=0.0
+        Share of these units that training leaves out at random.
     pieces : int, default=0
         Into how many pieces the range of each number is cut, for splits and leaves that are linear in each piece. For
         large tables in which thresholds matter, such as those of money or counts, 8 is worth a try; small or smooth
@@ -114,7 +114,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         "loss": [StrOptions({"cross_entropy"}), callable],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    classes_: npt.NDArray[Any]
+    target_: Classes
 
     def __init__(
         self,
@@ -123,6 +123,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         pruning_strength: float = 1.0,
         split: Any = "linear",
         leaf: str = "constant",
+        hidden_layer_sizes: Any = (256, 256),
+        dropout: float = 0.0,
         pieces: int = 0,
         loss: Any = "cross_entropy",
         max_epochs: int | str = AUTO,
@@ -146,6 +148,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
             pruning_strength=pruning_strength,
             split=split,
             leaf=leaf,
+            hidden_layer_sizes=hidden_layer_sizes,
+            dropout=dropout,
             pieces=pieces,
             loss=loss,
             max_epochs=max_epochs,
@@ -183,7 +187,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeClassifier
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set)
+        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: Classes.of(y, self.class_weight))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -203,17 +207,22 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeClassifier
             Itself.
         """
-        announced = None if classes is None else np.unique(np.asarray(classes))
-        if hasattr(self, "model_") and announced is not None and not np.array_equal(announced, self.classes_):
+        known = None if classes is None else np.unique(np.asarray(classes))
+        if known is not None and self.__sklearn_is_fitted__() and not np.array_equal(known, self.classes_):
             raise InputValueError(
-                f"classes must be those of the first call, {self.classes_.tolist()}, however: {announced.tolist()}"
+                f"classes must be those of the first call, {self.classes_.tolist()}, got {known.tolist()}"
             )
-        self._announced = announced
-        try:
-            fitted: Self = self._fit(X, y, sample_weight, None, max_epochs=1)
-        finally:
-            del self._announced
+
+        def target(_: TableEncoder) -> Classes:
+            return Classes.of(y, self.class_weight) if known is None else Classes(known, self.class_weight)
+
+        fitted: Self = self._fit(X, y, sample_weight, None, target, max_epochs=1)
         return fitted
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes, sorted, (n_classes,)."""
+        return self.target_.labels
 
     def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[Any]:  # noqa: N803
         """The likeliest class of each row.
@@ -228,79 +237,17 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         -------
         ndarray of shape (n,)
         """
-        return self._predicted(X, lambda out: self.classes_[out.argmax(1)], hard=hard)
+        return self._predict(X, lambda out: self.target_.answers(out), hard=hard)
 
     def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
         """Probabilities of the classes, (n, n_classes); see `predict`."""
-        return self._predicted(X, self._of_outputs, hard=hard)
-
-    def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return torch.from_numpy(out).softmax(1).numpy()
+        return self._predict(X, lambda out: self.target_.predictions(out), hard=hard)
 
     def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
         """Logarithms of the probabilities of the classes, (n, n_classes); see `predict`."""
-        return self._predicted(X, lambda out: torch.from_numpy(out).log_softmax(1).numpy(), hard=hard)
+        return self._predict(X, lambda out: torch.from_numpy(out).log_softmax(1).numpy(), hard=hard)
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """Scores of the classes, (n, n_classes); of two classes that of the second over the first, (n,)."""
         out = self._outputs(X, hard=False)
         return out[:, 1] - out[:, 0] if out.shape[1] == 2 else out
-
-    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.int64]:
-        if y is None:
-            raise InputValueError("requires y to be passed, but the target y is None")
-        labels = column_or_1d(y, warn=True)
-        check_consistent_length(labels, x)
-        missing = is_missing(labels) if labels.dtype == object else labels != labels  # NaN
-        if missing.any():
-            raise InputValueError(f"Input y contains NaN or None, first in row {missing.argmax()}: leave out such rows")
-        check_classification_targets(labels)
-        if reset:
-            announced = getattr(self, "_announced", None)
-            self.classes_ = np.unique(labels) if announced is None else announced
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown):
-            raise InputValueError(
-                f"y must hold the classes {self.classes_.tolist()}, however: {unknown[:1].tolist()[0]!r} is in it"
-            )
-        numbers: npt.NDArray[np.int64] = np.searchsorted(self.classes_, labels).astype(np.int64)
-        return numbers
-
-    def _weigh(self, targets: npt.NDArray[Any], weight: Any) -> Any:
-        if self.class_weight is None:
-            return weight
-        if self.class_weight == "balanced":
-            of_rows = compute_sample_weight("balanced", targets)
-        else:  # of all classes, though these rows may lack some
-            of_classes = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-            if not np.isfinite(of_classes).all() or (of_classes < 0).any():
-                raise InputValueError(f"class_weight must be finite and not negative, however: {self.class_weight}")
-            of_rows = of_classes[targets]
-        if weight is not None:
-            of_rows = weight * of_rows
-        if not of_rows.any():
-            raise InputValueError("a row must have a positive weight, however: class_weight makes all of them zero")
-        return of_rows
-
-    def _describe_targets(self, rows: Rows) -> None:
-        """Nothing to learn of classes."""
-
-    def _recipe(self, n: int, batch_size: int | None) -> Recipe:
-        return recipe(n, self._leaf_kind(), batch_size, classes=True)
-
-    def _to_loss(self, targets: npt.NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(targets)
-
-    def _targets_of_outputs(self, y: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.one_hot(y, len(self.classes_)).float()
-
-    def _shift_to(self, total: torch.Tensor, predicted: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
-        """To the logarithms of the frequencies of the classes in a node, where a node predicts a constant."""
-        if self.leaf != "constant":
-            return torch.zeros_like(total)
-        prior = total.sum(0) / held.sum()
-        frequencies = (total + prior) / (held + 1)  # as if one more sample of average class had come
-        return torch.where(held > 0, frequencies.clamp(min=1e-6).log() - predicted / held.clamp(min=1e-12), 0.0)
-
-    def _n_outputs(self) -> int:
-        return len(self.classes_)

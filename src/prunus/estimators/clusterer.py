@@ -1,5 +1,6 @@
 """The clusterer."""
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -13,20 +14,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
-from prunus.estimators.building import LEAVES, SPLITS, start_model
+from prunus.estimators.building import start_model
 from prunus.estimators.cluster_start import cluster_splits
-from prunus.estimators.defaults import Recipe, recipe
+from prunus.estimators.defaults import Recipe
+from prunus.estimators.fitted import encode
 from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, merge_closest, read_hierarchy
-from prunus.estimators.node_statistics import node_statistics
-from prunus.estimators.prediction import chunked, hard_nodes
-from prunus.estimators.scaled_targets import ScaledTargets
-from prunus.estimators.target_columns import target_columns
 from prunus.estimators.torch_state import plain_torch
-from prunus.estimators.tree import Tree, read_tree
-from prunus.nn import ConstantHead, LinearSplit, TreeModel, Whiten
+from prunus.nn import TreeModel, Whiten
+from prunus.nn.registry import LEAVES, SPLITS, has_planes
+from prunus.ops.chunks import chunked
 from prunus.ops.heap import n_nodes
 from prunus.ops.routes import tree_leaves
+from prunus.targets import Columns, Target
 from prunus.training import Samples
+from prunus.tree.paths import last_kept
+from prunus.tree.prediction import find_ends, find_routes
+from prunus.tree.reading import Prune, keep_pairs
+from prunus.tree.statistics import node_statistics
 
 __all__ = ["ArgminTreeClusterer"]
 
@@ -44,7 +48,6 @@ class ArgminTreeClusterer(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
-    ScaledTargets,
     ArgminTree,
 ):
     """Hierarchical clustering: a tree that learns to reconstruct the features of a table, without labels.
@@ -106,6 +109,9 @@ class ArgminTreeClusterer(
         "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
     }
 
+    target_: Columns
+    hierarchy_: Hierarchy
+
     def __init__(
         self,
         *,
@@ -116,6 +122,8 @@ class ArgminTreeClusterer(
         pruning_strength: float = 1.0,
         split: Any = "linear",
         leaf: str = AUTO,
+        hidden_layer_sizes: Any = (256, 256),
+        dropout: float = 0.0,
         loss: Any = "squared_error",
         max_epochs: int | str = AUTO,
         batch_size: int | str = AUTO,
@@ -137,6 +145,8 @@ class ArgminTreeClusterer(
             pruning_strength=pruning_strength,
             split=split,
             leaf=leaf,
+            hidden_layer_sizes=hidden_layer_sizes,
+            dropout=dropout,
             loss=loss,
             max_epochs=max_epochs,
             batch_size=batch_size,
@@ -172,13 +182,35 @@ class ArgminTreeClusterer(
         ArgminTreeClusterer
             Itself.
         """
-        self._fit(X, None, sample_weight, None)
-        ends = self.apply(X)
+        self._fit(X, None, sample_weight, None, lambda encoder: Columns.asked_for(self.targets, encoder))
+        x = self.encoder_.transform(X)
+        ends = find_ends(self.tree_, x)
         weight = np.ones(len(ends)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        self._set_hierarchy(read_hierarchy(self.tree_, self._inputs(X), ends, weight), self.n_clusters)
-        self._ends_ = ends
-        self.labels_ = self._label_of_node[ends]
+        self.hierarchy_ = read_hierarchy(self.tree_.kept, _inputs(self.model_, x), ends, weight)
+        n_clusters = self.n_leaves_ if self.n_clusters is None else min(int(self.n_clusters), self.n_leaves_)
+        self.tree_ = replace(self.tree_, cluster=flat_labels(self.hierarchy_, self.tree_.n_nodes, n_clusters))
+        self._set_rows(ends)
         return self
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of clusters at the bottom of the hierarchy."""
+        return len(self.hierarchy_.leaves)
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of flat clusters."""
+        return int(self._clusters().max()) + 1
+
+    @property
+    def children_(self) -> npt.NDArray[np.int64]:
+        """The clusters that merge into cluster ``n_leaves_ + i``, (n_leaves_ - 1, 2)."""
+        return self.hierarchy_.children
+
+    @property
+    def distances_(self) -> npt.NDArray[np.float64]:
+        """How far apart they are, (n_leaves_ - 1,)."""
+        return self.hierarchy_.heights
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The cluster of each row.
@@ -193,7 +225,7 @@ class ArgminTreeClusterer(
             From 0 to n_clusters_ - 1.
         """
         ends = self.apply(X)
-        return self._label_of_node[ends]
+        return self._clusters()[ends]
 
     def cut(self, depth: Any, X: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
         """Flat clusters: the subtrees at a depth.
@@ -212,9 +244,9 @@ class ArgminTreeClusterer(
         """
         check_is_fitted(self)
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
-            raise InputValueError(f"depth must be an integer of at least 0, however: {depth!r}")
-        ends = self._ends_ if X is None else self.apply(X)
-        return labels_at_depth(self.hierarchy_, len(self.node_mass_), int(depth))[ends]
+            raise InputValueError(f"depth must be an integer of at least 0, got {depth!r}")
+        ends = self._row_ends if X is None else self.apply(X)
+        return labels_at_depth(self.hierarchy_, self.tree_.n_nodes, int(depth))[ends]
 
     @plain_torch()
     def transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
@@ -229,8 +261,8 @@ class ArgminTreeClusterer(
         float32 array of shape (n, 2**(depth + 1) - 1)
             Nodes in heap order: root 0, children of t are 2t+1 and 2t+2.
         """
-        x, model = self._encode(X), self.model_
-        return chunked(lambda rows: model.tree(model.inputs(rows)).z, x, model.tree.a.device).numpy()
+        check_is_fitted(self)
+        return find_routes(self.tree_, encode(self, X))
 
     def linkage_matrix(self) -> npt.NDArray[np.float64]:
         """The hierarchy of the clusters at the bottom as scipy has it, for `scipy.cluster.hierarchy.dendrogram`.
@@ -255,8 +287,10 @@ class ArgminTreeClusterer(
         float
             0 is perfect; 1 is what the means of the features have.
         """
-        wanted = self._to_loss(self._target_values(self._encode(X))).numpy()
-        return float(np.square(self._outputs(X, hard=False) - wanted).mean())
+        check_is_fitted(self)
+        x = encode(self, X)
+        wanted = self.target_.wanted(self.target_.for_loss(self.target_.read(None, x)))
+        return float(np.square(self._encoded_outputs(x, hard=False) - wanted).mean())
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803, ARG002
         """Minus the reconstruction error, so that more is better.
@@ -274,28 +308,26 @@ class ArgminTreeClusterer(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.node_mass_)
+        return self.tree_.n_nodes
 
-    def _set_hierarchy(self, hierarchy: Hierarchy, n_clusters: int | None) -> None:
-        self.hierarchy_ = hierarchy
-        self.children_, self.distances_ = hierarchy.children, hierarchy.heights
-        self.n_leaves_ = len(hierarchy.leaves)
-        self.n_clusters_ = self.n_leaves_ if n_clusters is None else min(int(n_clusters), self.n_leaves_)
-        self._label_of_node = flat_labels(hierarchy, len(self.node_mass_), self.n_clusters_)
+    def _clusters(self) -> npt.NDArray[np.int64]:
+        """The cluster of rows that end in each node, (T,)."""
+        assert self.tree_.cluster is not None
+        return self.tree_.cluster
 
-    @plain_torch()
-    def _inputs(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
-        """Rows in the coordinates in which they are split."""
-        return chunked(self.model_.inputs, self._encode(X), self.model_.tree.a.device).numpy()
+    def _set_rows(self, ends: npt.NDArray[np.int64]) -> None:
+        """Where the rows of fit end."""
+        self._row_ends = ends
+        self.labels_ = self._clusters()[ends]
 
-    def _leaf_kind(self) -> str:
+    def _leaf_name(self) -> str:
         if self.leaf != AUTO:
             return str(self.leaf)
         return "constant" if self.targets is None else "additive"
 
-    def _recipe(self, n: int, batch_size: int | None) -> Recipe:
-        chosen = recipe(n, self._leaf_kind(), batch_size)
-        if self.targets is not None or self.split not in ("linear", "elu"):
+    def _default_recipe(self, n: int, target: Target, batch_size: int | None) -> Recipe:
+        chosen = super()._default_recipe(n, target, batch_size)
+        if self.targets is not None or not has_planes(self.split):
             return chosen
         return Recipe(
             batch_size=chosen.batch_size,
@@ -306,49 +338,15 @@ class ArgminTreeClusterer(
             early_stopping_rounds=None,
         )
 
-    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.float32]:  # noqa: ARG002
-        if reset:
-            self._target_columns = target_columns(self.targets, self.encoder_)
-        elif _listed(self._target_columns) != _listed(target_columns(self.targets, self.encoder_)):
-            raise InputValueError(
-                f"targets must be as in the fit that is to be gone on with, however: targets={self.targets!r}. Set "
-                "them back, or fit anew with warm_start=False"
-            )
-        return self._target_values(x)
-
-    def _target_values(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        return x if self._target_columns is None else x[:, self._target_columns]
-
-    def _start(self, model: TreeModel, train: Samples, plan: Recipe, generator: torch.Generator) -> None:
-        if self._target_columns is not None:
-            self._start_without_targets(model, train, generator)
-        elif isinstance(model.tree.split, LinearSplit):
+    def _start(
+        self, model: TreeModel, train: Samples, target: Columns, plan: Recipe, generator: torch.Generator
+    ) -> None:
+        if target.positions is not None:
+            _start_without_targets(model, train, target.positions, generator)
+        elif has_planes(model.tree.split):
             self._start_clustered(model, train, int(generator.initial_seed()))
         else:
-            super()._start(model, train, plan, generator)
-
-    def _start_without_targets(self, model: TreeModel, train: Samples, generator: torch.Generator) -> None:
-        """A random start, in inputs without the targets: where these are constant, the map to inputs ignores them.
-
-        Inputs are standardized only, as in the paper: where all directions vary alike, random splits part no clusters.
-        """
-        x = train.x.clone()
-        x[:, torch.from_numpy(self._target_columns)] = 0.0
-        start_model(model, Samples(x, train.y, train.weight), generator, decorrelation=0.0)
-        if not isinstance(model.inputs, Whiten):  # too many to be decorrelated
-            model.inputs = Whiten(x.shape[1]).to(x.device)
-            model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))
-
-    def _read_tree(self, model: TreeModel, train: Samples) -> Tree:
-        """The kept tree, in which every row ends in a leaf, and leaves are not too many."""
-        tree = read_tree(model, train, in_pairs=True)
-        if self.max_leaf_nodes is None or tree.n_leaves <= self.max_leaf_nodes:
-            return tree
-        x = train.x.numpy()
-        ends = hard_nodes(model, x, torch.from_numpy(tree.kept)).numpy()
-        weight = np.ones(len(x)) if train.weight is None else train.weight.double().numpy()
-        inputs = chunked(model.inputs, x, model.tree.a.device).numpy()
-        return merge_closest(tree, read_hierarchy(tree, inputs, ends, weight), self.max_leaf_nodes)
+            super()._start(model, train, target, plan, generator)
 
     @torch.no_grad()
     def _start_clustered(self, model: TreeModel, train: Samples, seed: int) -> None:
@@ -359,15 +357,28 @@ class ArgminTreeClusterer(
         weight = np.ones(len(x)) if train.weight is None else train.weight.double().cpu().numpy()
         random = check_random_state(seed % 2**32)
         directions, biases = cluster_splits(x.cpu().numpy(), weight, self.depth, SHARPNESS, random)
-        split = model.tree.split
-        assert isinstance(split, LinearSplit)
-        split.weight.copy_(torch.from_numpy(directions))
-        split.bias.copy_(torch.from_numpy(biases))
-        if isinstance(model.head, ConstantHead):
-            leaves = tree_leaves(split(x)).cpu().numpy()
-            means = node_statistics(train.y.cpu().numpy(), leaves, weight, n_nodes(self.depth)).mean
-            means[1:] -= means[(np.arange(1, len(means)) - 1) // 2]  # a row sums up those on its path
-            model.head.weight.copy_(torch.from_numpy(means.T))
+        split: Any = model.tree.split
+        split.set_planes(torch.from_numpy(directions), torch.from_numpy(biases))
+        leaves = tree_leaves(split(x)).cpu().numpy()
+        means = node_statistics(train.y.cpu().numpy(), leaves, weight, n_nodes(self.depth)).mean
+        head: Any = model.head
+        head.start(torch.from_numpy(means))
+
+    def _prune(self, model: TreeModel, train: Samples) -> Prune:
+        """Keep siblings together, so that every row ends in a leaf, and not too many leaves."""
+        best = super()._prune(model, train)
+        x = train.x.numpy()
+        weight = np.ones(len(x)) if train.weight is None else train.weight.double().numpy()
+
+        def prune(total: npt.NDArray[np.float64], leaf: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+            kept = keep_pairs(best(total, leaf), total)
+            n_leaves = (int(kept.sum()) + 1) // 2  # every inner node has two children
+            if self.max_leaf_nodes is None or n_leaves <= self.max_leaf_nodes:
+                return kept
+            hierarchy = read_hierarchy(kept, _inputs(model, x), last_kept(kept)[leaf], weight)
+            return merge_closest(kept, hierarchy, self.max_leaf_nodes)
+
+        return prune
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -376,5 +387,23 @@ class ArgminTreeClusterer(
         return tags
 
 
-def _listed(columns: npt.NDArray[np.int64] | None) -> list[int]:
-    return [] if columns is None else columns.tolist()
+@plain_torch()
+def _inputs(model: TreeModel, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Encoded rows in the coordinates in which they are split."""
+    with torch.inference_mode():
+        return chunked(model.inputs, torch.from_numpy(x)).numpy()
+
+
+def _start_without_targets(
+    model: TreeModel, train: Samples, targets: npt.NDArray[np.int64], generator: torch.Generator
+) -> None:
+    """A random start, in inputs without the targets: where these are constant, the map to inputs ignores them.
+
+    Inputs are standardized only, as in the paper: where all directions vary alike, random splits part no clusters.
+    """
+    x = train.x.clone()
+    x[:, torch.from_numpy(targets)] = 0.0
+    start_model(model, Samples(x, train.y, train.weight), generator, decorrelation=0.0)
+    if not isinstance(model.inputs, Whiten):  # too many to be decorrelated
+        model.inputs = Whiten(x.shape[1]).to(x.device)
+        model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))

@@ -1,11 +1,14 @@
 """Options that are left to us: chosen from the size of the data and the kind of leaf.
 
-The numbers come from `make bench-accuracy` and the trials described in its notes.
+The numbers come from `make bench-accuracy` and the trials described in its notes; those of a kind of leaf are beside
+its module, see `prunus.nn.heads.head.LeafTraining`.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any
+
+from prunus.nn.registry import training_defaults
 
 __all__ = ["Recipe", "recipe"]
 
@@ -20,7 +23,7 @@ class Recipe:
     weight_decay: float
     average: float
     early_stopping_rounds: int | None
-    undecayed: tuple[str, ...] = ()
+    no_decay: tuple[str, ...] = ()
     decorrelation: float = 0.5
     """0 leaves the inputs as they are, 1/2 removes all correlations."""
 
@@ -29,26 +32,20 @@ class Recipe:
         return {name: value for name, value in vars(self).items() if name != "decorrelation"}
 
 
-_RATES = {"additive": 0.02, "constant": 0.03, "linear": 0.02, "mlp": 0.005}
-_DECAYS = {"additive": 0.3, "constant": 0.1, "linear": 0.3, "mlp": 0.1}
-_CLASS_DECAYS = _DECAYS | {"constant": 0.3}
-"""For classes, and fewer samples than `FEW`; the values of nodes then do not decay."""
-_AVERAGES = {"additive": 0.99, "constant": 0.99, "linear": 0.99, "mlp": 0.998}
-
 STEPS = 4_000
 """Steps after which training seldom improves; large data take at least MIN_EPOCHS, whatever steps that are."""
 MIN_EPOCHS, MAX_EPOCHS = 15, 500
 FEW = 10_000
-"""Fewer samples with classes than this keep half of the correlations, and constant leaves have other decays. Of at most
-6,000 rows of 10 sets, mean error 16.7 % instead of 17.7 % (constant leaves), 14.9 % instead of 15.6 % (linear ones),
-16.1 % instead of 16.4 % (additive ones), 15.2 % instead of 15.6 % (networks); along one route less as well. With 12,000
-rows it makes no difference; with 24,000 linear leaves are worse for it."""
+"""Fewer samples with classes than this keep half of the correlations, and constant leaves have other decays. With at
+most 6,000 rows of 10 sets the mean error is 16.7 % instead of 17.7 % (constant leaves), 14.9 % instead of 15.6 %
+(linear ones), 16.1 % instead of 16.4 % (additive ones) and 15.2 % instead of 15.6 % (networks), and lower along one
+route as well. With 12,000 rows it makes no difference; with 24,000 linear leaves are worse for it."""
 SMALL = 300
-"""Fewer samples than this are too few to hold some out: trained for a fixed time instead."""
+"""Fewer samples than this are too few to hold some out: they are trained for a fixed time instead."""
 SMALL_EPOCHS = 200
 SMALL_DECAY = 1.0
-"""Of 200 rows of 14 sets: mean accuracy 85.9 % instead of 82.5 % (constant leaves) and 88.4 % instead of 86.2 %
-(linear ones), mean R^2 59 % instead of 49 %, and 56 % instead of 44 %."""
+"""With 200 rows of 14 sets the mean accuracy is 85.9 % instead of 82.5 % (constant leaves) and 88.4 % instead of 86.2 %
+(linear ones), and the mean R^2 59 % instead of 49 %, and 56 % instead of 44 %."""
 
 
 def recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = False) -> Recipe:
@@ -59,8 +56,11 @@ def recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = 
     """
     batch_size = batch_size or _batch_size(n)
     steps_an_epoch = math.ceil(n / batch_size)
+    defaults = training_defaults(leaf)
     is_few = classes and n < FEW
-    decay = (_CLASS_DECAYS if is_few else _DECAYS)[leaf]
+    decay = defaults.weight_decay
+    if is_few and defaults.few_weight_decay is not None:
+        decay = defaults.few_weight_decay
     if n < SMALL:
         epochs, rounds, decay = max(10, SMALL_EPOCHS // steps_an_epoch), None, SMALL_DECAY
     else:
@@ -69,11 +69,11 @@ def recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = 
     return Recipe(
         batch_size,
         epochs,
-        _RATES[leaf],
+        defaults.learning_rate,
         decay,
-        _AVERAGES[leaf],
+        defaults.average,
         rounds,
-        undecayed=("head.weight",) if is_few and n >= SMALL and leaf == "constant" else (),
+        no_decay=defaults.few_no_decay if is_few and n >= SMALL else (),
         decorrelation=0.25 if is_few else 0.5,
     )
 

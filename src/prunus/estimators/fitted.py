@@ -11,114 +11,51 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.prediction import hard_nodes, hard_output, last_kept, soft_output, table_leaves
 from prunus.estimators.torch_state import plain_torch
-from prunus.estimators.tree import Tree
-from prunus.nn import ConstantHead, TreeModel
+from prunus.nn import TreeModel
+from prunus.tree import Tree
+from prunus.tree.paths import path_nodes
+from prunus.tree.prediction import (
+    find_ends,
+    find_leaves,
+    hard_outputs,
+    node_outputs,
+    soft_outputs,
+    table_leaves,
+)
 
-__all__ = ["FittedTree"]
+__all__ = ["FittedTree", "encode"]
 
-PIECE = 16_384
-"""Rows of a large array that are encoded and predicted at a time."""
+Outputs = npt.NDArray[np.float64]
+
+CHUNK = 16_384
+"""Rows of a large array that are encoded and predicted at a time, so that they stay in the cache."""
 
 
 class FittedTree:
-    """The part of an estimator that needs no more than what was learned."""
+    """The part of an estimator that needs no more than what was learned: an encoder, a tree and a target."""
 
     encoder_: TableEncoder
-    model_: TreeModel
     tree_: Tree
-    node_mass_: npt.NDArray[np.float32]
-    kept_nodes_: npt.NDArray[np.bool_]
-    hard_shift_: npt.NDArray[np.float64]
+    target_: Any
+    model_: TreeModel
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
 
-    def _of_outputs(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Probabilities or values, (n, k), of outputs."""
-        raise NotImplementedError
+    @property
+    def node_mass_(self) -> npt.NDArray[np.float32]:
+        """How much of a row each node can receive, (2**(depth + 1) - 1,); 0 is pruned."""
+        return self.tree_.mass
 
-    def _encode(self, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:  # noqa: N803
-        if not reset:
-            check_is_fitted(self)
-        x = self._transform(X)
-        _check_feature_names(self, X, reset=reset)
-        self.n_features_in_ = self.encoder_.n_features_in_
-        return x
+    @property
+    def kept_nodes_(self) -> npt.NDArray[np.bool_]:
+        """Nodes of the tree that hard predictions follow and pictures show, (2**(depth + 1) - 1,)."""
+        return self.tree_.kept
 
-    def _transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
-        self._check_width(X)
-        return self.encoder_.transform(X)
-
-    def _check_width(self, X: Any) -> None:  # noqa: N803
-        """The encoder would say the same of arrays, but speak of itself."""
-        expected = self.encoder_.n_features_in_
-        if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:
-            name = type(self).__name__
-            raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
-
-    @plain_torch()
-    def _predicted(self, X: Any, of_outputs: Callable[..., npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
-        """A function of each row's outputs; of a node's where a node is all that matters."""
-        check_is_fitted(self)
-        if not hard or not isinstance(self.model_.head, ConstantHead):
-            return of_outputs(self._outputs(X, hard=hard))
-        leaves = self._table_leaves(X)
-        if leaves is None:
-            return np.take(of_outputs(self._node_outputs()), self._nodes(self._encode(X)).numpy(), axis=0)
-        ends = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()
-        values = of_outputs(self._node_outputs())[ends]
-        if values.dtype != np.float64:  # labels
-            return np.take(values, leaves.numpy(), axis=0)
-        return torch.from_numpy(values).index_select(0, leaves).numpy()  # by all threads
-
-    @plain_torch()
-    def _outputs(self, X: Any, *, hard: bool) -> npt.NDArray[np.float64]:  # noqa: N803
-        """The head's outputs, (n, k); of large arrays a piece at a time, so that it stays in the cache."""
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= PIECE:
-            return self._outputs_of(self._encode(X), hard=hard)
-        pieces = (X[begin : begin + PIECE] for begin in range(0, len(X), PIECE))
-        return np.concatenate([self._outputs_of(self._encode(piece), hard=hard) for piece in pieces])
-
-    def _outputs_of(self, x: npt.NDArray[np.float32], *, hard: bool) -> npt.NDArray[np.float64]:
-        if hard:
-            nodes = self._nodes(x)
-            out = hard_output(self.model_, x, nodes) + torch.from_numpy(self.hard_shift_)[nodes]
-        else:
-            out = soft_output(self.model_, x)
-        return out.double().numpy()
-
-    def _node_outputs(self) -> npt.NDArray[np.float64]:
-        """Outputs, (T, k), of rows that end in a node, where nodes predict constants."""
-        nodes = torch.arange(len(self.node_mass_))
-        no_inputs = np.zeros((len(nodes), len(self.encoder_.columns_)), dtype=np.float32)
-        return hard_output(self.model_, no_inputs, nodes).double().numpy() + self.hard_shift_
-
-    def _table_leaves(self, X: Any) -> torch.Tensor | None:  # noqa: N803
-        """Leaves of the complete tree, (n,), without encoding the table first; None if that cannot be done."""
-        check_is_fitted(self)
-        self._check_width(X)
-        leaves = table_leaves(self.model_, self.encoder_, X)
-        if leaves is not None:
-            _check_feature_names(self, X, reset=False)
-        return leaves
-
-    @plain_torch()
-    def _ends(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
-        """The last kept node, (n,), on each row's one path."""
-        leaves = self._table_leaves(X)
-        if leaves is None:
-            return self._nodes(self._encode(X)).numpy()
-        ends: npt.NDArray[np.int64] = last_kept(torch.from_numpy(self.kept_nodes_)).numpy()[leaves.numpy()]
-        return ends
-
-    @plain_torch()
-    def _node_value(self, t: int) -> tuple[float, ...]:
-        """What a path that ends in node t predicts, where that is a constant."""
-        if not isinstance(self.model_.head, ConstantHead):
-            return ()
-        return tuple(self._of_outputs(self._node_outputs()[t : t + 1])[0].tolist())
-
-    def _nodes(self, x: npt.NDArray[np.float32]) -> torch.Tensor:
-        return hard_nodes(self.model_, x, torch.from_numpy(self.kept_nodes_))
+    @property
+    def feature_importances_(self) -> npt.NDArray[np.float64]:
+        """Shares of the columns of the table in the splits, (n_features_in_,)."""
+        return self.tree_.importances
 
     def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The node at the end of each row's one path through the kept tree.
@@ -145,13 +82,9 @@ class FittedTree:
         -------
         sparse bool array of shape (n, 2**(depth + 1) - 1)
         """
-        ends = self._ends(X) + 1  # in binary: a leading 1, then the turns
-        level = np.arange(self.tree_.depth + 1)
-        above = np.frexp(ends)[1][:, None] - 1 - level  # how many levels the end is below each level, (n, depth + 1)
-        path = (ends[:, None] >> above.clip(min=0)) - 1
-        first = np.concatenate(([0], np.cumsum((above >= 0).sum(1))))
-        nodes = path[above >= 0]
-        return csr_array((np.ones(len(nodes), dtype=bool), nodes, first), shape=(len(ends), len(self.node_mass_)))
+        nodes, begins = path_nodes(self._ends(X))
+        shape = (len(begins) - 1, self.tree_.n_nodes)
+        return csr_array((np.ones(len(nodes), dtype=bool), nodes, begins), shape=shape)
 
     def get_depth(self) -> int:
         """Depth of the kept tree."""
@@ -162,3 +95,63 @@ class FittedTree:
         """Number of leaves of the kept tree."""
         check_is_fitted(self)
         return self.tree_.n_leaves
+
+    def _ends(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The last kept node, (n,), on each row's one path."""
+        ends: npt.NDArray[np.int64] = self.tree_.ends[self._leaves(X)]
+        return ends
+
+    @plain_torch()
+    def _leaves(self, X: Any) -> npt.NDArray[np.integer]:  # noqa: N803
+        """The leaf of the complete tree, (n,), on each row's one path; numbers that need only be scaled go straight."""
+        check_is_fitted(self)
+        _check_table(self, X)
+        scaling, splits = self.encoder_.scaling_of(X), self.tree_.splits
+        leaves = None if scaling is None else table_leaves(splits, X, scaling)
+        return find_leaves(splits, self.encoder_.transform(X)) if leaves is None else leaves
+
+    @plain_torch()
+    def _predict(self, X: Any, of_outputs: Callable[[Outputs], npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
+        """A function of each row's outputs; it is applied to nodes where the end of a path is all that matters."""
+        check_is_fitted(self)
+        if not hard or not self.tree_.leaves.is_constant:
+            return of_outputs(self._outputs(X, hard=hard))
+        of_leaves = of_outputs(node_outputs(self.tree_))[self.tree_.ends]
+        return _take(of_leaves, self._leaves(X))
+
+    @plain_torch()
+    def _outputs(self, X: Any, *, hard: bool) -> Outputs:  # noqa: N803
+        """The outputs of rows, (n, k)."""
+        check_is_fitted(self)
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= CHUNK:
+            return self._encoded_outputs(encode(self, X), hard=hard)
+        chunks = (X[begin : begin + CHUNK] for begin in range(0, len(X), CHUNK))
+        return np.concatenate([self._encoded_outputs(encode(self, chunk), hard=hard) for chunk in chunks])
+
+    def _encoded_outputs(self, x: npt.NDArray[np.float32], *, hard: bool) -> Outputs:
+        return hard_outputs(self.tree_, x, find_ends(self.tree_, x)) if hard else soft_outputs(self.tree_, x)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "tree_")
+
+
+def _take(values: npt.NDArray[Any], rows: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    """``values[rows]``; of numbers by all threads."""
+    if values.dtype != np.float64:
+        return np.take(values, rows, axis=0)
+    return torch.from_numpy(values).index_select(0, torch.from_numpy(rows)).numpy()
+
+
+def encode(estimator: FittedTree, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+    """Rows of a table as a fitted estimator takes them."""
+    _check_table(estimator, X)
+    return estimator.encoder_.transform(X)
+
+
+def _check_table(estimator: FittedTree, X: Any) -> None:  # noqa: N803
+    """Names and number of columns. The encoder would say the same of an array, but speak of itself."""
+    expected = estimator.encoder_.n_features_in_
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:
+        name = type(estimator).__name__
+        raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
+    _check_feature_names(estimator, X, reset=False)

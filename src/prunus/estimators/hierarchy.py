@@ -1,16 +1,15 @@
 """The clusters of a kept tree: merged from below, and cut into flat ones."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from prunus.estimators.tree import Tree
 
 __all__ = ["Hierarchy", "flat_labels", "labels_at_depth", "merge_closest", "read_hierarchy"]
 
 Floats = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.int64]
+Kept = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -29,18 +28,23 @@ class Hierarchy:
     """Clusters of the bottom in each merge, (L - 1,)."""
 
 
-def read_hierarchy(tree: Tree, x: npt.NDArray[np.float32], ends: Nodes, weight: Floats) -> Hierarchy:
-    """The hierarchy of rows, (n, d), that end in these nodes; nodes that no row reaches are passed over."""
-    total, spread = _within(x, ends, weight, len(tree.kept))
-    height = np.zeros(len(tree.kept))
-    for t in range(len(tree.kept) // 2 - 1, -1, -1):
+def read_hierarchy(kept: Kept, x: npt.NDArray[np.float32], ends: Nodes, weight: Floats) -> Hierarchy:
+    """The hierarchy of rows, (n, d), that end in these nodes of a kept tree; nodes that no row reaches are passed over.
+
+    Siblings are kept together, see `prunus.tree.reading.keep_pairs`.
+    """
+    total, spread = _within(x, ends, weight, len(kept))
+    height = np.zeros(len(kept))
+    inner = np.flatnonzero(kept[1::2])  # nodes whose left child is kept, and so the right one
+    for t in inner[::-1].tolist():
         left, right = 2 * t + 1, 2 * t + 2
-        if tree.kept[left]:
-            merging = max(0.0, spread[t] - spread[left] - spread[right])
-            height[t] = max((2 * merging) ** 0.5, height[left], height[right])
-    inner = [t for t in range(len(tree.kept) // 2) if tree.kept[2 * t + 1] and total[2 * t + 1] > 0 < total[2 * t + 2]]
-    merges = sorted(inner, key=lambda t: (height[t], -t))  # children come before parents: their numbers are larger
-    leaves = _from_left_to_right(np.flatnonzero(tree.is_leaf & (total > 0)))
+        merging = max(0.0, spread[t] - spread[left] - spread[right])
+        height[t] = max((2 * merging) ** 0.5, height[left], height[right])
+    merging_rows = [t for t in inner.tolist() if total[2 * t + 1] > 0 < total[2 * t + 2]]
+    merges = sorted(
+        merging_rows, key=lambda t: (height[t], -t)
+    )  # children come before parents: their numbers are larger
+    leaves = _from_left_to_right(np.setdiff1d(np.flatnonzero(kept & (total > 0)), inner))
     number = {int(t): i for i, t in enumerate(leaves)}
     count = dict.fromkeys(number, 1)
     children = np.zeros((len(merges), 2), dtype=np.int64)
@@ -89,11 +93,12 @@ def flat_labels(hierarchy: Hierarchy, n_nodes: int, n_clusters: int) -> Nodes:
     return _labels(n_nodes, [t for t in (*hierarchy.leaves.tolist(), *merged) if not _below(t, merged)])
 
 
-def merge_closest(tree: Tree, hierarchy: Hierarchy, max_leaves: int) -> Tree:
-    """The tree in which the closest clusters have merged until so many are left at most."""
+def merge_closest(kept: Kept, hierarchy: Hierarchy, max_leaves: int) -> Kept:
+    """The nodes, (T,), that are left when the closest clusters have merged until there are so many at most."""
     merged = set(hierarchy.nodes[: max(0, len(hierarchy.leaves) - max_leaves)].tolist())
-    gone = np.array([_below(t, merged) for t in range(len(tree.kept))])
-    return replace(tree, kept=tree.kept & ~gone, share=np.where(gone, 0.0, tree.share))
+    gone = np.array([_below(t, merged) for t in range(len(kept))])
+    left: Kept = kept & ~gone
+    return left
 
 
 def labels_at_depth(hierarchy: Hierarchy, n_nodes: int, depth: int) -> Nodes:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from prunus.estimators.tree import Tree
+from prunus.palette import class_color
+from prunus.tree import Tree
 
 __all__ = ["NotebookPicture", "tree_svg"]
 
 LEVELS = 3
 """Levels of splits that are drawn: a picture is small, and `export_html` has it all."""
 WIDTH, HEIGHT, GAP, DROP = 112, 34, 10, 62
-COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c")
 
 
 class NotebookPicture:
@@ -88,12 +88,11 @@ def _box(estimator: Any, t: int, x: float, y: float) -> str:
 
 def _strip(estimator: Any, t: int, x: float, y: float) -> str:
     """Shares of the classes side by side; without classes, the share of the samples."""
-    size = WIDTH - 14
-    passing = estimator.tree_.passing
-    shares = passing.mean[t] if hasattr(estimator, "classes_") else estimator.tree_.share[t : t + 1]
+    size, tree = WIDTH - 14, estimator.tree_
+    shares = tree.mean[t] if estimator.target_.task == "classes" else tree.share[t : t + 1]
     ends = np.concatenate(([0.0], np.cumsum(shares))) * size
     return "".join(
-        f'<rect x="{x + begin:.1f}" y="{y:g}" width="{end - begin:.1f}" height="6" fill="{COLORS[k % len(COLORS)]}"/>'
+        f'<rect x="{x + begin:.1f}" y="{y:g}" width="{end - begin:.1f}" height="6" fill="{class_color(k)}"/>'
         for k, (begin, end) in enumerate(pairwise(ends))
         if end - begin >= 0.05
     )
@@ -107,9 +106,9 @@ def _strongest(estimator: Any, t: int) -> str:
 
 
 def _outcome(estimator: Any, t: int) -> str:
-    mean = estimator.tree_.passing.mean[t]
-    if hasattr(estimator, "classes_"):
-        return str(estimator.classes_[int(mean.argmax())])
-    if hasattr(estimator, "labels_"):
-        return f"cluster {estimator._label_of_node[t]}"
-    return f"{float(estimator._of_outputs(mean)[0]):.4g}"
+    tree, target = estimator.tree_, estimator.target_
+    if tree.cluster is not None:
+        return f"cluster {tree.cluster[t]}"
+    if target.task == "classes":
+        return str(target.labels[int(tree.mean[t].argmax())])
+    return f"{float(target.predictions(tree.mean[t : t + 1])[0, 0]):.4g}"

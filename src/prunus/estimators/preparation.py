@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
+from prunus.data import TableEncoder
 from prunus.errors import InputValueError
+from prunus.targets import Target
+from prunus.training import Samples
 
-__all__ = ["Rows", "hold_out", "merge_rows", "read_weight"]
+__all__ = ["Rows", "hold_out", "merge_rows", "read_eval_set", "read_rows", "read_weight", "to_samples"]
 
 MERGE_LIMIT = 10_000
 """More rows than this are not searched for equal ones: they are trained in batches, where order matters anyway."""
@@ -40,8 +44,40 @@ def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float
         return None
     weight: npt.NDArray[np.float64] = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
-        raise InputValueError("sample_weight must have a positive entry, however: all weights are zero")
+        raise InputValueError("sample_weight must have a positive entry, got zero for all rows")
     return weight
+
+
+def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target) -> Rows:
+    """Encoded rows with their targets and weights; equal rows are merged where they are few."""
+    targets = target.read(y, x)
+    return merge_rows(Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x))))
+
+
+def read_eval_set(eval_set: Any, target: Target, encoder: TableEncoder) -> Rows:
+    """The rows that a caller wants to validate on."""
+    if isinstance(eval_set, list) and len(eval_set) == 1:  # as XGBoost and LightGBM have it
+        (eval_set,) = eval_set
+    if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
+        raise InputValueError("eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple")
+    try:
+        x = encoder.transform(eval_set[0])
+        targets = target.read(eval_set[1], x)
+        weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
+        return Rows(x, targets, target.weigh(targets, weight))
+    except (TypeError, ValueError) as error:
+        error.add_note("This is about eval_set.")
+        raise
+
+
+def to_samples(rows: Rows | None, target: Target, device: torch.device) -> Samples | None:
+    """Tensors of the rows, with weights that are 1 on average; None if there are no rows."""
+    if rows is None:
+        return None
+    weight = None
+    if rows.weight is not None:
+        weight = torch.from_numpy((rows.weight / rows.weight.mean()).astype(np.float32))
+    return Samples(torch.from_numpy(rows.x), target.for_loss(rows.y), weight).to(device)
 
 
 def merge_rows(rows: Rows) -> Rows:
@@ -68,8 +104,8 @@ def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple
     labels = rows.y if stratify else None
     if labels is not None:
         counts = np.bincount(labels)
-        held = max(1, round(fraction * len(rows)))
-        if counts[counts > 0].min() < 2 or held < np.count_nonzero(counts):
+        n_valid = max(1, round(fraction * len(rows)))
+        if counts[counts > 0].min() < 2 or n_valid < np.count_nonzero(counts):
             labels = None
     train, valid = train_test_split(np.arange(len(rows)), test_size=fraction, random_state=seed, stratify=labels)
     return rows[np.sort(train)], rows[np.sort(valid)]

@@ -5,18 +5,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin, _fit_context
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_consistent_length
 
-from prunus.errors import InputValueError
 from prunus.estimators.base import ArgminTree
-from prunus.estimators.scaled_targets import ScaledTargets
+from prunus.targets import Numbers
 
 __all__ = ["ArgminTreeRegressor"]
 
 
-class ArgminTreeRegressor(RegressorMixin, ScaledTargets, ArgminTree):  # type: ignore[misc]
+class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
     """A single decision tree for numbers, its splits, routes and pruning learned together by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled, targets
@@ -51,6 +48,8 @@ class ArgminTreeRegressor(RegressorMixin, ScaledTargets, ArgminTree):  # type: i
         "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
     }
 
+    target_: Numbers
+
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
         """Learn a tree.
@@ -68,7 +67,7 @@ class ArgminTreeRegressor(RegressorMixin, ScaledTargets, ArgminTree):  # type: i
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set)
+        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: Numbers.of(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -86,8 +85,18 @@ class ArgminTreeRegressor(RegressorMixin, ScaledTargets, ArgminTree):  # type: i
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, None, max_epochs=1)
+        fitted: Self = self._fit(X, y, sample_weight, None, lambda _: Numbers.of(y), max_epochs=1)
         return fitted
+
+    @property
+    def target_mean_(self) -> npt.NDArray[np.float64]:
+        """Mean of each output over the training rows, (n_outputs,)."""
+        return self.target_.mean
+
+    @property
+    def target_scale_(self) -> npt.NDArray[np.float64]:
+        """Standard deviation of each output over the training rows, (n_outputs,)."""
+        return self.target_.deviation
 
     def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
         """Predicted values.
@@ -102,25 +111,7 @@ class ArgminTreeRegressor(RegressorMixin, ScaledTargets, ArgminTree):  # type: i
         -------
         ndarray of shape (n,) or (n, n_outputs), as y was
         """
-        return self._predicted(X, self._values, hard=hard)
-
-    def _values(self, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        values = self._of_outputs(out)
-        return values[:, 0] if self._one_dimensional else values
-
-    def _read_targets(self, y: Any, x: npt.NDArray[np.float32], *, reset: bool) -> npt.NDArray[np.float64]:
-        if y is None:
-            raise InputValueError("requires y to be passed, but the target y is None")
-        values = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
-        check_consistent_length(values, x)
-        if values.ndim > 2:
-            raise InputValueError(f"y must have one or two dimensions, however: y.shape={values.shape}")
-        if reset:
-            self._one_dimensional = values.ndim == 1
-        table: npt.NDArray[np.float64] = values.reshape(len(x), -1)
-        if not reset and table.shape[1] != len(self.target_mean_):
-            raise InputValueError(f"y must have {len(self.target_mean_)} outputs, however: y.shape={values.shape}")
-        return table
+        return self._predict(X, lambda out: self.target_.answers(out), hard=hard)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

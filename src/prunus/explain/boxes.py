@@ -1,6 +1,5 @@
-"""The boxes of a picture of a tree: their lines and colours, before anything is drawn."""
+"""The boxes of a picture of a tree: their lines and colors, before anything is drawn."""
 
-import colorsys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
@@ -18,6 +17,7 @@ from prunus.explain.wording import (
     split_parts,
     traits,
 )
+from prunus.palette import CLUSTER, HIGH, LOW, class_color, mixed, tinted
 
 __all__ = ["CUT", "PRUNED", "Box", "BoxOptions", "read_boxes"]
 
@@ -27,9 +27,7 @@ CUT = "(...)"
 """In place of a branch below the depth that is shown."""
 MOST_OUTPUTS = 3
 _FULL = 0.75
-"""How much of its colour the purest node has, so that black text is read well on it."""
-_COLORS = ("#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#d55e00", "#7f7f7f", "#8c564b", "#6a3d9a")
-"""Colours that all people can tell apart, by Okabe and Ito, and three more."""
+"""How much of its color the purest node has, so that black text is read well on it."""
 
 
 @dataclass(frozen=True)
@@ -173,17 +171,18 @@ def _wrapped(parts: list[str], width: int) -> Iterator[str]:
 
 
 def _color(words: Words, node: NodeSummary) -> str:
-    """By the largest class, the purer the stronger; by the value; of clusters by the share of rows."""
+    """By the largest class, the purer the stronger; by the value; of clusters by the share of the rows."""
     if words.summary.classes is not None:
         values = node.distribution
         best, k = max(values), len(values)
         purity = 1.0 if k == 1 else (best - 1 / k) / (1 - 1 / k)
-        return _tinted(_base_color(values.index(best)), purity)
+        return _filling(class_color(values.index(best)), purity)
     if words.clusters:
-        return _tinted(_COLORS[2], sqrt(node.share))
+        return _filling(CLUSTER, sqrt(node.share))
     heights = {t: _height(words, other) for t, other in words.nodes.items() if other.share > 0}
     low, high = min(heights.values()), max(heights.values())
-    return _tinted(_COLORS[0], (heights[node.node] - low) / (high - low) if high > low else 0.5)
+    place = (heights[node.node] - low) / (high - low) if high > low else 0.5
+    return _filling(mixed(LOW, HIGH, place), abs(2 * place - 1))
 
 
 def _height(words: Words, node: NodeSummary) -> float:
@@ -193,19 +192,6 @@ def _height(words: Words, node: NodeSummary) -> float:
     return sum((value - mean) / s for value, mean, s in zip(values, root.distribution, scale, strict=True)) / len(scale)
 
 
-def _base_color(k: int) -> str:
-    """Of class k; after the chosen ones hues that are far from the last ones."""
-    if k < len(_COLORS):
-        return _COLORS[k]
-    return _hex(colorsys.hls_to_rgb(0.618034 * k % 1.0, 0.5, 0.6))
-
-
-def _tinted(color: str, strength: float) -> str:
-    """A colour on white: from hardly to fully."""
-    part = _FULL * (0.05 + 0.95 * min(max(strength, 0.0), 1.0))
-    rgb = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return _hex(tuple(1 - part * (1 - c) for c in rgb))
-
-
-def _hex(rgb: tuple[float, ...]) -> str:
-    return "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
+def _filling(color: str, strength: float) -> str:
+    """A color on white, from hardly any of it to as much as black text is still read well on."""
+    return tinted(color, _FULL * (0.05 + 0.95 * min(max(strength, 0.0), 1.0)))

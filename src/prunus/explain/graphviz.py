@@ -148,5 +148,5 @@ def _write(text: str, out_file: Any) -> str | None:
     elif hasattr(out_file, "write"):
         out_file.write(text)
     else:
-        raise InputTypeError(f"out_file must be a path, an open file or None, however: {type(out_file).__name__}")
+        raise InputTypeError(f"out_file must be a path, an open file or None, got {type(out_file).__name__}")
     return None

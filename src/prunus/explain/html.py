@@ -58,7 +58,7 @@ def export_html(
     if y is not None and X is None:
         raise InputValueError("X must be given with y: y tells the classes or values of its rows")
     if y is not None and len(y) != len(X):
-        raise InputValueError(f"y must have a value for each of the {len(X)} rows of X, however: {len(y)}")
+        raise InputValueError(f"y must have a value for each of the {len(X)} rows of X, got {len(y)}")
     record = page_record(estimator, X, y)
     page = _filled(
         {
@@ -76,10 +76,10 @@ def export_html(
 
 def _filled(parts: dict[str, str]) -> str:
     """The page, each part filled in once: what is in a part stays as it is."""
-    pieces = _asset("page.html").split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, rest = piece.split("}}", 1)
+    first, *others = _asset("page.html").split("{{")
+    filled = [first]
+    for other in others:
+        name, rest = other.split("}}", 1)
         filled += [parts[name], rest]
     return "".join(filled)
 

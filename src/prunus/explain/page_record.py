@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from prunus.data.columns import NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
-from prunus.estimators.prediction import linear_terms
-from prunus.explain.summary import TreeSummary, tree_summary
+from prunus.explain.rows import RowsInTree, send_rows
+from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
+from prunus.palette import COLORS
+from prunus.tree import Tree
 
 __all__ = ["page_record"]
 
@@ -23,37 +25,39 @@ MAX_ROWS, MAX_CELLS = 100, 8_000
 COUNTED = 50_000
 """Rows that histograms are made of."""
 BINS = 32
-_TASKS = {"ArgminTreeClassifier": "classes", "ArgminTreeRegressor": "values", "ArgminTreeClusterer": "clusters"}
 
 
 def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
-    """All that the page shows, of plain types only."""
-    summary = tree_summary(estimator, X)
-    task = _TASKS[summary.kind]
-    nodes = {node.node: _node(estimator, node, task) for node in summary.nodes}
+    """All that the page shows, of plain types only; the rows of X pass the tree once."""
+    check_estimator(estimator, "export_html")
+    target, encoder = estimator.target_, estimator.encoder_
+    rows = None if X is None else send_rows(estimator, X)
+    summary = summarize(estimator, rows)
+    nodes = {node.node: _node(estimator.tree_, node) for node in summary.nodes}
     record: Record = {
-        "task": task,
+        "task": target.task,
         "subtitle": _subtitle(summary),
         "facts": _facts(summary),
+        "colors": COLORS,
         "outputs": list(summary.outputs),
-        "columns": [_column(column) for column in estimator.encoder_.columns_],
+        "columns": [_column(column) for column in encoder.columns_],
         "features": _features(estimator),
-        "split": _splits(estimator),
-        "model": _model(estimator, task),
+        "split": _splits(estimator.tree_),
+        "model": _model(estimator.tree_),
         "samples": [],
         "nodes": list(nodes.values()),
     }
-    if task != "classes":
-        record |= {"scale": estimator.target_scale_.tolist(), "mean": estimator.target_mean_.tolist()}
-    if X is not None:
-        record["samples"] = _samples(estimator, task, X, y)
-        _add_scores(estimator, nodes, X)
-        if task == "values" and y is not None:
-            record["values"] = _add_values(estimator, nodes, X, np.asarray(y, dtype=np.float64).reshape(len(y), -1))
+    if target.task != "classes":
+        record |= {"scale": target.deviation.tolist(), "mean": target.mean.tolist()}
+    if rows is not None:
+        record["samples"] = _samples(estimator, rows, X, y)
+        _add_scores(nodes, rows)
+        if target.task == "values" and y is not None:
+            record["values"] = _add_values(nodes, rows, np.asarray(y, dtype=np.float64).reshape(len(y), -1))
     return record
 
 
-def _node(estimator: Any, node: Any, task: str) -> Record:
+def _node(tree: Tree, node: NodeSummary) -> Record:
     record: Record = {
         "node": node.node,
         "leaf": node.is_leaf,
@@ -66,10 +70,10 @@ def _node(estimator: Any, node: Any, task: str) -> Record:
         record["spread"] = [_rounded(value) for value in node.spread]
     if node.threshold is not None:
         record["threshold"] = _rounded(node.threshold)
-    if node.value and task != "clusters":
+    if tree.cluster is not None:
+        record["label"] = int(tree.cluster[node.node])
+    elif node.value:
         record["value"] = [_rounded(value) for value in node.value]
-    if task == "clusters":
-        record["label"] = int(estimator._label_of_node[node.node])
     return record
 
 
@@ -120,68 +124,55 @@ def _features(estimator: Any) -> list[Record]:
     return [found[i] | {"importance": _rounded(importance[i])} for i in sorted(found)]
 
 
-def _splits(estimator: Any) -> Record:
+def _splits(tree: Tree) -> Record:
     """Weights of the splits that are kept, or that soft routes pass."""
-    tree = estimator.tree_
-    if tree.weight is None:
+    if tree.weight is None or tree.bias is None:
         return {"nodes": [], "weight": "", "bias": ""}
-    inner = np.arange(len(tree.weight))
     used = tree.kept | (tree.mass > 0)
-    nodes = inner[used[2 * inner + 1] | used[2 * inner + 2]]
+    nodes = np.flatnonzero(used[1:].reshape(-1, 2).any(1))
     return {"nodes": nodes.tolist(), "weight": _floats(tree.weight[nodes]), "bias": _floats(tree.bias[nodes])}
 
 
-def _model(estimator: Any, task: str) -> Record | None:
+def _model(tree: Tree) -> Record | None:
     """What it takes to predict; None if the page cannot."""
-    tree = estimator.tree_
     if tree.weight is None:
         return None
-    elu = type(estimator.model_.tree.split).__name__ == "ELUSplit"
-    record: Record = {"elu": elu, "mass": _floats(tree.mass), "constant": "", "slope": "", "shared": "", "output": ""}
-    if task == "clusters":
+    record: Record = {"elu": tree.splits.bounded, "mass": _floats(tree.mass)}
+    record |= dict.fromkeys(("constant", "slope", "shared", "output"), "")
+    if tree.cluster is not None:
         return record | {"position": {}}
-    nodes = np.flatnonzero(tree.mass > 0)
-    head = linear_terms(estimator.model_)
-    if head is None or (head.slope is not None and head.slope[nodes].size > MAX_WEIGHTS):
+    nodes, leaves = np.flatnonzero(tree.mass > 0), tree.leaves
+    if leaves.constant is None or (leaves.slope is not None and leaves.slope[nodes].size > MAX_WEIGHTS):
         return None
     return record | {
         "position": {int(t): i for i, t in enumerate(nodes)},
-        "constant": _floats(head.constant[nodes]),
-        "slope": "" if head.slope is None else _floats(head.slope[nodes]),
-        "shared": "" if head.shared is None else _floats(head.shared),
-        "output": _floats(head.output),
+        "constant": _floats(leaves.constant[nodes]),
+        "slope": "" if leaves.slope is None else _floats(leaves.slope[nodes]),
+        "shared": "" if leaves.shared is None else _floats(leaves.shared),
+        "output": _floats(leaves.bias),
     }
 
 
-def _samples(estimator: Any, task: str, X: Any, y: Any) -> list[Record]:  # noqa: N803
+def _samples(estimator: Any, passed: RowsInTree, X: Any, y: Any) -> list[Record]:  # noqa: N803
     """Some rows: values as in the table, what is known of them, and what is predicted."""
     table = read_table(X)
     n, features = table.shape
     few = max(1, min(n, MAX_ROWS, MAX_CELLS // features))
-    rows = np.unique(np.linspace(0, n - 1, few).astype(int)) if n else np.arange(0)
-    if not len(rows):
-        return []
+    rows = np.unique(np.linspace(0, n - 1, few).astype(int))
     values = [_values(estimator, table, feature)[rows] for feature in range(features)]
     known = [None] * n if y is None else list(np.asarray(y).tolist())
-    outputs = _outputs(estimator, task, X)
-    ends = estimator.apply(X)
+    target = estimator.target_
+    outputs = np.zeros((len(rows), 0)) if target.task == "clusters" else target.predictions(passed.soft[rows])
     return [
         {
             "row": int(i),
             "y": _known(known[i]),
             "values": [_plain(column[k]) for column in values],
-            "outputs": [_rounded(value) for value in outputs[i]],
-            "end": int(ends[i]),
+            "outputs": [_rounded(value) for value in outputs[k]],
+            "end": int(passed.ends[i]),
         }
         for k, i in enumerate(rows)
     ]
-
-
-def _outputs(estimator: Any, task: str, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-    if task == "clusters":
-        return np.zeros((len(estimator.apply(X)), 0))
-    predicted = estimator.predict_proba(X) if task == "classes" else estimator.predict(X)
-    return np.asarray(predicted, dtype=np.float64).reshape(len(predicted), -1)
 
 
 def _values(estimator: Any, table: Any, feature: int) -> npt.NDArray[np.object_]:
@@ -197,30 +188,27 @@ def _values(estimator: Any, table: Any, feature: int) -> npt.NDArray[np.object_]
     return values
 
 
-def _add_scores(estimator: Any, nodes: dict[int, Record], X: Any) -> None:  # noqa: N803
+def _add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
     """Histograms of the scores of the rows that pass each split."""
-    tree = estimator.tree_
-    if tree.weight is None:
+    tree, step = rows.tree, -(-len(rows.x) // COUNTED)
+    if tree.weight is None or tree.bias is None:
         return
-    x = estimator._encode(X)
-    step = -(-len(x) // COUNTED) or 1
-    passing = estimator.decision_path(X)[::step].tocsc()
     for t, node in nodes.items():
-        rows = passing.indices[passing.indptr[t] : passing.indptr[t + 1]]
-        if node["leaf"] or not len(rows):
+        here = rows.at(t)
+        here = here[here % step == 0]
+        if node["leaf"] or not len(here):
             continue
-        scores = x[::step][rows] @ tree.weight[t] + tree.bias[t]
+        scores = rows.x[here] @ tree.weight[t] + tree.bias[t]
         reach = float(max(1.0, np.quantile(np.abs(scores), 0.99)))
         counts, _ = np.histogram(np.clip(scores, -reach, reach), BINS, (-reach, reach))
         node["scores"] = {"low": _rounded(-reach), "high": _rounded(reach), "counts": counts.tolist()}
 
 
-def _add_values(estimator: Any, nodes: dict[int, Record], X: Any, y: npt.NDArray[np.float64]) -> Record:  # noqa: N803
+def _add_values(nodes: dict[int, Record], rows: RowsInTree, y: npt.NDArray[np.float64]) -> Record:
     """Histograms of the first output of the rows that pass each node, all over the same range."""
     low, high = map(float, np.quantile(y[:, 0], [0.005, 0.995]))
-    passing = estimator.decision_path(X).tocsc()
     for t, node in nodes.items():
-        inside = np.clip(y[passing.indices[passing.indptr[t] : passing.indptr[t + 1]], 0], low, high)
+        inside = np.clip(y[rows.at(t), 0], low, high)
         node["values"] = np.histogram(inside, BINS, (low, high if high > low else low + 1))[0].tolist()
     return {"low": _rounded(low), "high": _rounded(high if high > low else low + 1)}
 

@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
 from prunus.estimators.base import ArgminTree
+from prunus.explain.rows import RowsInTree, agreement, send_rows
+from prunus.targets import Target
+from prunus.tree import Tree
+from prunus.tree.prediction import node_outputs
 
-__all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "tree_summary"]
+__all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "check_estimator", "summarize", "tree_summary"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,8 @@ class SplitWeight:
     """Change of the score for one unit of the feature, as it is in the table; for a piece, over all of it."""
     strength: float
     """Change of the score for one standard unit of the feature: comparable between features."""
+    column: int = -1
+    """Position of the encoded column in ``encoder_.columns_``."""
 
 
 @dataclass(frozen=True)
@@ -95,96 +102,67 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
     >>> summary.nodes[0].share, summary.n_leaves
     (1.0, 2)
     """
+    check_estimator(estimator, "tree_summary")
+    return summarize(estimator, None if X is None else send_rows(estimator, X))
+
+
+def check_estimator(estimator: Any, function: str) -> None:
+    """Raise an error unless it is a fitted estimator of prunus."""
     if not isinstance(estimator, ArgminTree):
-        raise InputTypeError(f"tree_summary describes the estimators of prunus, however: {type(estimator).__name__}")
+        raise InputTypeError(f"{function} takes the estimators of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)
-    tree = estimator.tree_
-    classes = getattr(estimator, "classes_", None)
+
+
+def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
+    """The summary, with the agreement of predictions for these rows."""
+    tree, target = estimator.tree_, estimator.target_
     return TreeSummary(
         kind=type(estimator).__name__,
-        leaf=estimator._leaf_kind(),
+        leaf=tree.leaves.kind,
         depth=tree.depth,
         n_leaves=tree.n_leaves,
-        n_nodes=len(tree.kept),
+        n_nodes=tree.n_nodes,
         n_active=int((tree.mass > 0).sum()),
-        n_parameters=sum(p.numel() for p in estimator.model_.parameters()),
-        classes=None if classes is None else tuple(classes.tolist()),
-        outputs=_outputs(estimator),
-        nodes=tuple(_node(estimator, int(t)) for t in np.flatnonzero(tree.kept)),
-        agreement=None if X is None else _agreement(estimator, X),
+        n_parameters=tree.n_parameters,
+        classes=tuple(target.labels.tolist()) if target.task == "classes" else None,
+        outputs=target.output_names(estimator.encoder_),
+        nodes=_nodes(tree, target, estimator.encoder_),
+        agreement=None if rows is None else agreement(tree, target, rows),
     )
 
 
-def _node(estimator: Any, t: int) -> NodeSummary:
-    tree = estimator.tree_
-    is_leaf = bool(tree.is_leaf[t])
-    split, threshold = ((), None) if is_leaf or tree.weight is None else _split(estimator, t)
-    distribution, spread = _distribution(estimator, t)
-    children = tree.kept[2 * t + 1 : 2 * t + 3]
-    return NodeSummary(
-        node=t,
-        depth=int(np.log2(t + 1)),
-        share=float(tree.share[t]),
-        mass=float(tree.mass[t]),
-        is_leaf=is_leaf,
-        split=split,
-        threshold=threshold,
-        value=estimator._node_value(t),
-        distribution=distribution,
-        spread=spread,
-        n_pruned=len(children) - int(children.sum()),
+def _nodes(tree: Tree, target: Target, encoder: TableEncoder) -> tuple[NodeSummary, ...]:
+    values = target.predictions(node_outputs(tree)) if tree.leaves.is_constant else np.zeros((tree.n_nodes, 0))
+    mean, spread = target.node_units(tree.mean, tree.spread, encoder)
+    return tuple(
+        NodeSummary(
+            node=t,
+            depth=(t + 1).bit_length() - 1,
+            share=float(tree.share[t]),
+            mass=float(tree.mass[t]),
+            is_leaf=bool(tree.is_leaf[t]),
+            **_split(tree, encoder, t),
+            value=tuple(values[t].tolist()),
+            distribution=tuple(mean[t].tolist()),
+            spread=tuple(spread[t].tolist()),
+            n_pruned=int((~tree.kept[2 * t + 1 : 2 * t + 3]).sum()),
+        )
+        for t in np.flatnonzero(tree.kept).tolist()
     )
 
 
-def _split(estimator: Any, t: int) -> tuple[tuple[SplitWeight, ...], float]:
-    """Weights in the units of the table: encoded inputs are (x - center) / scale."""
-    tree = estimator.tree_
+def _split(tree: Tree, encoder: TableEncoder, t: int) -> dict[str, Any]:
+    """Weights and threshold in the units of the table: encoded numbers are (x - center) / scale."""
+    if tree.is_leaf[t] or tree.weight is None or tree.bias is None:
+        return {}
     weights, threshold = [], -float(tree.bias[t])
-    for column, strength in zip(estimator.encoder_.columns_, tree.weight[t].tolist(), strict=True):
+    for i, (column, strength) in enumerate(zip(encoder.columns_, tree.weight[t].tolist(), strict=True)):
         if strength == 0 or column.low == column.high:
             continue
         if column.piece:  # 0 below it: it does not move the threshold
-            weights.append(SplitWeight(column.label, strength, strength))
+            weights.append(SplitWeight(column.label, strength, strength, i))
             continue
-        weights.append(SplitWeight(column.label, strength / column.scale, strength))
+        weights.append(SplitWeight(column.label, strength / column.scale, strength, i))
         threshold += strength * column.center / column.scale
     weights.sort(key=lambda weight: -abs(weight.strength))
-    return tuple(weights), threshold
-
-
-def _outputs(estimator: Any) -> tuple[str, ...]:
-    if hasattr(estimator, "classes_"):
-        return tuple(map(str, estimator.classes_.tolist()))
-    if hasattr(estimator, "labels_"):
-        return tuple(column.label for column in _reconstructed(estimator))
-    k = estimator._n_outputs()
-    return ("y",) if k == 1 else tuple(f"y{i}" for i in range(k))
-
-
-def _distribution(estimator: Any, t: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Means, or shares of classes, and spreads: in the units of the table."""
-    passing = estimator.tree_.passing
-    if hasattr(estimator, "classes_"):
-        return tuple(passing.mean[t].tolist()), ()
-    mean, spread = estimator._of_outputs(passing.mean[t]), passing.spread[t] * estimator.target_scale_
-    if hasattr(estimator, "labels_"):  # from encoded features
-        center, scale = np.transpose([(column.center, column.scale) for column in _reconstructed(estimator)])
-        mean, spread = mean * scale + center, spread * scale
-    return tuple(mean.tolist()), tuple(spread.tolist())
-
-
-def _reconstructed(estimator: Any) -> list[Any]:
-    """Encoded features that a clusterer predicts."""
-    columns, wanted = estimator.encoder_.columns_, estimator._target_columns
-    return columns if wanted is None else [columns[i] for i in wanted]
-
-
-def _agreement(estimator: Any, X: Any) -> float:  # noqa: N803
-    if hasattr(estimator, "labels_"):
-        leaves = np.flatnonzero(estimator.tree_.is_leaf)
-        return float(np.mean(leaves[estimator.transform(X)[:, leaves].argmax(1)] == estimator.apply(X)))
-    soft, hard = estimator.predict(X), estimator.predict(X, hard=True)
-    if hasattr(estimator, "classes_"):
-        return float(np.mean(soft == hard))
-    spread = np.sum((soft - soft.mean(0)) ** 2)
-    return float(1 - np.sum((soft - hard) ** 2) / spread) if spread > 0 else float(np.allclose(soft, hard))
+    return {"split": tuple(weights), "threshold": threshold}

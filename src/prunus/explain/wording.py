@@ -1,13 +1,14 @@
 """The record of a tree in words: names that users chose, short numbers, splits and predictions as text."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import floor, isfinite, log10
 from typing import Any
 
+from prunus.data import OutputColumn
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary, _reconstructed, tree_summary
+from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary, check_estimator, summarize
 
 __all__ = [
     "Words",
@@ -62,24 +63,24 @@ class Words:
 
 def read_words(estimator: Any, feature_names: Any = None, class_names: Any = None) -> Words:
     """The record of a fitted tree, with other names for the columns of the table and for the classes or clusters."""
-    summary = tree_summary(estimator)
-    features = _names("feature_names", feature_names, estimator.n_features_in_)
-    nodes = {node.node: _cleaned(node) for node in summary.nodes}
-    if features is not None:
-        nodes = {t: replace(node, split=_renamed(estimator, node, features)) for t, node in nodes.items()}
+    check_estimator(estimator, "a picture of a tree")
+    summary, tree, target = summarize(estimator), estimator.tree_, estimator.target_
+    columns = _renamed(estimator.encoder_.columns_, _names("feature_names", feature_names, estimator.n_features_in_))
+    nodes = {node.node: _cleaned(_relabeled(node, columns)) for node in summary.nodes}
+    outputs: Sequence[str] = summary.outputs
     clusters: dict[int, str] = {}
     yes_or_no: tuple[bool, ...] = ()
-    if summary.classes is not None:
-        classes = _names("class_names", class_names, len(summary.classes))
-        summary = replace(summary, outputs=summary.outputs if classes is None else tuple(classes))
-    elif hasattr(estimator, "labels_"):
-        columns = _reconstructed(estimator)
-        summary = replace(summary, outputs=tuple(_label(column, features) for column in columns))
-        yes_or_no = tuple(column.kind in ("boolean", "category", "infrequent", "missing") for column in columns)
+    if target.task == "classes":
+        outputs = _names("class_names", class_names, len(outputs)) or outputs
+    elif target.task == "clusters":
+        reconstructed = columns if target.positions is None else [columns[i] for i in target.positions]
+        outputs = [column.label for column in reconstructed]
+        yes_or_no = tuple(column.kind in ("boolean", "category", "infrequent", "missing") for column in reconstructed)
         names = _names("class_names", class_names, estimator.n_clusters_)
-        labels = {t: int(estimator._label_of_node[t]) for t, node in nodes.items() if node.is_leaf}
+        labels = {t: int(tree.cluster[t]) for t, node in nodes.items() if node.is_leaf}
         clusters = {t: f"cluster {k}" if names is None else names[k] for t, k in labels.items()}
-    return Words(replace(summary, nodes=tuple(nodes.values())), nodes, clusters, yes_or_no)
+    summary = replace(summary, outputs=tuple(outputs), nodes=tuple(nodes.values()))
+    return Words(summary, nodes, clusters, yes_or_no)
 
 
 def number(x: float, decimals: int) -> str:
@@ -182,20 +183,20 @@ def check_whole(name: str, value: Any, least: int, *, or_none: bool = False) -> 
     if (value is None and or_none) or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
         return
     also = " or None" if or_none else ""
-    raise InputValueError(f"{name} must be an integer of at least {least}{also}, however: {value!r}")
+    raise InputValueError(f"{name} must be an integer of at least {least}{also}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise an error unless the option is one of these."""
     if value not in tuple(choices):
-        raise InputValueError(f"{name} must be one of {', '.join(map(repr, choices))}, however: {value!r}")
+        raise InputValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 def _names(option: str, names: Any, n: int) -> list[str] | None:
     if names is None or isinstance(names, bool):
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InputTypeError(f"{option} must be a list of names, however: {names!r}")
+        raise InputTypeError(f"{option} must be a list of names, got {names!r}")
     listed = [str(name) for name in names]
     if len(listed) != n:
         raise InputValueError(f"{option} must contain {n} elements, got {len(listed)}")
@@ -209,19 +210,13 @@ def _cleaned(node: NodeSummary) -> NodeSummary:
     return replace(node, distribution=tuple(0.0 if share < 1e-9 else share for share in node.distribution))
 
 
-def _label(column: Any, features: list[str] | None) -> str:
-    label: str = (column if features is None else replace(column, name=features[column.feature])).label
-    return label
+def _renamed(columns: list[OutputColumn], features: list[str] | None) -> list[OutputColumn]:
+    """Encoded columns with the names that were given for the columns of the table."""
+    return columns if features is None else [replace(column, name=features[column.feature]) for column in columns]
 
 
-def _renamed(estimator: Any, node: NodeSummary, features: list[str]) -> tuple[SplitWeight, ...]:
-    """The weights have the order of the record, so that equal labels of different columns are not mixed up."""
-    if not node.split:
-        return ()
-    columns = zip(estimator.encoder_.columns_, estimator.tree_.weight[node.node].tolist(), strict=True)
-    used = [(abs(strength), column) for column, strength in columns if strength != 0 and column.low != column.high]
-    used.sort(key=lambda pair: -pair[0])
-    return tuple(replace(part, label=_label(pair[1], features)) for part, pair in zip(node.split, used, strict=True))
+def _relabeled(node: NodeSummary, columns: list[OutputColumn]) -> NodeSummary:
+    return replace(node, split=tuple(replace(part, label=columns[part.column].label) for part in node.split))
 
 
 def _line(name: str, longest: int | None) -> str:

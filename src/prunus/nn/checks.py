@@ -13,18 +13,18 @@ MAX_DEPTH = 12
 def check_depth(depth: object) -> int:
     """A whole number, numpy's too, from 0 to MAX_DEPTH."""
     if isinstance(depth, bool) or not isinstance(depth, Integral):
-        raise InputTypeError(f"depth must be an int, however: {depth!r}")
+        raise InputTypeError(f"depth must be an int, got {depth!r}")
     if not 0 <= int(depth) <= MAX_DEPTH:
-        raise InputValueError(f"depth must be from 0 to {MAX_DEPTH}, however: depth={depth}")
+        raise InputValueError(f"depth must be from 0 to {MAX_DEPTH}, got {depth}")
     return int(depth)
 
 
 def check_pruning_strength(strength: object) -> float:
     """A number, at least 0."""
     if not isinstance(strength, Real):
-        raise InputTypeError(f"pruning_strength must be a number, however: {strength!r}")
+        raise InputTypeError(f"pruning_strength must be a number, got {strength!r}")
     if not 0 <= float(strength) < float("inf"):
-        raise InputValueError(f"pruning_strength must be finite and at least 0, however: pruning_strength={strength}")
+        raise InputValueError(f"pruning_strength must be finite and at least 0, got {strength}")
     return float(strength)
 
 
@@ -33,7 +33,7 @@ def check_batch_size(batch_size: object) -> int | None:
     if batch_size is None:
         return None
     if isinstance(batch_size, bool) or not isinstance(batch_size, Integral):
-        raise InputTypeError(f"batch_size must be an int or None, however: {batch_size!r}")
+        raise InputTypeError(f"batch_size must be an int or None, got {batch_size!r}")
     if not int(batch_size) >= 1:
-        raise InputValueError(f"batch_size must be at least 1, however: batch_size={batch_size}")
+        raise InputValueError(f"batch_size must be at least 1, got {batch_size}")
     return int(batch_size)

@@ -9,7 +9,7 @@ from prunus.errors import InputTypeError, InputValueError
 from prunus.nn.modes import evaluating
 from prunus.ops.checks import shape
 
-__all__ = ["spread_splits"]
+__all__ = ["can_spread", "spread_splits"]
 
 
 class AffineSplit(Protocol):
@@ -52,10 +52,10 @@ def spread_splits(
     if not _is_affine(split):
         raise InputTypeError(
             f"spread_splits needs a split with `scores`, an nn.Linear with a bias, and `features`, "
-            f"however: {type(split).__name__}"
+            f"got {type(split).__name__}"
         )
     if not len(x):
-        raise InputValueError(f"spread_splits needs a sample at least, however: x.shape={shape(x)}")
+        raise InputValueError(f"spread_splits needs a sample at least, got x.shape={shape(x)}")
     with evaluating(split):
         features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
@@ -63,10 +63,15 @@ def spread_splits(
     _place_splits(features, weight, bias, spread)
 
 
-def _is_affine(split: object) -> TypeGuard[AffineSplit]:
-    """Not by isinstance: since Python 3.12 that overlooks what a module keeps out of its ``__dict__``."""
+def can_spread(split: nn.Module) -> bool:
+    """Whether `spread_splits` can set a split: it has `scores`, a linear layer with a bias, and `features`."""
+    # Not by isinstance: since Python 3.12 that overlooks what a module keeps out of its __dict__.
     scores = getattr(split, "scores", None)
     return isinstance(scores, nn.Linear) and scores.bias is not None and callable(getattr(split, "features", None))
+
+
+def _is_affine(split: nn.Module) -> TypeGuard[AffineSplit]:
+    return can_spread(split)
 
 
 def _place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float) -> None:

@@ -95,9 +95,7 @@ class TreeLayer(nn.Module):
             Samples that pass inputs and split at a time: bounds their memory.
         """
         if not len(x):
-            raise InputValueError(
-                f"masses are those of samples: there must be one at least, however: x.shape={shape(x)}"
-            )
+            raise InputValueError(f"masses are those of samples: there must be one at least, got x.shape={shape(x)}")
         meant_for = check_batch_size(batch_size) or self.batch_size or len(x)
         with evaluating(self, inputs):
             self.a.copy_(self._masses(x, sample_weight, self.pruning_strength * len(x) / meant_for, inputs, chunk))
@@ -121,7 +119,7 @@ class TreeLayer(nn.Module):
         if s.ndim != 2 or s.shape[1] != n_splits(self.depth):
             raise InputValueError(
                 f"a split for depth {self.depth} must return scores of shape (n, {n_splits(self.depth)}), "
-                f"however: {type(self.split).__name__} returned {shape(s)}"
+                f"got {type(self.split).__name__} returned {shape(s)}"
             )
         return s
 

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from prunus.errors import InputValueError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.ops.checks import shape
 
-__all__ = ["Whiten"]
+__all__ = ["Whiten", "in_encoded"]
 
 CHUNK = 65_536
 
@@ -68,8 +68,8 @@ class Whiten(nn.Module):
         floor : float
             Added to the correlations: bounds how much directions of little variance are magnified.
         least_spread : float
-            Inputs with a smaller standard deviation are not magnified beyond its inverse. For inputs that are scaled
-            already those are rare events, which would come as giants.
+            Inputs with a smaller standard deviation are not magnified beyond its inverse. Among inputs that are
+            scaled already these are rare events, which would otherwise become very large numbers.
         most_spread : float
             Inputs with a larger standard deviation are not shrunk below its inverse: their heavy tails stay heavy.
 
@@ -80,7 +80,7 @@ class Whiten(nn.Module):
         """
         total, mean, second = _moments(x, weight)
         if not total > 0:
-            raise InputValueError(f"Whiten needs a sample with a positive weight at least, however: x.shape={shape(x)}")
+            raise InputValueError(f"Whiten needs a sample with a positive weight at least, got x.shape={shape(x)}")
         spread = (second.diagonal() / total - mean.square()).clamp(min=0).sqrt()
         constant = spread <= 1e-6 * mean.abs()  # but for rounding
         scale = torch.where(constant, 0.0, 1 / spread.clamp(least_spread, most_spread))
@@ -103,6 +103,23 @@ class Whiten(nn.Module):
             (exact @ self.matrix.double()).to(weight.dtype),
             (bias.double() + exact @ self.offset.double()).to(weight.dtype),
         )
+
+
+def in_encoded(inputs: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """The linear functions of encoded rows that ``weight`` and ``bias`` are of what a model makes of them first.
+
+    Parameters
+    ----------
+    inputs : Module
+        What the model applies to encoded rows: a `Whiten`, or the identity.
+    weight : Tensor of shape (m, d)
+    bias : Tensor of shape (m,)
+    """
+    if isinstance(inputs, Whiten):
+        return inputs.in_inputs(weight, bias)
+    if isinstance(inputs, nn.Identity):
+        return weight, bias
+    raise InputTypeError(f"the inputs of a model must be Whiten or the identity, got {type(inputs).__name__}")
 
 
 def _moments(x: Tensor, weight: Tensor | None) -> tuple[float, Tensor, Tensor]:

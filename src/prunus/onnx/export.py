@@ -9,14 +9,13 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus.estimators.base import ArgminTree
 from prunus.onnx.encoding import has_categories
 from prunus.onnx.files import newest_opset, to_proto, write
 from prunus.onnx.predictor import predictor_graph
 
 __all__ = ["export_onnx"]
 
-ESTIMATORS = (ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor)
 OPSET = 19
 """The first in which text can be compared; runtimes since 2023 have it."""
 OPSET_OF_NUMBERS = 13
@@ -71,8 +70,8 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
     >>> bool(np.allclose(values, tree.predict([[0.5], [1.5]])))
     True
     """
-    if not isinstance(estimator, ESTIMATORS):
-        raise InputTypeError(f"export_onnx writes the estimators of prunus, however: {type(estimator).__name__}")
+    if not isinstance(estimator, ArgminTree):
+        raise InputTypeError(f"export_onnx takes the estimators of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)
     version = _check_opset(opset, newest_opset(), texts=has_categories(estimator.encoder_))
     kind = type(estimator).__name__
@@ -92,7 +91,7 @@ def _check_opset(opset: Any, newest: int, *, texts: bool) -> int:
         return OPSET
     if isinstance(opset, bool) or not isinstance(opset, Integral) or not least <= int(opset) <= newest:
         because = " (categories are compared as text)" if texts else ""
-        raise InputValueError(f"opset must be an integer from {least}{because} to {newest}, however: {opset!r}")
+        raise InputValueError(f"opset must be an integer from {least}{because} to {newest}, got {opset!r}")
     return int(opset)
 
 
@@ -104,6 +103,6 @@ def _metadata(estimator: Any, *, hard: bool) -> dict[str, str]:
         "hard": json.dumps(bool(hard)),
         "feature_names": json.dumps([name for _, name in sorted(names.items())], ensure_ascii=False),
     }
-    if isinstance(estimator, ArgminTreeClassifier):
-        record["classes"] = json.dumps(estimator.classes_.tolist(), ensure_ascii=False, default=str)
+    if estimator.target_.task == "classes":
+        record["classes"] = json.dumps(estimator.target_.labels.tolist(), ensure_ascii=False, default=str)
     return record

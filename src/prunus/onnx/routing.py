@@ -1,66 +1,29 @@
-"""Splits and routes as a graph: what `prunus.nn` and `prunus.ops.reference` compute, and the one path of hard trees."""
-
-from collections.abc import Sequence
-from typing import Any
+"""Splits and routes as a graph: what `prunus.tree.prediction` computes, for all routes and for one path."""
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
 
-from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseSplit, TreeModel, Whiten
 from prunus.onnx.graph import Graph
 from prunus.ops.heap import level
+from prunus.tree import Layers, Splits
 
-__all__ = [
-    "Layer",
-    "add_ends",
-    "add_layers",
-    "add_routes",
-    "add_scores",
-    "array",
-    "linear_layers",
-    "on_encoded",
-    "signs",
-]
+__all__ = ["add_ends", "add_layers", "add_routes", "add_scores", "signs"]
 
-Layer = tuple[Tensor, Tensor]
-"""Weight, (outputs, inputs), and bias, (outputs,)."""
+_UNITS = {"elu": "Elu", "relu": "Relu"}
 
 
-def array(tensor: Tensor) -> npt.NDArray[Any]:
-    """The numbers of a tensor."""
-    values: npt.NDArray[Any] = tensor.detach().cpu().numpy()
-    return values
-
-
-def on_encoded(model: TreeModel, weight: Tensor, bias: Tensor) -> Layer:
-    """The linear functions of encoded rows that these are of the tree's inputs, which are decorrelated."""
-    weight, bias = weight.detach(), bias.detach()
-    return model.inputs.in_inputs(weight, bias) if isinstance(model.inputs, Whiten) else (weight, bias)
-
-
-def linear_layers(*modules: nn.Module) -> list[Layer]:
-    """Weights and biases of all linear layers in these."""
-    parts = [part for module in modules for part in module.modules()]
-    return [(part.weight.detach(), part.bias.detach()) for part in parts if isinstance(part, nn.Linear)]
-
-
-def add_layers(graph: Graph, x: str, layers: Sequence[Layer], unit: str = "Elu") -> str:
+def add_layers(graph: Graph, x: str, layers: Layers) -> str:
     """Linear layers with units in between."""
-    for i, (weight, bias) in enumerate(layers):
-        x = graph.add("Gemm", graph.add(unit, x) if i else x, array(weight), array(bias), transB=1)
+    for i, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
+        x = graph.add("Gemm", graph.add(_UNITS[layers.unit], x) if i else x, weight, bias, transB=1)
     return x
 
 
-def add_scores(graph: Graph, model: TreeModel, x: str) -> str:
+def add_scores(graph: Graph, splits: Splits, x: str) -> str:
     """Split scores, (n, S), of encoded rows, for trees that have splits."""
-    split = model.tree.split
-    assert isinstance(split, LinearSplit | MLPSplit)
-    first, *others = linear_layers(split)
-    unit = "Relu" if isinstance(split, SparseSplit) else "Elu"
-    scores = add_layers(graph, x, [on_encoded(model, *first), *others], unit)
-    return graph.add("Elu", scores) if isinstance(split, ELUSplit) else scores
+    assert splits.layers is not None
+    scores = add_layers(graph, x, splits.layers)
+    return graph.add("Elu", scores) if splits.bounded else scores
 
 
 def signs(graph: Graph, s: str) -> str:
@@ -86,12 +49,12 @@ def add_routes(graph: Graph, s: str, depth: int, mass: npt.NDArray[np.float32], 
     return graph.add("Max", graph.add("Min", u, mass[nodes]), np.zeros(1, dtype=np.float32))
 
 
-def add_ends(graph: Graph, s: str, depth: int, last_kept: Tensor) -> str:
-    """The last kept node, (n,), on each row's one path."""
+def add_ends(graph: Graph, s: str, depth: int, ends: npt.NDArray[np.int64]) -> str:
+    """The last kept node, (n,), on each row's one path; `ends`, (T,), tells that of each leaf."""
     node = graph.repeat(np.zeros(1, dtype=np.int64), s)
     for _ in range(depth):
         score = graph.add("GatherElements", s, node, axis=1)
         right = graph.add("Not", graph.add("Less", score, np.zeros(1, dtype=np.float32)))
         below = graph.add("Add", graph.add("Mul", node, np.array([2])), np.array([1]))
         node = graph.add("Add", below, graph.cast(right, np.int64))
-    return graph.add("Gather", array(last_kept.to(torch.int64)), graph.reshape(node, -1))
+    return graph.add("Gather", ends, graph.reshape(node, -1))

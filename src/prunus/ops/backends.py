@@ -5,14 +5,14 @@ import importlib
 import inspect
 import warnings
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from prunus.errors import BackendError, InputTypeError, InputValueError
 
-__all__ = ["available_backends", "check_backend", "choose_backend", "kernels"]
+__all__ = ["available_backends", "check_backend", "choose_backend", "kernels", "kernels_for"]
 
 
 class Kernels(Protocol):
@@ -98,6 +98,11 @@ def choose_backend(name: str, device: str, dtype: torch.dtype) -> str:
     check_backend(name, device, dtype)
     kernels(name)
     return name
+
+
+def kernels_for(x: Tensor) -> Any:
+    """The fastest kernels that take this tensor."""
+    return kernels(choose_backend("auto", x.device.type, x.dtype))
 
 
 def kernels(name: str) -> Kernels:

@@ -30,7 +30,6 @@ const fill = (element, attributes, inside) => {
   return element;
 };
 
-// Colour-blind safe (Okabe and Ito, then hues around the circle).
-const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
-const colorOf = (k) => PALETTE[k] ?? `hsl(${(k * 137.5) % 360} 55% 55%)`;
-const between = (share) => `color-mix(in oklab, #e69f00 ${Math.round(100 * share)}%, #0072b2)`;
+// The colors of all pictures of prunus, then hues around the circle.
+const colorOf = (k) => record.colors[k] ?? `hsl(${(k * 137.5) % 360} 55% 55%)`;
+const between = (share) => `color-mix(in oklab, ${colorOf(1)} ${Math.round(100 * share)}%, ${colorOf(0)})`;

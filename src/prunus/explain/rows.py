@@ -1,0 +1,62 @@
+"""Rows on their way through a fitted tree: encoded once, sent down once, and predicted once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csc_array, csr_array
+
+from prunus.estimators.torch_state import plain_torch
+from prunus.targets import Target
+from prunus.tree import Tree
+from prunus.tree.paths import path_nodes
+from prunus.tree.prediction import find_ends, find_routes, hard_outputs, soft_outputs
+
+__all__ = ["RowsInTree", "agreement", "send_rows"]
+
+
+@dataclass(frozen=True)
+class RowsInTree:
+    """What becomes of some rows in a tree."""
+
+    tree: Tree
+    x: npt.NDArray[np.float32]
+    """The rows as they were encoded, (n, d)."""
+    ends: npt.NDArray[np.int64]
+    """The last kept node on each row's one path, (n,)."""
+    soft: npt.NDArray[np.float64]
+    """Outputs along all routes, (n, k)."""
+
+    @cached_property
+    def passing(self) -> csc_array:
+        """Which rows pass each node on their one path, as the columns of a sparse bool array, (n, T)."""
+        nodes, begins = path_nodes(self.ends)
+        passes = np.ones(len(nodes), dtype=bool)
+        return csr_array((passes, nodes, begins), shape=(len(self.ends), self.tree.n_nodes)).tocsc()
+
+    def at(self, t: int) -> npt.NDArray[np.int64]:
+        """The rows that pass node t."""
+        rows: npt.NDArray[np.int64] = self.passing.indices[self.passing.indptr[t] : self.passing.indptr[t + 1]]
+        return rows
+
+
+@plain_torch()
+def send_rows(estimator: Any, X: Any) -> RowsInTree:  # noqa: N803
+    """Send the rows of a table through a fitted estimator's tree."""
+    tree, x = estimator.tree_, estimator.encoder_.transform(X)
+    return RowsInTree(tree, x, find_ends(tree, x), soft_outputs(tree, x))
+
+
+@plain_torch()
+def agreement(tree: Tree, target: Target, rows: RowsInTree) -> float:
+    """How far predictions along one path agree with those along all routes; 1 is wholly.
+
+    For clusters it is the share of rows whose largest route leads to the leaf at the end of their path.
+    """
+    if target.task == "clusters":
+        leaves = np.flatnonzero(tree.is_leaf)
+        largest = leaves[find_routes(tree, rows.x)[:, leaves].argmax(1)]
+        return float(np.mean(largest == rows.ends))
+    return target.agreement(rows.soft, hard_outputs(tree, rows.x, rows.ends))

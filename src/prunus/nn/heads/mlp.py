@@ -1,0 +1,77 @@
+"""A neural network on inputs and routes."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prunus.nn.checks import check_depth
+from prunus.nn.heads.head import Head, LeafTraining
+from prunus.nn.networks import dropout_of, hidden_widths, mlp, read_layers
+from prunus.ops.heap import n_nodes
+from prunus.tree import Leaves
+
+__all__ = ["MLPHead"]
+
+
+class MLPHead(Head, nn.Module):
+    """A multilayer perceptron on inputs and routes side by side.
+
+    Parameters
+    ----------
+    in_features : int
+        Number of inputs, d.
+    depth : int
+        Depth of the tree.
+    out_features : int
+        Number of outputs, k.
+    hidden : sequence of int
+        Units of the hidden layers, each followed by an ELU and dropout.
+    dropout : float
+        Share of hidden units that training leaves out at random.
+
+    Examples
+    --------
+    >>> MLPHead(5, depth=3, out_features=2, hidden=(16,))(torch.zeros(10, 5), torch.ones(10, 15)).shape
+    torch.Size([10, 2])
+    """
+
+    words: ClassVar[str] = "a neural network on columns and routes"
+    training_defaults: ClassVar[LeafTraining] = LeafTraining(learning_rate=0.005, weight_decay=0.1, average=0.998)
+
+    def __init__(
+        self,
+        in_features: int,
+        depth: int,
+        out_features: int,
+        hidden: Sequence[int] = (128, 128),
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.depth, self.out_features = in_features, check_depth(depth), out_features
+        widths = (in_features + n_nodes(depth), *hidden)
+        self.hidden = mlp(widths, dropout)
+        self.out = nn.Linear(widths[-1], out_features)
+
+    @classmethod
+    def build(cls, features: int, depth: int, outputs: int, *, hidden: Sequence[int], dropout: float) -> nn.Module:
+        """A new network with these hidden layers."""
+        return cls(features, depth, outputs, hidden, dropout)
+
+    def forward(self, x: Tensor, z: Tensor) -> Tensor:
+        """Predictions, (n, k)."""
+        out: Tensor = self.out(self.hidden(torch.cat((x, z), 1)))
+        return out
+
+    def options(self) -> dict[str, Any]:
+        """The arguments that make a module of the same shape."""
+        network = {"hidden": hidden_widths(self.hidden), "dropout": dropout_of(self.hidden)}
+        size = {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
+        return size | network
+
+    def read(self, inputs: nn.Module) -> Leaves:
+        """The leaves as plain arrays."""
+        network = read_layers([self.hidden, self.out], inputs, self.in_features)
+        return Leaves(np.zeros(self.out_features, dtype=np.float32), network=network)

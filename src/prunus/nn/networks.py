@@ -1,0 +1,62 @@
+"""Multilayer perceptrons: how they are made, described, and read into plain arrays."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from prunus.nn.whiten import in_encoded
+from prunus.tree import Layers
+
+__all__ = ["array", "dropout_of", "hidden_widths", "mlp", "read_layers"]
+
+
+def mlp(widths: Sequence[int], dropout: float) -> nn.Sequential:
+    """Linear layers between these widths, each followed by an ELU and dropout."""
+    layers: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ELU(), *([nn.Dropout(dropout)] if dropout else [])]
+    return nn.Sequential(*layers)
+
+
+def hidden_widths(layers: nn.Sequential) -> list[int]:
+    """Units of the hidden layers that `mlp` made."""
+    return [layer.out_features for layer in layers if isinstance(layer, nn.Linear)]
+
+
+def dropout_of(layers: nn.Sequential) -> float:
+    """Share of the hidden units that training leaves out."""
+    return next((layer.p for layer in layers if isinstance(layer, nn.Dropout)), 0.0)
+
+
+def array(tensor: Tensor) -> npt.NDArray[np.float32]:
+    """The numbers of a tensor, as an array of their own."""
+    return tensor.detach().cpu().float().contiguous().numpy().copy()
+
+
+def read_layers(modules: Iterable[nn.Module], inputs: nn.Module, features: int, unit: str = "elu") -> Layers:
+    """The linear layers of these modules; the first `features` inputs of the first become those of encoded rows.
+
+    Parameters
+    ----------
+    modules : iterable of Module
+        Linear layers, or containers of them, in their order.
+    inputs : Module
+        What is applied to encoded rows before the first layer, see `in_encoded`.
+    features : int
+        Columns of an encoded row; the first layer may have other inputs after these.
+    unit : str
+        What is between the layers.
+    """
+    linear = [part for module in modules for part in module.modules() if isinstance(part, nn.Linear)]
+    first = linear[0].weight.detach()
+    weight, bias = in_encoded(inputs, first[:, :features], linear[0].bias.detach())
+    weight = torch.cat((weight, first[:, features:]), 1)
+    return Layers(
+        (array(weight), *(array(layer.weight) for layer in linear[1:])),
+        (array(bias), *(array(layer.bias) for layer in linear[1:])),
+        unit,
+    )

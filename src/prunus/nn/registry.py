@@ -1,0 +1,122 @@
+"""The kinds of splits and of leaves: one file each, and a line here."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from prunus.errors import InputTypeError, InputValueError
+from prunus.nn.heads.additive import AdditiveHead
+from prunus.nn.heads.constant import ConstantHead
+from prunus.nn.heads.head import Head, LeafTraining
+from prunus.nn.heads.linear import LinearHead
+from prunus.nn.heads.mlp import MLPHead
+from prunus.nn.model import TreeModel
+from prunus.nn.splits.elu import ELUSplit
+from prunus.nn.splits.linear import LinearSplit
+from prunus.nn.splits.mlp import MLPSplit
+from prunus.nn.splits.sparse import SparseSplit
+from prunus.nn.splits.split import Split
+from prunus.tree import Leaves, Splits
+
+__all__ = [
+    "LEAVES",
+    "SPLITS",
+    "SplitFactory",
+    "build_head",
+    "build_split",
+    "decorrelates",
+    "has_planes",
+    "leaf_name",
+    "read_leaves",
+    "read_splits",
+    "split_name",
+    "training_defaults",
+]
+
+SplitFactory = Callable[[int, int], nn.Module]
+"""``split(features, depth)``, a user's own."""
+
+SPLITS: dict[str, type[Split]] = {
+    "linear": LinearSplit,
+    "elu": ELUSplit,
+    "mlp": MLPSplit,
+    "sparse": SparseSplit,
+}
+LEAVES: dict[str, type[Head]] = {
+    "constant": ConstantHead,
+    "additive": AdditiveHead,
+    "linear": LinearHead,
+    "mlp": MLPHead,
+}
+
+
+def build_split(split: str | SplitFactory, features: int, depth: int) -> nn.Module:
+    """A new split of a kind, or one of the user's own."""
+    make: Any = SPLITS.get(split) if isinstance(split, str) else split
+    if not callable(make):
+        raise InputValueError(f"split must be one of {list(SPLITS)} or a callable(features, depth), got {split!r}")
+    made = make(features, depth)
+    if not isinstance(made, nn.Module):
+        raise InputTypeError(f"split(features, depth) must return a torch.nn.Module, got {type(made).__name__}")
+    return made
+
+
+def build_head(
+    leaf: str, features: int, depth: int, outputs: int, *, hidden: Sequence[int] = (256, 256), dropout: float = 0.0
+) -> nn.Module:
+    """A new head for leaves of this kind."""
+    return LEAVES[leaf].build(features, depth, outputs, hidden=hidden, dropout=dropout)
+
+
+def training_defaults(leaf: str) -> LeafTraining:
+    """How leaves of this kind are trained by default."""
+    return LEAVES[leaf].training_defaults
+
+
+def split_name(split: nn.Module) -> str | None:
+    """The kind of a split; None for a user's own."""
+    return _name_of(split, SPLITS)
+
+
+def leaf_name(head: nn.Module) -> str | None:
+    """The kind of leaf that a head is; None for a user's own."""
+    return _name_of(head, LEAVES)
+
+
+def _name_of(module: Any, kinds: Mapping[str, type[Any]]) -> str | None:
+    """By the very type: a subclass may compute something else."""
+    return next((name for name, kind in kinds.items() if type(module) is kind), None)
+
+
+def decorrelates(split: nn.Module) -> bool:
+    """Whether a split learns better from decorrelated inputs; a user's own counts as one that does."""
+    return split.decorrelates if isinstance(split, Split) else True
+
+
+def has_planes(split: str | nn.Module | SplitFactory) -> bool:
+    """Whether the boundaries of a split, or of a kind of splits, are planes that `Split.set_planes` can place."""
+    kind = SPLITS.get(split) if isinstance(split, str) else split
+    return bool(getattr(kind, "has_planes", False))
+
+
+def read_splits(model: TreeModel) -> Splits:
+    """The splits of a model as plain arrays; a user's own stay a function."""
+    split = model.tree.split
+    if isinstance(split, Split) and split_name(split) is not None:
+        return split.read(model.inputs)
+
+    def scores(x: Tensor) -> Tensor:
+        out: Tensor = split(model.inputs(x))
+        return out
+
+    return Splits(None, function=scores)
+
+
+def read_leaves(model: TreeModel) -> Leaves:
+    """The head of a model as plain arrays."""
+    head = model.head
+    if not isinstance(head, Head):
+        raise InputTypeError(f"the head of a tree must be of a kind that prunus knows, got {type(head).__name__}")
+    return replace(head.read(model.inputs), kind=leaf_name(head) or "")

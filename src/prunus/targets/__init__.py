@@ -1,0 +1,9 @@
+"""What a tree is to predict: classes, numbers, or columns of the table itself; one file each."""
+
+from prunus.targets.classes import Classes
+from prunus.targets.columns import Columns
+from prunus.targets.numbers import Numbers
+from prunus.targets.storage import target_from_record, target_to_record
+from prunus.targets.target import Target
+
+__all__ = ["Classes", "Columns", "Numbers", "Target", "target_from_record", "target_to_record"]

@@ -1,0 +1,133 @@
+"""Classes as a target."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from prunus.data import TableEncoder
+from prunus.data.values import is_missing
+from prunus.errors import InputValueError
+from prunus.targets.target import Array, Doubles, Task
+
+__all__ = ["Classes"]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Labels of any kind; outputs are scores of the classes before softmax.
+
+    Examples
+    --------
+    >>> target = Classes.of(["red", "blue", "red"])
+    >>> target.labels.tolist(), target.read(["red"], np.zeros((1, 2), np.float32)).tolist()
+    (['blue', 'red'], [1])
+    """
+
+    labels: Array
+    """The classes, sorted, (k,)."""
+    class_weight: Any = None
+    """Weights of the classes: a dict of labels and weights, "balanced" or None."""
+
+    task: ClassVar[Task] = "classes"
+
+    @classmethod
+    def of(cls, y: Any, class_weight: Any = None) -> Self:
+        """The classes that occur in y."""
+        return cls(np.unique(_read_labels(y, warn=False)), class_weight)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of classes."""
+        return len(self.labels)
+
+    def output_names(self, encoder: TableEncoder) -> tuple[str, ...]:  # noqa: ARG002
+        """The labels as text."""
+        return tuple(map(str, self.labels.tolist()))
+
+    def take_over(self, before: Self) -> Self:
+        """The classes of the earlier fit, with the weights of this one."""
+        return replace(self, labels=before.labels)
+
+    def read(self, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """Class numbers, (n,)."""
+        labels = _read_labels(y, warn=True)
+        check_consistent_length(labels, x)
+        unknown = np.setdiff1d(labels, self.labels)
+        if len(unknown):
+            raise InputValueError(f"y must hold the classes {self.labels.tolist()}, got {unknown[:1].tolist()[0]!r}")
+        numbers: npt.NDArray[np.int64] = np.searchsorted(self.labels, labels).astype(np.int64)
+        return numbers
+
+    def weigh(self, targets: Array, weight: Doubles | None) -> Doubles | None:
+        """Weights of the rows times those of their classes."""
+        if self.class_weight is None:
+            return weight
+        of_rows: Doubles
+        if isinstance(self.class_weight, str):  # balanced
+            of_rows = compute_sample_weight(self.class_weight, targets)
+        else:  # of all classes, though these rows may lack some
+            of_classes = compute_class_weight(self.class_weight, classes=self.labels, y=self.labels)
+            if not np.isfinite(of_classes).all() or (of_classes < 0).any():
+                raise InputValueError(f"class_weight must be finite and not negative, got {self.class_weight}")
+            of_rows = of_classes[targets]
+        if weight is not None:
+            of_rows = weight * of_rows
+        if not of_rows.any():
+            raise InputValueError("class_weight must leave a row with a positive weight, got 0 for all rows")
+        return of_rows
+
+    def scale(self, targets: Array, weight: Doubles | None) -> Self:  # noqa: ARG002
+        """Classes have no scale."""
+        return self
+
+    def for_loss(self, targets: Array) -> torch.Tensor:
+        """Class numbers."""
+        return torch.from_numpy(targets)
+
+    def wanted(self, for_loss: torch.Tensor) -> npt.NDArray[np.float32]:
+        """1 for the class of a row, and 0 for all others."""
+        return torch.nn.functional.one_hot(for_loss, self.n_outputs).float().numpy()
+
+    def correction(self, wanted: Doubles, predicted: Doubles, weight: Doubles, *, is_constant: bool) -> Doubles:
+        """To the logarithms of the frequencies of the classes in a node, where all its rows have the same outputs."""
+        if not is_constant:
+            return np.zeros_like(wanted)
+        prior = wanted.sum(0) / weight.sum()
+        frequencies = (wanted + prior) / (weight + 1)  # as if one more row of average class had come
+        logarithms = np.log(np.maximum(frequencies, 1e-6))
+        return np.where(weight > 0, logarithms - predicted / np.maximum(weight, 1e-12), 0.0)
+
+    def predictions(self, outputs: Doubles) -> Doubles:
+        """Probabilities."""
+        return torch.from_numpy(outputs).softmax(1).numpy()
+
+    def answers(self, outputs: Doubles) -> Array:
+        """The likeliest labels, (n,)."""
+        answers: Array = self.labels[outputs.argmax(1)]
+        return answers
+
+    def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
+        """Shares of the classes, whose spread says nothing new."""
+        return mean, spread[:, :0]
+
+    def agreement(self, soft: Doubles, hard: Doubles) -> float:
+        """The share of rows with equal labels."""
+        return float(np.mean(soft.argmax(1) == hard.argmax(1)))
+
+
+def _read_labels(y: Any, *, warn: bool) -> Array:
+    """Labels, (n,), none of them missing."""
+    if y is None:
+        raise InputValueError("requires y to be passed, but the target y is None")
+    labels: Array = column_or_1d(y, warn=warn)
+    missing = is_missing(labels) if labels.dtype == object else labels != labels  # NaN
+    if missing.any():
+        raise InputValueError(f"Input y contains NaN or None, first in row {missing.argmax()}: leave out such rows")
+    check_classification_targets(labels)
+    return labels

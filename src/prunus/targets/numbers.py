@@ -1,0 +1,120 @@
+"""Numbers as a target."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length
+
+from prunus.data import TableEncoder
+from prunus.errors import InputValueError
+from prunus.targets.target import Array, Doubles, Task
+
+__all__ = ["Numbers"]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One column of numbers or several; outputs are scaled to mean 0 and variance 1.
+
+    Examples
+    --------
+    >>> target = Numbers.of([1.0, 3.0]).scale(np.array([[1.0], [3.0]]), None)
+    >>> target.answers(np.array([[-1.0], [1.0]])).tolist()
+    [1.0, 3.0]
+    """
+
+    one_dimensional: bool
+    """Whether y is one-dimensional, so that answers are, too."""
+    mean: Doubles = field(default_factory=lambda: np.zeros(1))
+    """Mean of each output over the training rows, (k,)."""
+    deviation: Doubles = field(default_factory=lambda: np.ones(1))
+    """Standard deviation, (k,); 1 for a column that is constant."""
+
+    task: ClassVar[Task] = "values"
+
+    @classmethod
+    def of(cls, y: Any) -> Self:
+        """As many outputs as y has columns."""
+        values = _read_values(y)
+        k = 1 if values.ndim == 1 else values.shape[1]
+        return cls(values.ndim == 1, np.zeros(k), np.ones(k))
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns."""
+        return len(self.mean)
+
+    def output_names(self, encoder: TableEncoder) -> tuple[str, ...]:  # noqa: ARG002
+        """Columns of y have no names of their own."""
+        return ("y",) if self.n_outputs == 1 else tuple(f"y{i}" for i in range(self.n_outputs))
+
+    def take_over(self, before: Self) -> Self:
+        """Shape and scale of the earlier fit."""
+        return before
+
+    def read(self, y: Any, x: npt.NDArray[np.float32]) -> Doubles:
+        """Values, (n, k)."""
+        values = _read_values(y)
+        check_consistent_length(values, x)
+        table: Doubles = values.reshape(len(x), -1)
+        if table.shape[1] != self.n_outputs:
+            raise InputValueError(f"y must have {self.n_outputs} outputs, got y.shape={values.shape}")
+        return table
+
+    def weigh(self, targets: Array, weight: Doubles | None) -> Doubles | None:  # noqa: ARG002
+        """The weights that were given."""
+        return weight
+
+    def scale(self, targets: Array, weight: Doubles | None) -> Self:
+        """Learn mean and standard deviation."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.average(targets, axis=0, weights=weight).astype(np.float64)
+            deviation = np.average((targets - mean) ** 2, axis=0, weights=weight) ** 0.5
+        if not np.isfinite(deviation).all():
+            raise InputValueError("y is too large for its variance to be a number: divide it by a constant")
+        return replace(self, mean=mean, deviation=np.where(deviation > 0, deviation, 1.0))
+
+    def for_loss(self, targets: Array) -> torch.Tensor:
+        """Scaled values."""
+        return torch.from_numpy(((targets - self.mean) / self.deviation).astype(np.float32))
+
+    def wanted(self, for_loss: torch.Tensor) -> npt.NDArray[np.float32]:
+        """Scaled values."""
+        return for_loss.numpy()
+
+    def correction(self, wanted: Doubles, predicted: Doubles, weight: Doubles, *, is_constant: bool) -> Doubles:  # noqa: ARG002
+        """The mean residual of the training rows that end in a node."""
+        return np.where(weight > 0, (wanted - predicted) / np.maximum(weight, 1e-12), 0.0)
+
+    def predictions(self, outputs: Doubles) -> Doubles:
+        """Values in the units of y."""
+        return outputs * self.deviation + self.mean
+
+    def answers(self, outputs: Doubles) -> Array:
+        """Values in the shape of y."""
+        values = self.predictions(outputs)
+        return values[:, 0] if self.one_dimensional else values
+
+    def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
+        """Both in the units of y."""
+        return self.predictions(mean), spread * self.deviation
+
+    def agreement(self, soft: Doubles, hard: Doubles) -> float:
+        """The R^2 of values along one path as predictions of those along all routes."""
+        soft, hard = self.predictions(soft), self.predictions(hard)
+        spread = np.sum((soft - soft.mean(0)) ** 2)
+        return float(1 - np.sum((soft - hard) ** 2) / spread) if spread > 0 else float(np.allclose(soft, hard))
+
+
+def _read_values(y: Any) -> Doubles:
+    """Values, (n,) or (n, k), all of them finite."""
+    if y is None:
+        raise InputValueError("requires y to be passed, but the target y is None")
+    values: Doubles = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    if values.ndim > 2:
+        raise InputValueError(f"y must have one or two dimensions, got y.shape={values.shape}")
+    return values

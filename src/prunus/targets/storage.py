@@ -1,0 +1,51 @@
+"""Targets as arrays and plain records, for files, and back."""
+
+from typing import Any
+
+import numpy as np
+
+from prunus.errors import InputTypeError
+from prunus.targets.classes import Classes
+from prunus.targets.columns import Columns
+from prunus.targets.numbers import Numbers
+from prunus.targets.target import Array, Target
+
+__all__ = ["labels_from_record", "target_from_record", "target_to_record"]
+
+Record = dict[str, Any]
+
+
+def target_to_record(target: Target) -> tuple[dict[str, Array], Record]:
+    """The arrays of a target, and all the rest as plain types.
+
+    Weights of classes are left out: they are an option of the estimator, and needed for training only.
+    """
+    if isinstance(target, Classes):
+        return {}, {"task": target.task, "labels": _labels_to_record(target.labels)}
+    assert isinstance(target, Numbers)
+    arrays: dict[str, Array] = {"mean": target.mean, "deviation": target.deviation}
+    if isinstance(target, Columns) and target.positions is not None:
+        arrays["positions"] = target.positions
+    return arrays, {"task": target.task, "one_dimensional": target.one_dimensional}
+
+
+def target_from_record(arrays: dict[str, Array], record: Record) -> Target:
+    """The target that `target_to_record` described."""
+    if record["task"] == Classes.task:
+        return Classes(labels_from_record(record["labels"]))
+    scale = (bool(record["one_dimensional"]), arrays["mean"], arrays["deviation"])
+    if record["task"] == Columns.task:
+        return Columns(*scale, arrays.get("positions"))
+    return Numbers(*scale)
+
+
+def labels_from_record(record: Record) -> Array:
+    """Classes in the dtype that they had."""
+    return np.array(record["values"], dtype=np.dtype(record["dtype"]))
+
+
+def _labels_to_record(labels: Array) -> Record:
+    values = labels.tolist()
+    if not all(isinstance(value, (str, int, float, bool)) for value in values):
+        raise InputTypeError("only classes that are numbers, booleans or strings can be stored; use pickle for others")
+    return {"dtype": labels.dtype.str, "values": values}

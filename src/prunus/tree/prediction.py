@@ -1,0 +1,190 @@
+"""What a tree computes for encoded rows, x of shape (n, d): each row's result is the same, alone or among a million."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from prunus.ops.backends import kernels_for
+from prunus.ops.chunks import CHUNK, chunked
+from prunus.ops.routes import tree_leaves, tree_routes
+from prunus.tree.paths import path_nodes, path_sums
+from prunus.tree.record import Floats, Layers, Leaves, Splits, Tree
+
+__all__ = [
+    "find_ends",
+    "find_leaves",
+    "find_routes",
+    "hard_outputs",
+    "node_outputs",
+    "path_outputs",
+    "score_rows",
+    "soft_outputs",
+    "table_leaves",
+]
+
+Nodes = npt.NDArray[np.int64]
+Leaf = npt.NDArray[np.integer]
+Outputs = npt.NDArray[np.float64]
+
+UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
+
+
+def score_rows(splits: Splits, x: Tensor) -> Tensor:
+    """Scores of all splits, (n, S)."""
+    if splits.layers is None:
+        assert splits.function is not None
+        return splits.function(x)
+    scores = _through(splits.layers, x)
+    return functional.elu(scores) if splits.bounded else scores
+
+
+@torch.inference_mode()
+def find_leaves(splits: Splits, x: Floats) -> Nodes:
+    """The leaf of the complete tree at the end of each row's one path, (n,)."""
+    rows = torch.from_numpy(x)
+    if splits.weight is not None and splits.bias is not None:
+        weight, bias = torch.from_numpy(splits.weight), torch.from_numpy(splits.bias)
+        leaves: Nodes = kernels_for(rows).linear_leaves(rows, weight, bias).numpy()
+        return leaves
+    return chunked(lambda chunk: tree_leaves(score_rows(splits, chunk)), rows).numpy()
+
+
+def find_ends(tree: Tree, x: Floats) -> Nodes:
+    """The last kept node on each row's one path, (n,)."""
+    return tree.ends[find_leaves(tree.splits, x)]
+
+
+@torch.inference_mode()
+def table_leaves(splits: Splits, table: npt.NDArray[Any], scaling: npt.NDArray[np.float64]) -> Leaf | None:
+    """The leaf of the complete tree, (n,), for rows that are not encoded yet: numbers that only have to be scaled.
+
+    Parameters
+    ----------
+    splits : Splits
+    table : array of shape (n, d)
+    scaling : array of shape (4, d)
+        Centers, scales, lower and upper limits of the columns, see `prunus.data.TableEncoder.scaling_of`.
+
+    Returns
+    -------
+    int32 array of shape (n,), or None if the splits are not linear or a value is not finite
+    """
+    if splits.weight is None or splits.bias is None:
+        return None
+    weight, bias = torch.from_numpy(splits.weight), torch.from_numpy(splits.bias)
+    leaves = kernels_for(weight).table_leaves(table, scaling, weight, bias)
+    return None if leaves is None else leaves.numpy()
+
+
+@torch.inference_mode()
+def find_routes(tree: Tree, x: Floats) -> Floats:
+    """Routes z, (n, T): how much of each row reaches each node."""
+    mass = torch.from_numpy(tree.mass)
+    return chunked(lambda rows: tree_routes(score_rows(tree.splits, rows), mass), torch.from_numpy(x)).numpy()
+
+
+@torch.inference_mode()
+def soft_outputs(tree: Tree, x: Floats) -> Outputs:
+    """Outputs along all routes, (n, k)."""
+    rows, mass = torch.from_numpy(x), torch.from_numpy(tree.mass)
+    leaves = tree.leaves
+    if tree.weight is None or tree.bias is None or tree.splits.bounded or leaves.constant is None:
+        out = chunked(lambda chunk: _outputs(leaves, chunk, tree_routes(score_rows(tree.splits, chunk), mass)), rows)
+        return out.double().numpy()
+    out = kernels_for(rows).predict(
+        rows,
+        torch.from_numpy(tree.weight),
+        torch.from_numpy(tree.bias),
+        mass,
+        None if leaves.slope is None else torch.from_numpy(leaves.slope),
+        torch.from_numpy(leaves.constant),
+    ) + torch.from_numpy(leaves.bias)
+    return _with_shared(leaves, rows, out).double().numpy()
+
+
+@torch.inference_mode()
+def hard_outputs(tree: Tree, x: Floats, ends: Nodes) -> Outputs:
+    """Outputs of rows that follow one path to these nodes, (n, k), the correction included."""
+    return _path_outputs(tree.leaves, tree.mass, x, ends).double().numpy() + tree.correction[ends]
+
+
+def node_outputs(tree: Tree) -> Outputs:
+    """Outputs of rows that follow one path to each node, (T, k), where leaves are constant."""
+    assert tree.leaves.is_constant
+    no_inputs = np.zeros((tree.n_nodes, 0), dtype=np.float32)
+    return hard_outputs(tree, no_inputs, np.arange(tree.n_nodes))
+
+
+def path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tensor:
+    """Outputs of rows that follow one path to these nodes, (n, k), before any correction."""
+    with torch.inference_mode():
+        return _path_outputs(leaves, mass, x, ends)
+
+
+def _path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tensor:
+    rows = torch.from_numpy(x)
+    if leaves.constant is None:
+        return _network_outputs(leaves, mass, rows, ends)
+    of_nodes = path_sums(mass[:, None] * leaves.constant) + leaves.bias
+    out = torch.from_numpy(of_nodes).index_select(0, torch.from_numpy(ends))
+    if leaves.slope is not None:
+        _add_slopes(out, path_sums(mass[:, None, None] * leaves.slope), rows, ends)
+    return _with_shared(leaves, rows, out)
+
+
+def _add_slopes(out: Tensor, slopes: Floats, rows: Tensor, ends: Nodes) -> None:
+    """Add the linear model of the node that each row ends in, in place."""
+    for node in np.unique(ends).tolist():
+        here = torch.from_numpy(np.flatnonzero(ends == node))
+        out[here] += (rows[here].unsqueeze(1) * torch.from_numpy(slopes[node])).sum(2)
+
+
+def _with_shared(leaves: Leaves, rows: Tensor, out: Tensor) -> Tensor:
+    if leaves.shared is None:
+        return out
+    shared = torch.from_numpy(leaves.shared)
+    return out + chunked(lambda chunk: functional.linear(chunk, shared), rows)
+
+
+def _network_outputs(leaves: Leaves, mass: Floats, rows: Tensor, ends: Nodes) -> Tensor:
+    chunks = iter(np.split(ends, range(CHUNK, len(ends), CHUNK)))
+
+    def of_chunk(chunk: Tensor) -> Tensor:
+        return _outputs(leaves, chunk, _path_routes(mass, next(chunks), len(chunk)))
+
+    return chunked(of_chunk, rows)
+
+
+def _path_routes(mass: Floats, ends: Nodes, n: int) -> Tensor:
+    """Routes z, (n, T), of rows that follow one path to these nodes: the masses on it; 0 for all rows after these."""
+    nodes, begins = path_nodes(ends)
+    z = np.zeros((n, len(mass)), dtype=np.float32)
+    z[np.arange(len(ends)).repeat(np.diff(begins)), nodes] = mass[nodes]
+    return torch.from_numpy(z)
+
+
+def _outputs(leaves: Leaves, x: Tensor, z: Tensor) -> Tensor:
+    """Outputs, (n, k), of rows and routes."""
+    out = torch.from_numpy(leaves.bias).expand(len(x), -1)
+    if leaves.constant is not None:
+        out = out + z @ torch.from_numpy(leaves.constant)
+    if leaves.slope is not None:
+        of_nodes = torch.einsum("nd,tkd->nkt", x, torch.from_numpy(leaves.slope))
+        out = out + (of_nodes * z.unsqueeze(1)).sum(2)
+    if leaves.shared is not None:
+        out = out + functional.linear(x, torch.from_numpy(leaves.shared))
+    if leaves.network is not None:
+        out = out + _through(leaves.network, torch.cat((x, z), 1))
+    return out
+
+
+def _through(layers: Layers, x: Tensor) -> Tensor:
+    """The outputs of the last layer."""
+    for i, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
+        x = functional.linear(UNITS[layers.unit](x) if i else x, torch.from_numpy(weight), torch.from_numpy(bias))
+    return x

@@ -1,0 +1,115 @@
+"""The record of a tree from what was trained and the rows it was trained on."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from prunus.ops import integer_pruning
+from prunus.tree.importances import importances
+from prunus.tree.paths import last_kept, parts_rows, passing
+from prunus.tree.prediction import find_leaves, path_outputs
+from prunus.tree.record import Floats, Leaves, Splits, Tree
+from prunus.tree.statistics import node_statistics
+
+__all__ = ["Correct", "Prune", "TrainedRows", "best_pruning", "keep_pairs", "read_tree"]
+
+Bools = npt.NDArray[np.bool_]
+Nodes = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+
+Prune = Callable[[Doubles, Nodes], Bools]
+"""Which nodes are kept, (T,), from the weight of the rows that pass each node, (T,), and the leaf of each row, (n,)."""
+Correct = Callable[[Doubles, Doubles, Doubles], Doubles]
+"""What to add to outputs in each node, (T, k), from the sums there of targets and of outputs, (T, k), and of the rows'
+weights, (T, 1)."""
+
+
+class TrainedRows(NamedTuple):
+    """The rows that a tree was trained on."""
+
+    x: Floats
+    """Encoded, (n, d)."""
+    wanted: npt.NDArray[np.floating]
+    """What the outputs were to be, (n, k)."""
+    weight: Doubles | None
+    """(n,)."""
+    owner: Nodes
+    """The column of the table that each encoded column comes from, (d,)."""
+    n_features: int
+    """Columns of the table."""
+
+
+def read_tree(
+    splits: Splits,
+    leaves: Leaves,
+    mass: Floats,
+    rows: TrainedRows,
+    *,
+    prune: Prune,
+    correct: Correct,
+    n_parameters: int,
+) -> Tree:
+    """The record of a trained tree; the rows descend it once."""
+    n_nodes = len(mass)
+    leaf = find_leaves(splits, rows.x)
+    total = passing(leaf, rows.weight, n_nodes)
+    kept = prune(total, leaf)
+    last = last_kept(kept)
+    ends = last[leaf]
+    share = np.where(kept, total / total[0], 0.0)
+    inner = np.flatnonzero(kept[: n_nodes // 2] & kept[1:].reshape(-1, 2).any(1))
+    statistics = node_statistics(rows.wanted, ends, rows.weight, n_nodes)
+    return Tree(
+        splits=splits,
+        leaves=leaves,
+        mass=mass,
+        kept=kept,
+        ends=last,
+        correction=_correction(leaves, mass, rows, ends, correct),
+        share=share,
+        mean=statistics.mean,
+        spread=statistics.spread,
+        importances=importances(splits, rows.x, inner, share[inner], rows.owner, rows.n_features),
+        n_parameters=n_parameters,
+    )
+
+
+def best_pruning(total: Doubles, lam: float) -> Bools:
+    """The nodes, (T,), that the best hard pruning keeps where rows follow one path, and the root in any case.
+
+    Only the signs of the scores matter along one path. As if all scores were 1 or -1, the reward of a node is the
+    weight of the rows that pass it, (T,).
+
+    >>> best_pruning(np.array([10.0, 1.0, 9.0]), lam=4.0).tolist()
+    [True, False, True]
+    """
+    kept = integer_pruning(torch.from_numpy(total).unsqueeze(0), lam)  # one sample that has the rewards of all
+    kept[0] = True
+    return kept.numpy()
+
+
+def keep_pairs(kept: Bools, total: Doubles) -> Bools:
+    """The kept nodes and their siblings, (T,), without splits that send all rows one way, themselves and below.
+
+    Then every row ends in a leaf of the kept tree.
+
+    >>> keep_pairs(np.array([True, False, True]), np.array([10.0, 1.0, 9.0])).tolist()
+    [True, True, True]
+    """
+    paired = kept.copy()
+    paired[1:] = np.repeat(kept[1:].reshape(-1, 2).any(1) & parts_rows(total), 2)
+    return paired
+
+
+def _correction(leaves: Leaves, mass: Floats, rows: TrainedRows, ends: Nodes, correct: Correct) -> Doubles:
+    def sums(values: npt.NDArray[np.floating]) -> Doubles:
+        """Weighted sums of values, (n, k), over the rows that end in each node, (T, k)."""
+        columns = (values[:, i].astype(np.float64) for i in range(values.shape[1]))
+        weighted = (column if rows.weight is None else column * rows.weight for column in columns)
+        return np.stack([np.bincount(ends, weights=column, minlength=len(mass)) for column in weighted], axis=1)
+
+    predicted = path_outputs(leaves, mass, rows.x, ends).numpy()
+    return correct(sums(rows.wanted), sums(predicted), sums(np.ones((len(ends), 1))))
