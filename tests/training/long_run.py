@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from prunus.training import EpochRecord
-from tests.training.problems import Outcome, run, samples, settle, tree_model
+from tests.training.problems import Outcome, refresh_masses, run, samples, tree_model
 
 EPOCHS = 70
 LAST = 60
@@ -25,7 +25,7 @@ def long_run(
         model=tree_model(dropout=0.3),
         train=samples(weighted=True),
         valid=samples(30, seed=1),
-        settle=settle,
+        refresh_masses=refresh_masses,
         callbacks=[] if callback is None else [callback],
         resume=resume,
         max_epochs=EPOCHS,

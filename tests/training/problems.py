@@ -33,7 +33,7 @@ def tree_model(*, depth: int = 2, dropout: float = 0.0, seed: int = 0) -> TreeMo
         return TreeModel(TreeLayer(split, depth, 0.5, batch_size=16), LinearHead(3, depth, 1))
 
 
-def settle(model: nn.Module, train: Samples) -> EpochRecord:
+def refresh_masses(model: nn.Module, train: Samples) -> EpochRecord:
     assert isinstance(model, TreeModel)
     model.solve_masses(train.x, train.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
@@ -74,14 +74,14 @@ def run(
     valid: Samples | None = None,
     loss: Any = "squared_error",
     callbacks: Iterable[Any] | None = None,
-    settle: Callable[[nn.Module, Samples], EpochRecord] | None = None,
+    refresh_masses: Callable[[nn.Module, Samples], EpochRecord] | None = None,
     resume: bool = False,
     **options: Any,
 ) -> Outcome:
     """Train for a few epochs of four steps."""
     chosen = TrainingOptions(**({"max_epochs": 4, "batch_size": 16} | options))
     model = tree_model() if model is None else model
-    trainer = Trainer(model, find_loss(loss), chosen, callbacks=callbacks, settle=settle)
+    trainer = Trainer(model, find_loss(loss), chosen, callbacks=callbacks, refresh_masses=refresh_masses)
     history = trainer.fit(samples() if train is None else train, valid, resume=resume)
     return Outcome(history, model, trainer)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from prunus.errors import CheckpointError
-from prunus.training.checkpoints import read_checkpoint, write_checkpoint
+from prunus.training.checkpoints import FORMAT, read_checkpoint, write_checkpoint
 
 PRINT = {"seed": 3, "learning_rate": 0.1}
 
@@ -84,7 +84,7 @@ def test_a_truncated_file_is_refused(path: Path) -> None:
 
 
 def pickled(path: Path) -> None:
-    path.write_bytes(pickle.dumps({"format": "prunus checkpoint 1"}, protocol=2))
+    path.write_bytes(pickle.dumps({"format": FORMAT}, protocol=2))
 
 
 def saved_weights(path: Path) -> None:
@@ -120,7 +120,7 @@ def test_any_bytes_are_refused(path: Path) -> None:
 
 
 def test_code_in_a_file_is_not_run(path: Path) -> None:
-    torch.save({"format": "prunus checkpoint 1", "fingerprint": Malicious(path.with_name("ran"))}, path)
+    torch.save({"format": FORMAT, "fingerprint": Malicious(path.with_name("ran"))}, path)
     with pytest.raises(CheckpointError):
         read_checkpoint(path, PRINT)
     assert names(path) == ["run.ckpt"]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from prunus.errors import CheckpointError
 from prunus.training import Samples
 from prunus.training.losses import squared_error
-from tests.training.problems import Outcome, run, same_state, samples, settle, tree_model
+from tests.training.problems import Outcome, refresh_masses, run, same_state, samples, tree_model
 
 EVERYTHING: dict[str, Any] = {
     "max_epochs": 9,
@@ -49,7 +49,7 @@ def setting() -> dict[str, Any]:
         "model": tree_model(dropout=0.3),
         "train": samples(weighted=True),
         "valid": samples(30, seed=1),
-        "settle": settle,
+        "refresh_masses": refresh_masses,
     }
 
 
@@ -76,7 +76,7 @@ def test_plateaus_and_better_epochs_come_before_and_after_the_interruption() -> 
 
 
 def test_a_resumed_run_without_validation_ends_like_an_uninterrupted_one(path: Path) -> None:
-    without: dict[str, Any] = {"model": tree_model(dropout=0.3), "train": samples(), "settle": settle}
+    without: dict[str, Any] = {"model": tree_model(dropout=0.3), "train": samples(), "refresh_masses": refresh_masses}
     expected = run(**without, **EVERYTHING)
     interrupted(5, **without | {"model": tree_model(dropout=0.3)}, checkpoint=path, **EVERYTHING)
     resumed = run(**without | {"model": tree_model(dropout=0.3)}, checkpoint=path, resume=True, **EVERYTHING)
@@ -186,7 +186,7 @@ def test_another_model_of_the_same_size_is_refused(path: Path) -> None:
     other = Filled()
     other.renamed = other.model
     del other.model
-    with pytest.raises(CheckpointError, match=r"(?s)holds another model or optimizer than this run's: .*Missing key"):
+    with pytest.raises(CheckpointError, match=r"(?s)must hold the model and the optimizer of this run, .*Missing key"):
         run(model=other, checkpoint=path, resume=True)
 
 
@@ -225,10 +225,15 @@ class Filled(nn.Module):
 
 
 def test_entries_of_the_record_may_be_numbers_of_numpy_and_torch(path: Path) -> None:
-    def settle(_model: nn.Module, _train: Samples) -> dict[str, Any]:
+    def refresh_masses(_model: nn.Module, _train: Samples) -> dict[str, Any]:
         return {"of_numpy": np.float32(0.5), "of_torch": torch.tensor(0.25)}
 
-    options: dict[str, Any] = {"checkpoint": path, "valid": samples(30), "settle": settle, "checkpoint_every": 2}
+    options: dict[str, Any] = {
+        "checkpoint": path,
+        "valid": samples(30),
+        "refresh_masses": refresh_masses,
+        "checkpoint_every": 2,
+    }
     interrupted(3, **options)
     history = run(resume=True, **options).history  # broke: the file could not be read
     assert (history["of_numpy"], history["of_torch"]) == ([0.5] * 4, [0.25] * 4)

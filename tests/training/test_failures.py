@@ -51,7 +51,7 @@ def test_a_loss_function_that_makes_no_numbers_is_named() -> None:
     def logarithm(output: Tensor, target: Tensor) -> Tensor:
         return (output - target - 1e6).log().mean(1)
 
-    with pytest.raises(TrainingError, match="the loss function or the model makes NaN"):
+    with pytest.raises(TrainingError, match="the loss function or the model returns NaN"):
         run(loss=logarithm, batch_size=100)
 
 

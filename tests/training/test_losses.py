@@ -58,26 +58,26 @@ def test_a_callable_is_a_loss() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputValueError, match=r"one of \['squared_error', .*\] or a callable, however: 'mse'"):
+    with pytest.raises(InputValueError, match=r"one of \['squared_error', .*\] or a callable, got 'mse'"):
         find_loss("mse")
 
 
 def test_what_is_no_loss_is_refused() -> None:
     nothing: Any = 3
-    with pytest.raises(InputTypeError, match=r"a name or a callable loss\(output, target\), however: 3"):
+    with pytest.raises(InputTypeError, match=r"a name or a callable loss\(output, target\), got 3"):
         find_loss(nothing)
 
 
 @pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber"])
 @pytest.mark.parametrize("target", [torch.zeros(7), torch.zeros(7, 1), torch.zeros(1, 3)])
 def test_targets_of_another_shape_are_refused(name: str, target: Tensor) -> None:
-    with pytest.raises(InputValueError, match=r"targets must have the shape of the outputs, \(7, 3\), however: \("):
+    with pytest.raises(InputValueError, match=r"targets must have the shape of the outputs, \(7, 3\), got \("):
         find_loss(name)(OUTPUT, target)
 
 
 def test_training_on_targets_without_a_column_is_refused() -> None:
     given = samples()
-    with pytest.raises(InputValueError, match=r"the outputs, \(16, 1\), however: \(16,\)"):
+    with pytest.raises(InputValueError, match=r"the outputs, \(16, 1\), got \(16,\)"):
         run(train=Samples(given.x, given.y[:, 0]))  # broke: all pairs of outputs and targets were compared
 
 
@@ -127,7 +127,7 @@ def test_a_loss_that_returns_a_mean_trains() -> None:
 @pytest.mark.parametrize("n", [7, 1])
 def test_a_mean_cannot_be_weighted(n: int) -> None:
     with pytest.raises(
-        InputValueError, match=rf"one value for each of the {n} samples \(reduction='none'\), however: .* shape \(\)"
+        InputValueError, match=rf"one value for each of the {n} samples \(reduction='none'\), got shape \(\)"
     ):
         mean_loss(torch.nn.functional.mse_loss, OUTPUT[:n], TARGET[:n], torch.ones(n))
 
@@ -136,5 +136,5 @@ def test_a_loss_that_is_no_tensor_is_refused() -> None:
     def number(output: Tensor, target: Tensor) -> Any:
         return float((output - target).square().mean())
 
-    with pytest.raises(InputTypeError, match=r"a loss must return a torch\.Tensor, however: float"):
+    with pytest.raises(InputTypeError, match=r"a loss must return a torch\.Tensor, got float"):
         mean_loss(number, OUTPUT, TARGET, None)

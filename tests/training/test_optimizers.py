@@ -154,11 +154,11 @@ def test_a_callable_makes_an_optimizer() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputValueError, match=r"one of \['adamw', 'qhadam', 'sgd'\] or a callable, however: 'adam'"):
+    with pytest.raises(InputValueError, match=r"one of \['adamw', 'qhadam', 'sgd'\] or a callable, got 'adam'"):
         make_optimizer("adam", parameters(), lr=0.1, weight_decay=0.0)
 
 
 def test_what_is_no_optimizer_is_refused() -> None:
     nothing: Any = 3
-    with pytest.raises(InputTypeError, match="optimizer must be a name or a callable, however: 3"):
+    with pytest.raises(InputTypeError, match="optimizer must be a name or a callable, got 3"):
         make_optimizer(nothing, parameters(), lr=0.1, weight_decay=0.0)

@@ -79,7 +79,7 @@ def test_inputs_may_have_any_number_of_dimensions() -> None:
 
 
 def test_other_lengths_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"entry for each sample, however: .* \{'x': 5, 'y': 4\}"):
+    with pytest.raises(InputValueError, match=r"entry for each sample, got lengths \{'x': 5, 'y': 4\}"):
         Samples(torch.zeros(5, 2), torch.zeros(4))
     with pytest.raises(InputValueError, match=r"\{'x': 5, 'y': 5, 'weight': 4\}"):
         Samples(torch.zeros(5, 2), torch.zeros(5), torch.ones(4))

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.problems import run, same_state, samples, settle, tree_model
+from tests.training.problems import refresh_masses, run, same_state, samples, tree_model
 
 
 def dropout_run(**options: Any) -> Any:
-    return run(model=tree_model(dropout=0.3), settle=settle, **options)
+    return run(model=tree_model(dropout=0.3), refresh_masses=refresh_masses, **options)
 
 
 @pytest.mark.parametrize("average", [0.0, 0.9])

@@ -43,7 +43,7 @@ from prunus.training import (
 __all__ = ["ArgminTree"]
 
 AUTO = "auto"
-SETTLE_SAMPLES = 16_384
+REFRESH_SAMPLES = 16_384
 """Between epochs node masses are those of so many samples; in the end those of all."""
 
 
@@ -283,7 +283,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
         with ProgressBar(plan.max_epochs, shown=None if self.verbose else False) as bar:
-            trainer = ReportingTrainer(model, find_loss(self.loss), options, callbacks=[bar], settle=settle)
+            loss = find_loss(self.loss)
+            trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
             tasks = self._tasks(trainer, train, plan.max_epochs, data)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=options.checkpoint is not None)
@@ -299,7 +300,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
         def attributes() -> dict[str, Any]:
             """As if training had ended with this epoch; nothing that goes on changing is in it."""
-            ended, model = copy.copy(self), copy.deepcopy(trainer.shown)
+            ended, model = copy.copy(self), copy.deepcopy(trainer.averaged)
             assert isinstance(model, TreeModel)
             ended._conclude(model, train)
             return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
@@ -358,10 +359,10 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         return hasattr(self, "model_")
 
 
-def settle(model: torch.nn.Module, train: Samples) -> EpochRecord:
+def refresh_masses(model: torch.nn.Module, train: Samples) -> EpochRecord:
     """Store the masses of some of the samples; how many nodes they leave active goes into the history."""
     assert isinstance(model, TreeModel)
-    step = math.ceil(len(train) / SETTLE_SAMPLES)
+    step = math.ceil(len(train) / REFRESH_SAMPLES)
     some = train[::step]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}

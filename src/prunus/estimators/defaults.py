@@ -20,7 +20,7 @@ class Recipe:
     weight_decay: float
     average: float
     early_stopping_rounds: int | None
-    undecayed: tuple[str, ...] = ()
+    no_decay: tuple[str, ...] = ()
     decorrelation: float = 0.5
     """0 leaves the inputs as they are, 1/2 removes all correlations."""
 
@@ -73,7 +73,7 @@ def recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = 
         decay,
         _AVERAGES[leaf],
         rounds,
-        undecayed=("head.weight",) if is_few and n >= SMALL and leaf == "constant" else (),
+        no_decay=("head.weight",) if is_few and n >= SMALL and leaf == "constant" else (),
         decorrelation=0.25 if is_few else 0.5,
     )
 
