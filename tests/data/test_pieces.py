@@ -68,7 +68,7 @@ def test_older_states_have_none() -> None:
 
 
 def test_a_wrong_number_of_pieces() -> None:
-    with pytest.raises(InputValueError, match="pieces must be an integer of at least 0, however: -1"):
+    with pytest.raises(InputValueError, match="pieces must be an integer of at least 0, got -1"):
         TableEncoder(pieces=-1).fit([[1.0]])
 
 
