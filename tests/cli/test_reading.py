@@ -97,7 +97,7 @@ def test_dates_whose_order_is_unclear_are_not_guessed(tmp_path: Path) -> None:
 
 def test_a_number_with_a_slip_is_told(tmp_path: Path) -> None:
     source = read(write(tmp_path / "t.csv", "a\n" + "1\n2\n" * 10 + "3x\n"))
-    assert source.notes == ["column 'a' is read as text: '3x' in line 22 is no number"]
+    assert source.notes == ["column 'a' is read as text: '3x' in line 22 is not a number"]
 
 
 def test_a_column_stays_text_where_it_is_to_be(tmp_path: Path) -> None:
