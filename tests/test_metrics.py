@@ -174,21 +174,21 @@ def test_without_a_pair_there_is_no_purity() -> None:
 @pytest.mark.parametrize(
     ("leaf", "y", "message"),
     [
-        ([1, 2, 2], [0, 1], "leaf and y must have the same length, however: 3 and 2"),
-        ([1, -2], [0, 1], "heap order, whole numbers from 0"),
-        ([1, 2.5], [0, 1], "heap order, whole numbers from 0"),
-        ([1, 2**62], [0, 1], "heap order, whole numbers from 0"),
-        ([1, math.nan], [0, 1], "heap order, whole numbers from 0"),
-        ([1, math.inf], [0, 1], "heap order, whole numbers from 0"),
-        (np.zeros((2, 3)), [0, 1, 2], r"\(n - 1, 2\) or \(n - 1, 4\) for a linkage, however: \(2, 3\)"),
+        ([1, 2, 2], [0, 1], "leaf and y must have the same length, got 3 and 2"),
+        ([1, -2], [0, 1], "heap order, whole numbers from 0 to"),
+        ([1, 2.5], [0, 1], "heap order, whole numbers from 0 to"),
+        ([1, 2**62], [0, 1], "heap order, whole numbers from 0 to"),
+        ([1, math.nan], [0, 1], "heap order, whole numbers from 0 to"),
+        ([1, math.inf], [0, 1], "heap order, whole numbers from 0 to"),
+        (np.zeros((2, 3)), [0, 1, 2], r"\(n - 1, 2\) or \(n - 1, 4\) for a linkage, got \(2, 3\)"),
         (5, [0], r"shape \(n,\) for nodes"),
-        ([[0, 1]], [0, 1, 2], "a linkage of 3 points must have 2 rows, however: 1"),
-        ([[0, 1], [0, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
-        ([[0, 3], [1, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
-        ([[0, 0.5], [1, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
-        ([[0, math.nan], [1, 2]], [0, 1, 2], "merge each cluster once, after it was made"),
+        ([[0, 1]], [0, 1, 2], "a linkage of 3 points must have 2 rows, got 1"),
+        ([[0, 1], [0, 2]], [0, 1, 2], "merge each cluster exactly once and after it was made"),
+        ([[0, 3], [1, 2]], [0, 1, 2], "merge each cluster exactly once and after it was made"),
+        ([[0, 0.5], [1, 2]], [0, 1, 2], "merge each cluster exactly once and after it was made"),
+        ([[0, math.nan], [1, 2]], [0, 1, 2], "merge each cluster exactly once and after it was made"),
         ([], [], r"y must have shape \(n,\), n at least 1"),
-        ([1, 2], [[0, 1]], r"y must have shape \(n,\), n at least 1, however: \(1, 2\)"),
+        ([1, 2], [[0, 1]], r"y must have shape \(n,\), n at least 1, got \(1, 2\)"),
     ],
 )
 def test_mistakes_are_named(leaf: Any, y: Any, message: str) -> None:
@@ -197,7 +197,7 @@ def test_mistakes_are_named(leaf: Any, y: Any, message: str) -> None:
 
 
 def test_text_is_no_hierarchy() -> None:
-    with pytest.raises(InputTypeError, match="leaf must hold nodes or a linkage, numbers"):
+    with pytest.raises(InputTypeError, match="leaf must be numbers, of nodes or of a linkage, got dtype <U5"):
         dendrogram_purity(["left", "right"], [0, 1])
 
 
