@@ -58,8 +58,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.ckpt"
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "qhadam", "sgd"])
-@pytest.mark.parametrize("epoch", [3, 5, 7])
+@pytest.mark.parametrize(("epoch", "optimizer"), [(3, "adamw"), (5, "qhadam"), (7, "sgd")])
 def test_a_resumed_run_ends_like_an_uninterrupted_one(epoch: int, optimizer: str, path: Path) -> None:
     expected = whole(None, optimizer=optimizer)
     interrupted(epoch, **setting(), checkpoint=path, optimizer=optimizer, **EVERYTHING)

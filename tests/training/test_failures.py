@@ -21,8 +21,7 @@ def spoiled(name: str, value: float) -> Samples:
     return Samples(**values)
 
 
-@pytest.mark.parametrize("batch_size", [16, 100])
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("value", "batch_size"), [(float("nan"), 16), (float("inf"), 100)])
 @pytest.mark.parametrize(("name", "word"), [("x", "inputs"), ("y", "targets"), ("weight", "sample weights")])
 def test_values_that_are_no_numbers_are_named(name: str, word: str, value: float, batch_size: int) -> None:
     with pytest.raises(TrainingError, match=f"training loss became .* in epoch 1, .*some of the {word} are NaN or inf"):

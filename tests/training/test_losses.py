@@ -68,8 +68,10 @@ def test_what_is_no_loss_is_refused() -> None:
         find_loss(nothing)
 
 
-@pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber"])
-@pytest.mark.parametrize("target", [torch.zeros(7), torch.zeros(7, 1), torch.zeros(1, 3)])
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("squared_error", torch.zeros(7)), ("absolute_error", torch.zeros(7, 1)), ("huber", torch.zeros(1, 3))],
+)
 def test_targets_of_another_shape_are_refused(name: str, target: Tensor) -> None:
     with pytest.raises(InputValueError, match=r"targets must have the shape of the outputs, \(7, 3\), got \("):
         find_loss(name)(OUTPUT, target)

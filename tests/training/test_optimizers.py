@@ -49,9 +49,17 @@ def by_definition(
     return theta
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize("nus", [(0.7, 1.0), (0.7, 0.8), (1.0, 1.0), (0.0, 0.0)])
-@pytest.mark.parametrize("betas", [(0.995, 0.998), (0.9, 0.99), (0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("betas", "nus", "decay"),
+    [
+        ((0.995, 0.998), (0.7, 1.0), 0.0),
+        ((0.995, 0.998), (1.0, 1.0), 0.1),
+        ((0.9, 0.99), (0.7, 0.8), 0.1),
+        ((0.9, 0.99), (0.7, 1.0), 0.0),
+        ((0.9, 0.99), (0.0, 0.0), 0.1),
+        ((0.0, 0.0), (0.7, 0.8), 0.0),
+    ],
+)
 def test_qhadam_is_its_definition(betas: tuple[float, float], nus: tuple[float, float], decay: float) -> None:
     params = parameters()
     starts = [p.detach().clone() for p in params]

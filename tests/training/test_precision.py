@@ -1,6 +1,7 @@
 """Estimators compute in single and double precision only, unless a user asks for less."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ X = np.random.default_rng(0).normal(size=(60, 3))
 FULL = {torch.float32, torch.float64}
 
 
-class DtypeRecorder(TorchDispatchMode):
+class DtypeRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the dtypes of all floating point tensors that go into torch's operators or come out of them."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.dtypes: set[torch.dtype] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -30,13 +31,14 @@ class DtypeRecorder(TorchDispatchMode):
         return out
 
 
-@pytest.fixture(params=[torch.bfloat16, torch.float16], ids=str)
-def default_dtype(request: pytest.FixtureRequest) -> Iterator[torch.dtype]:
-    """Half precision as torch's default."""
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
-    torch.set_default_dtype(request.param)
-    yield request.param
-    torch.set_default_dtype(before)
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def regress(**options: Any) -> Any:
@@ -60,25 +62,25 @@ def cluster() -> Any:
 
 
 @pytest.mark.parametrize(
-    "fit",
+    ("fit", "dtype"),
     [
-        lambda: regress(leaf="constant", pieces=4),
-        lambda: regress(leaf="linear", split="mlp", optimizer="qhadam"),
-        lambda: classify(leaf="mlp", split="elu", optimizer="sgd"),
-        lambda: classify(leaf="additive", split="sparse"),
-        cluster,
+        (lambda: regress(leaf="constant", pieces=4), torch.bfloat16),
+        (lambda: regress(leaf="linear", split="mlp", optimizer="qhadam"), torch.float16),
+        (lambda: classify(leaf="mlp", split="elu", optimizer="sgd"), torch.bfloat16),
+        (lambda: classify(leaf="additive", split="sparse"), torch.float16),
+        (cluster, torch.bfloat16),
     ],
     ids=["constant", "linear", "mlp", "additive", "clusters"],
 )
-def test_a_fit_has_no_half_precision_by_default(fit: Callable[[], Any], default_dtype: torch.dtype) -> None:
-    with DtypeRecorder() as recorder:
+def test_a_fit_has_no_half_precision_by_default(fit: Callable[[], Any], dtype: torch.dtype) -> None:
+    with default_dtype(dtype), DtypeRecorder() as recorder:
         tree = fit()
+        assert torch.get_default_dtype() == dtype
     assert torch.float32 in recorder.dtypes <= FULL
     assert {value.dtype for value in tree.model_.state_dict().values() if value.is_floating_point()} == {torch.float32}
-    assert torch.get_default_dtype() == default_dtype
 
 
-def test_the_recorder_sees_half_precision(default_dtype: torch.dtype) -> None:
-    with DtypeRecorder() as recorder:
+def test_the_recorder_sees_half_precision() -> None:
+    with default_dtype(torch.bfloat16), DtypeRecorder() as recorder:
         torch.ones(1)
-    assert recorder.dtypes == {default_dtype}
+    assert recorder.dtypes == {torch.bfloat16}
