@@ -16,7 +16,7 @@ from prunus.metrics import dendrogram_purity
 SELF_PAIRS = pytest.mark.parametrize("self_pairs", [True, False])
 SEEDS = pytest.mark.parametrize("seed", range(4))
 SECONDS = 1.0
-"""Ten times what a million points take on an idle core."""
+"""Limit for a million points: ten times the seconds that they take on an idle core."""
 
 
 def random_labels(n: int, n_classes: int, seed: int) -> npt.NDArray[np.int64]:
@@ -24,7 +24,7 @@ def random_labels(n: int, n_classes: int, seed: int) -> npt.NDArray[np.int64]:
 
 
 def ancestors(node: int) -> list[int]:
-    """The nodes from one to the root."""
+    """The nodes on the way from a node to the root."""
     path = [node]
     while path[-1]:
         path.append((path[-1] - 1) // 2)
@@ -49,7 +49,7 @@ def clusters_of_merges(merges: npt.NDArray[Any]) -> list[set[int]]:
 
 
 def by_definition(clusters: list[set[int]], y: Any, *, self_pairs: bool) -> float:
-    """The mean over ordered pairs of one class of its share in the first cluster, of parents last, that holds both."""
+    """The mean over pairs of the same class of its share in the first cluster that holds both; parents come last."""
     labels = np.asarray(y)
     shares = []
     for i in range(len(labels)):
@@ -63,7 +63,7 @@ def by_definition(clusters: list[set[int]], y: Any, *, self_pairs: bool) -> floa
 @SELF_PAIRS
 @pytest.mark.parametrize(("seed", "n_classes"), [(0, 1), (1, 3), (2, 3), (3, 20)])
 def test_random_trees_agree_with_the_definition(seed: int, self_pairs: bool, n_classes: int) -> None:
-    nodes = np.random.default_rng(seed).integers(31, size=41)  # inner nodes as well
+    nodes = np.random.default_rng(seed).integers(31, size=41)  # inner nodes are among them
     y = random_labels(41, n_classes, seed + 10)
     expected = by_definition(clusters_of_nodes(nodes), y, self_pairs=self_pairs)
     assert dendrogram_purity(nodes, y, self_pairs=self_pairs) == pytest.approx(expected, rel=1e-12)
@@ -131,7 +131,7 @@ def test_names_of_classes_and_sides_of_children_do_not_matter(seed: int) -> None
     purity = dendrogram_purity(nodes, y)
     assert dendrogram_purity(nodes, (3 * y + 2) % 5) == pytest.approx(purity, rel=1e-12)
     level = np.floor(np.log2(nodes + 1)).astype(np.int64)
-    mirrored = 3 * 2**level - 3 - nodes  # from the other end of its level
+    mirrored = 3 * 2**level - 3 - nodes  # the position counted from the other end of the level
     assert dendrogram_purity(mirrored, y) == pytest.approx(purity, rel=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""The same table from anywhere gives the same matrix."""
+"""The same table in any container gives the same matrix."""
 
 import importlib
 import json
@@ -171,7 +171,7 @@ def test_output_can_be_written_in_place() -> None:
     np.testing.assert_array_equal(out, encoder.transform(pl.DataFrame(TABLE)))
 
 
-def test_the_input_is_left_alone() -> None:
+def test_the_input_is_not_changed() -> None:
     array, frame = MATRIX.copy(), pd.DataFrame(TABLE)
     TableEncoder().fit(array).transform(array)
     TableEncoder().fit(frame).transform(frame)
@@ -193,7 +193,7 @@ def test_neither_pandas_nor_polars_is_needed(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
     for name in [name for name in sys.modules if f"{name}.".startswith("prunus.data.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(prunus, "data", None, raising=False)  # restored in the end, as the modules are
+    monkeypatch.setattr(prunus, "data", None, raising=False)  # monkeypatch restores it
     imported_again = importlib.import_module("prunus.data").TableEncoder
     assert imported_again is not TableEncoder
     table = [[1.0, "a"], [None, "b"], [2.0, "c"]]

@@ -1,4 +1,4 @@
-"""Errors say what must hold, what was given and what to do; scikit-learn's words where it has some."""
+"""Errors say what must hold, what was given and what to do, with scikit-learn's messages where it has some."""
 
 from typing import Any
 

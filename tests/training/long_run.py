@@ -1,4 +1,4 @@
-"""A run with a checkpoint each epoch; as a program, with the name of its file, it waits to be killed."""
+"""A run that writes a checkpoint after each epoch. As a program, given the file's name, it waits to be killed."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ from tests.training.problems import Outcome, refresh_masses, run, samples, tree_
 
 EPOCHS = 70
 LAST = 60
-"""The killed program goes no further than this."""
+"""The program stops after this epoch and waits."""
 
 
 def wait(record: EpochRecord) -> None:

@@ -1,4 +1,4 @@
-"""Small data sets, models and runs that training is tested with."""
+"""Small data sets, models and runs for the tests of training."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ def refresh_masses(model: nn.Module, train: Samples) -> EpochRecord:
 
 
 class Line(nn.Module):
-    """One weight: small enough to follow by hand."""
+    """A model with a single weight, whose steps can be computed by hand."""
 
     def __init__(self, weight: float = 0.0) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Line(nn.Module):
 
 
 class Outcome(NamedTuple):
-    """What a run left."""
+    """The result of a run."""
 
     history: History
     model: nn.Module
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 
     @property
     def losses(self) -> History:
-        """The history without the time it took."""
+        """The history without the seconds, which differ from run to run."""
         return {name: values for name, values in self.history.items() if name != "seconds"}
 
 
@@ -87,7 +87,7 @@ def run(
 
 
 def same_state(first: State, second: State) -> bool:
-    """Whether two states agree bit for bit."""
+    """Return whether two states agree bit for bit."""
     return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
 
 

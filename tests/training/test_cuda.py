@@ -1,4 +1,4 @@
-"""Training on an NVIDIA GPU: seeds, interruptions, and everybody else's random numbers."""
+"""Training on an NVIDIA GPU: seeds, interruptions, and the states of torch's generators."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Losses: one value a sample, and their weighted mean."""
+"""Losses: their value for each sample, and their weighted mean."""
 
 import math
 from typing import Any
@@ -18,8 +18,8 @@ TARGET = torch.randn(7, 3, generator=generator(1))
 CLASSES = torch.tensor([0, 2, 1, 1, 0, 2, 2])
 
 
-def of_pairs(function: Any) -> Tensor:
-    """A mean over the outputs of a function of output and target, by plain loops."""
+def by_loops(function: Any) -> Tensor:
+    """The mean of a function of output and target over the outputs of each sample, computed by loops."""
     rows = zip(OUTPUT.tolist(), TARGET.tolist(), strict=True)
     return torch.tensor([sum(map(function, output, target)) / 3 for output, target in rows])
 
@@ -38,7 +38,7 @@ def huber(output: float, target: float) -> float:
     ],
 )
 def test_a_loss_of_numbers_is_its_definition(name: str, function: Any) -> None:
-    assert_same(find_loss(name)(OUTPUT, TARGET), of_pairs(function))
+    assert_same(find_loss(name)(OUTPUT, TARGET), by_loops(function))
 
 
 def test_cross_entropy_is_its_definition() -> None:
@@ -49,7 +49,7 @@ def test_cross_entropy_is_its_definition() -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_names_are_those_of_the_table(name: str) -> None:
+def test_losses_are_found_by_name(name: str) -> None:
     assert find_loss(name) is LOSSES[name]
 
 
@@ -62,10 +62,10 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
         find_loss("mse")
 
 
-def test_what_is_no_loss_is_refused() -> None:
-    nothing: Any = 3
+def test_other_objects_are_refused() -> None:
+    wrong: Any = 3
     with pytest.raises(InputTypeError, match=r"a name or a callable loss\(output, target\), got 3"):
-        find_loss(nothing)
+        find_loss(wrong)
 
 
 @pytest.mark.parametrize(

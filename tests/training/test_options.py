@@ -1,4 +1,4 @@
-"""How to train: what the options must be."""
+"""The checks of the training options."""
 
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ def test_a_whole_number_below_1_is_refused(name: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), list(zip([*WHOLE, "seed"], [2.5, "3", True, 2.5, "3"], strict=True)))
-def test_what_is_no_whole_number_is_refused(name: str, value: Any) -> None:
+def test_other_types_than_int_are_refused(name: str, value: Any) -> None:
     with pytest.raises(InputTypeError, match=f"{name} must be an int, got {name}={value!r}"):
         with_option(name, value)
 
 
 @pytest.mark.parametrize("name", POSITIVE)
-def test_zero_is_refused_where_nothing_would_move(name: str) -> None:
+def test_zero_is_refused_where_training_would_not_move(name: str) -> None:
     with pytest.raises(InputValueError, match=f"{name} must be positive, got {name}=0"):
         with_option(name, 0.0)
 
@@ -43,7 +43,7 @@ def test_a_number_out_of_range_is_refused(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_what_is_no_number_is_refused(name: str) -> None:
+def test_text_is_refused_for_a_number(name: str) -> None:
     with pytest.raises(InputTypeError, match=f"{name} must be a number, got {name}='0.1'"):
         with_option(name, "0.1")
 

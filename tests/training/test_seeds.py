@@ -1,4 +1,4 @@
-"""The same seed gives the same run, and leaves everybody else's random numbers alone."""
+"""The same seed gives the same run, and torch's own generators are left unchanged."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The training loop: steps, validation, early stopping, averages, and the model it leaves."""
+"""The training loop: steps, validation, early stopping, averages, and the model that is kept."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ from tests.training.problems import Line, State, copied, generator, refresh_mass
 
 
 class Recorder:
-    """Keeps the weights of each epoch."""
+    """A callback that stores the weights of each epoch."""
 
     def __init__(self) -> None:
         self.trainer: Trainer | None = None
@@ -28,7 +28,7 @@ class Recorder:
 
 
 def recorded(valid: Samples | None = None, **options: Any) -> tuple[Any, list[State]]:
-    """A trained model, and the weights after each of its epochs."""
+    """Return the history and state of a trained model, and the weights after each epoch."""
     recorder, model = Recorder(), tree_model()
     chosen = TrainingOptions(**({"max_epochs": 8, "batch_size": 16, "learning_rate": 0.3} | options))
     trainer = Trainer(model, find_loss("squared_error"), chosen, callbacks=[recorder], refresh_masses=refresh_masses)
@@ -108,7 +108,7 @@ def test_gradient_clipping_bounds_the_gradient(clip: float) -> None:
 
 
 def decays(**options: Any) -> dict[str, float]:
-    """The decay of each parameter in training."""
+    """Return the weight decay of each parameter in training."""
     groups: list[dict[str, Any]] = []
 
     class Spy(torch.optim.AdamW):
@@ -139,7 +139,7 @@ def test_names_in_no_decay_must_be_known() -> None:
         run(no_decay=("head.weights",))
 
 
-def test_parameters_that_are_frozen_stay() -> None:
+def test_frozen_parameters_do_not_change() -> None:
     model = tree_model()
     model.head.weight.requires_grad_(False)
     before = copied(model.state_dict())
@@ -161,7 +161,7 @@ def test_the_best_epoch_is_kept(average: float) -> None:
 def test_the_last_epoch_is_kept_without_validation(average: float) -> None:
     (_, state), states = recorded(average=average)
     masses = state.pop("tree.a")
-    states[-1].pop("tree.a")  # solved at the end
+    states[-1].pop("tree.a")  # solved after the last epoch
     assert same_state(state, states[-1])
     assert (masses < 1).any()
 
@@ -173,14 +173,14 @@ def test_the_loss_of_the_kept_model_is_the_smallest_of_the_history() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-def test_early_stopping_waits_for_so_many_epochs(rounds: int) -> None:
+def test_early_stopping_waits_for_the_given_number_of_epochs(rounds: int) -> None:
     losses = [5.0, 4.0, 4.5, 4.5, 3.0, 3.5, 3.0, 3.5, 3.5, 3.5]
     expected = {1: 3, 3: 8}[rounds]
     assert stopped_after(losses, rounds) == expected
 
 
 def stopped_after(losses: list[float], rounds: int | None) -> int:
-    """The number of epochs of a run with these validation losses."""
+    """Return the number of epochs of a run with these validation losses."""
     values = iter(losses)
 
     def loss(output: Tensor, target: Tensor) -> Tensor:
@@ -294,7 +294,7 @@ def test_masses_are_stored_for_eval_mode() -> None:
     assert (masses < 1).any()
 
 
-def test_training_goes_on_from_the_weights_that_are_there() -> None:
+def test_a_second_fit_continues_from_the_current_weights() -> None:
     outcome = run(max_epochs=10, learning_rate=0.05)
     again = outcome.trainer.fit(samples())
     assert again["train_loss"][0] < outcome.history["train_loss"][0]
@@ -322,7 +322,7 @@ def test_an_epoch_has_a_step_for_each_batch(n: int, size: int, steps: int) -> No
     assert count == 3 * steps
 
 
-def test_threads_are_as_many_afterwards() -> None:
+def test_the_number_of_threads_is_restored() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
