@@ -1,4 +1,11 @@
-"""Examples in docstrings: which modules are searched for them, and names they use without importing them."""
+"""Settings of all tests: instructions that oneDNN may use, and what the examples in docstrings need."""
+
+import os
+
+# Some virtual machines say that their processor has AMX, but do not enable it. Products in half precision by torch's
+# oneDNN then end with "Illegal instruction". oneDNN reads its limit when torch is imported, so it is set before that;
+# programs that tests start inherit it.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 from importlib.util import find_spec
 
@@ -12,5 +19,6 @@ collect_ignore_glob = [] if find_spec("triton") else ["src/prunus/ops/triton*"]
 
 @pytest.fixture(autouse=True, scope="session")
 def _names_in_examples(doctest_namespace: dict[str, object]) -> None:
+    """Examples use these names without importing them."""
     doctest_namespace["torch"] = torch
     doctest_namespace.update({name: getattr(ops, name) for name in ops.__all__})

@@ -1,4 +1,4 @@
-"""What runs where: tests that need a GPU, or packages that a bare torch machine lacks."""
+"""Which tests run: some need a GPU, others packages that a machine with torch alone lacks."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -15,7 +15,7 @@ collect_ignore = [path for path, packages in NEEDS.items() if not all(map(find_s
 
 
 def pytest_report_header() -> list[str]:
-    return [f"not collected, for want of {' and '.join(NEEDS[path])}: {path}" for path in collect_ignore]
+    return [f"not collected, because {' or '.join(NEEDS[path])} is missing: {path}" for path in collect_ignore]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,13 +29,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """Problems are small: where cores are shared, threads would wait for each other longer than they work."""
+    """Use one thread: the problems are small, and on shared cores several threads would mostly wait."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture
 def fresh_compiler() -> Any:
-    """torch.compile without what earlier tests compiled."""
+    """Clear what torch.compile has compiled in earlier tests."""
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()

@@ -100,7 +100,7 @@ class TorchRival(RivalBase):
             seed=self.random_state,
         )
         loss = find_loss("cross_entropy" if self.task == "classes" else "squared_error")
-        return Trainer(module, loss, options, settle=self._settle)
+        return Trainer(module, loss, options, refresh_masses=self._settle)
 
     def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:
         if x_valid is None or y_valid is None:

@@ -120,7 +120,7 @@ def test_a_mistake_gets_one_line_that_names_it(
 def test_a_text_among_numbers_to_predict_is_a_slip(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame().astype({"price": object}).replace({"price": {frame()["price"][7]: "n/k"}}))
     said = shell.mistake("fit", data, "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
-    assert "line 9: the target 'price' must be a number, as most of them are, however: 'n/k'" in said
+    assert "line 9: the target 'price' must be a number, as most of them are, got 'n/k'" in said
 
 
 def test_an_infinite_number_is_found(shell: Shell, tmp_path: Path) -> None:

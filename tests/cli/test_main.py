@@ -7,7 +7,7 @@ import pytest
 
 import prunus
 from prunus.cli import main
-from prunus.cli.table import COMMANDS
+from prunus.cli.registry import COMMANDS
 from tests.cli.tables import Shell
 
 

@@ -1,4 +1,4 @@
-"""Tables as people have them: separators, encodings, dates, formats, and files that are none."""
+"""Reading tables: separators, encodings, dates, formats, and files that are not tables."""
 
 import argparse
 import gzip
@@ -24,7 +24,7 @@ def rows(source: Source) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("text", "noticed"),
+    ("text", "notes"),
     [
         ("a,b\n1,x\n2,y\n", []),
         ("a;b\n1;x\n2;y\n", ["fields are separated by semicolons"]),
@@ -36,10 +36,10 @@ def rows(source: Source) -> dict[str, list[Any]]:
         ('a, "b"\n1, "x"\n2, "y"\n', []),
     ],
 )
-def test_separators_spaces_and_quotes(tmp_path: Path, text: str, noticed: list[str]) -> None:
+def test_separators_spaces_and_quotes(tmp_path: Path, text: str, notes: list[str]) -> None:
     source = read(write(tmp_path / "t.csv", text))
     assert rows(source) == {"a": [1, 2], "b": ["x", "y"]}
-    assert source.notes == noticed
+    assert source.notes == notes
 
 
 def test_a_quoted_field_may_hold_separators_and_lines(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_decimal_commas(tmp_path: Path) -> None:
     assert "numbers have decimal commas" in source.notes
 
 
-def test_what_stands_for_missing_values(tmp_path: Path) -> None:
+def test_texts_for_missing_values(tmp_path: Path) -> None:
     found = read(write(tmp_path / "t.csv", "a,b\n1,x\n?,NA\nNA,None\n , \n")).frame
     assert found["a"].isna().tolist() == found["b"].isna().tolist() == [False, True, True, True]
     assert found["a"].dtype == float
@@ -80,7 +80,7 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         (["31/12/2024 10:30", "1/2/2024 00:00"], "2024-12-31 10:30"),
     ],
 )
-def test_dates_are_noticed(tmp_path: Path, dates: list[str], first: str) -> None:
+def test_dates_are_notes(tmp_path: Path, dates: list[str], first: str) -> None:
     source = read(write(tmp_path / "t.csv", "n,when\n" + "".join(f"1,{date}\n" for date in [*dates, ""])))
     assert source.frame["when"][0] == pd.Timestamp(first)
     assert source.frame["when"].isna().tolist() == [False, False, True]
@@ -95,12 +95,12 @@ def test_dates_whose_order_is_unclear_are_not_guessed(tmp_path: Path) -> None:
     assert read(data, dates="day-first").frame["when"][0] == pd.Timestamp("2025-04-03")
 
 
-def test_a_number_with_a_slip_is_told(tmp_path: Path) -> None:
+def test_text_among_numbers_is_noted(tmp_path: Path) -> None:
     source = read(write(tmp_path / "t.csv", "a\n" + "1\n2\n" * 10 + "3x\n"))
-    assert source.notes == ["column 'a' is read as text: '3x' in line 22 is no number"]
+    assert source.notes == ["column 'a' is read as text: '3x' in line 22 is not a number"]
 
 
-def test_a_column_stays_text_where_it_is_to_be(tmp_path: Path) -> None:
+def test_chosen_columns_remain_text(tmp_path: Path) -> None:
     data = write(tmp_path / "t.csv", "code,when\n01,2024-12-31\n")
     assert rows(read(data, {"code", "when"})) == {"code": ["01"], "when": ["2024-12-31"]}
 
@@ -110,7 +110,7 @@ def test_without_a_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".feather"])
-def test_formats_are_told_by_how_they_begin_not_by_their_names(tmp_path: Path, suffix: str) -> None:
+def test_formats_are_recognized_by_their_first_bytes(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"table{suffix}"
     table = frame(5)
     if suffix == ".parquet":
@@ -124,7 +124,7 @@ def test_formats_are_told_by_how_they_begin_not_by_their_names(tmp_path: Path, s
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (b" \n\n", "is empty"),
@@ -140,23 +140,23 @@ def test_formats_are_told_by_how_they_begin_not_by_their_names(tmp_path: Path, s
         (gzip.compress(b"a,b\n1,2\n")[:12], "is compressed, but damaged or cut off"),
     ],
 )
-def test_a_file_that_is_no_table_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_is_not_a_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(Mistake) as caught:
         read(path)
     assert "t.csv" in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_there_must_be_a_file(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match="there is no file"):
         read(tmp_path / "t.csv")
     with pytest.raises(Mistake, match="is a folder"):
         read(tmp_path)
 
 
-def test_columns_that_tell_nothing_are_dropped() -> None:
+def test_useless_columns_are_dropped() -> None:
     table = pd.DataFrame(
         {
             "n": range(30),

@@ -1,4 +1,4 @@
-"""Missing values, in all their spellings."""
+"""Missing values of all types."""
 
 from decimal import Decimal
 from typing import Any
@@ -9,12 +9,12 @@ import pytest
 
 from prunus.data import TableEncoder
 
-NOTHINGS = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, Decimal("nan"), np.datetime64("NaT")]
+MISSING_VALUES = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, Decimal("nan"), np.datetime64("NaT")]
 
 
-@pytest.mark.parametrize("nothing", NOTHINGS, ids=repr)
-def test_a_missing_number_is_zero_and_has_an_indicator(nothing: object) -> None:
-    table = np.array([[1.0], [nothing], [3.0], [8.0]], dtype=object)
+@pytest.mark.parametrize("missing", MISSING_VALUES, ids=repr)
+def test_a_missing_number_is_zero_and_has_an_indicator(missing: object) -> None:
+    table = np.array([[1.0], [missing], [3.0], [8.0]], dtype=object)
     encoder = TableEncoder().fit(table)
     assert [column.label for column in encoder.columns_] == ["x0", "x0 is missing"]
     assert encoder.columns_[0].center == 3.0
@@ -23,9 +23,9 @@ def test_a_missing_number_is_zero_and_has_an_indicator(nothing: object) -> None:
     np.testing.assert_array_equal(z[:, 1], [0.0, 2.0, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("nothing", NOTHINGS, ids=repr)
-def test_a_missing_category_is_a_level(nothing: object) -> None:
-    table = np.array([["a"], [nothing], ["b"], ["b"]], dtype=object)
+@pytest.mark.parametrize("missing", MISSING_VALUES, ids=repr)
+def test_a_missing_category_is_a_level(missing: object) -> None:
+    table = np.array([["a"], [missing], ["b"], ["b"]], dtype=object)
     encoder = TableEncoder().fit(table)
     assert [column.label for column in encoder.columns_] == ["x0 = a", "x0 = b", "x0 is missing"]
     np.testing.assert_array_equal(encoder.transform(table) > 0, [[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 0]])

@@ -1,4 +1,4 @@
-"""Errors say what must hold, what was given and what to do; scikit-learn's words where it has some."""
+"""Errors say what must hold, what was given and what to do, with scikit-learn's messages where it has some."""
 
 from typing import Any
 
@@ -32,11 +32,11 @@ FITTED = TableEncoder().fit(FRAME)
         (np.array([[1j], [1.0]], dtype=object), ValueError, "Complex data not supported"),
         (sparse.csr_matrix(np.eye(3)), TypeError, r"(?i)sparse.*\.toarray"),
         (np.array([[{"a": 1}], [1.0]], dtype=object), TypeError, "argument must be .* string.* number"),
-        (pl.DataFrame({"a": [[1], [2]]}), TypeError, "column 'a' has a 'list'"),
+        (pl.DataFrame({"a": [[1], [2]]}), TypeError, "got a 'list' in column 'a'"),
         (np.array([[1.0], [np.inf]]), ValueError, "Input X contains infinity .* column 'x0'"),
         (pl.DataFrame({"a": [1.0, -np.inf]}), ValueError, "Input X contains infinity .* column 'a'"),
         (np.array([[1.0], [10**400]], dtype=object), ValueError, "too large"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "'a' occurs more than once"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "must be unique, got 'a' more than once"),
         (pd.DataFrame([[1, 2]], columns=["a", 1]), TypeError, "only supported if all input features have string names"),
     ],
 )

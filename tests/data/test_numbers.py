@@ -66,8 +66,8 @@ def test_rounding_errors_are_constant() -> None:
     assert not encode(np.nextafter(0.3, [0.0, 1.0, 1.0])).any()
 
 
-@pytest.mark.parametrize("row", range(0, 300_000, 60_000))  # most are not in the sample that the quantiles are from
-def test_one_row_of_many_that_differs_is_seen(row: int) -> None:
+@pytest.mark.parametrize("row", range(0, 300_000, 60_000))  # most are not in the sample for the quantiles
+def test_a_single_different_row_among_many_is_found(row: int) -> None:
     x = np.zeros(300_000)
     x[row] = 4.0
     z = encode(x)
@@ -112,7 +112,7 @@ def test_equal_weights_change_nothing() -> None:
     )
 
 
-def test_what_only_rows_of_weight_zero_have_is_not_there() -> None:
+def test_rows_of_weight_zero_are_ignored() -> None:
     table = np.array([[1.0, "a"], [2.0, "b"], [3.0, "c"], [None, "d"]], dtype=object)
     encoder = TableEncoder().fit(table, sample_weight=[1, 1, 1, 0])
     assert [column.label for column in encoder.columns_] == ["x0", "x1 = a", "x1 = b", "x1 = c"]

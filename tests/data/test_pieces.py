@@ -1,4 +1,4 @@
-"""Numbers that are cut into pieces."""
+"""Numbers whose range is cut into pieces."""
 
 import json
 
@@ -12,13 +12,13 @@ from prunus.data.pieces import piece_edges
 from prunus.errors import InputValueError
 
 
-def test_pieces_hold_as_many_rows_each() -> None:
+def test_pieces_hold_equally_many_rows() -> None:
     x = np.random.default_rng(0).exponential(size=1000)
     edges = piece_edges(x, None, 4)
     assert np.histogram(x, edges)[0].tolist() == pytest.approx([250] * 4, abs=2)
 
 
-def test_a_value_that_many_have_is_an_edge() -> None:
+def test_a_frequent_value_is_an_edge() -> None:
     x = np.concatenate((np.zeros(500), np.arange(100.0, 600.0)))
     assert piece_edges(x, None, 2).tolist() == [0.0, 100.0, 349.5, 599.0]
 
@@ -53,7 +53,7 @@ def test_few_values_and_booleans_are_left_whole() -> None:
     assert not any(column.piece for column in encoder.columns_)
 
 
-def test_state_keeps_them() -> None:
+def test_the_state_contains_pieces() -> None:
     x = np.random.default_rng(0).normal(size=(50, 2))
     encoder = TableEncoder(pieces=3).fit(x)
     again = TableEncoder.from_state(json.loads(json.dumps(encoder.get_state())))
@@ -61,14 +61,14 @@ def test_state_keeps_them() -> None:
     np.testing.assert_array_equal(again.transform(x), encoder.transform(x))
 
 
-def test_older_states_have_none() -> None:
+def test_older_states_have_no_pieces() -> None:
     state = TableEncoder().fit([[1.0], [2.0]]).get_state()
     del state["pieces"], state["columns"][0]["piece"]
     assert TableEncoder.from_state(state).pieces == 0
 
 
-def test_a_wrong_number_of_pieces() -> None:
-    with pytest.raises(InputValueError, match="pieces must be an integer of at least 0, however: -1"):
+def test_a_negative_number_of_pieces_is_refused() -> None:
+    with pytest.raises(InputValueError, match="pieces must be an integer of at least 0, got -1"):
         TableEncoder(pieces=-1).fit([[1.0]])
 
 
@@ -90,7 +90,7 @@ def test_a_summary_names_pieces_and_its_threshold_is_that_of_the_score() -> None
     tree = ArgminTreeRegressor(depth=1, pieces=4, max_epochs=5, random_state=0).fit(x, x[:, 0])
     root = tree_summary(tree).nodes[0]
     assert root.threshold is not None
-    row = np.array([[0.7, 1.1]])  # within the cuts
+    row = np.array([[0.7, 1.1]])  # not clipped
     columns = {column.label: column for column in tree.encoder_.columns_}
     total = sum(
         part.weight * (columns[part.label].encode(value) if columns[part.label].piece else value)

@@ -13,7 +13,7 @@ from prunus.data import TableEncoder
 
 
 class Encoding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """As little as an estimator has to do."""
+    """The smallest possible estimator around the encoder."""
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> "Encoding":  # noqa: N803
         self.encoder_ = TableEncoder().fit(X, y, sample_weight)

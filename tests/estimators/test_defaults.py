@@ -23,10 +23,10 @@ def test_few_samples_with_classes_keep_some_correlations(leaf: str) -> None:
 
 
 def test_values_of_nodes_do_not_decay_with_few_samples_of_classes() -> None:
-    assert recipe(SMALL, "constant", classes=True).undecayed == ("head.weight",)
+    assert recipe(SMALL, "constant", classes=True).no_decay == ("head.weight",)
     assert recipe(SMALL, "constant", classes=True).weight_decay > recipe(SMALL, "constant").weight_decay
     for other in (recipe(SMALL, "linear", classes=True), recipe(SMALL - 1, "constant", classes=True)):
-        assert other.undecayed == ()
+        assert other.no_decay == ()
 
 
 def test_too_few_samples_to_hold_some_out_are_trained_for_a_fixed_time() -> None:

@@ -83,7 +83,7 @@ def test_weights_may_be_a_list() -> None:
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.ones(3), r"shape \(30,\), however: sample_weight.shape=\(3,\)"),
+        (np.ones(3), r"shape \(30,\), got sample_weight.shape=\(3,\)"),
         (np.zeros(len(X)), "not zero for all rows"),
         (-np.ones(len(X)), "not negative"),
         (np.full(len(X), np.nan), "finite"),

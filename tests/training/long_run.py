@@ -1,4 +1,4 @@
-"""A run with a checkpoint each epoch; as a program, with the name of its file, it waits to be killed."""
+"""A run that writes a checkpoint after each epoch. As a program, given the file's name, it waits to be killed."""
 
 import sys
 import time
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from prunus.training import EpochRecord
-from tests.training.problems import Outcome, run, samples, settle, tree_model
+from tests.training.problems import Outcome, refresh_masses, run, samples, tree_model
 
 EPOCHS = 70
 LAST = 60
-"""The killed program goes no further than this."""
+"""The program stops after this epoch and waits."""
 
 
 def wait(record: EpochRecord) -> None:
@@ -25,7 +25,7 @@ def long_run(
         model=tree_model(dropout=0.3),
         train=samples(weighted=True),
         valid=samples(30, seed=1),
-        settle=settle,
+        refresh_masses=refresh_masses,
         callbacks=[] if callback is None else [callback],
         resume=resume,
         max_epochs=EPOCHS,

@@ -1,4 +1,4 @@
-"""Small data sets, models and runs that training is tested with."""
+"""Small data sets, models and runs for the tests of training."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -33,14 +33,14 @@ def tree_model(*, depth: int = 2, dropout: float = 0.0, seed: int = 0) -> TreeMo
         return TreeModel(TreeLayer(split, depth, 0.5, batch_size=16), LinearHead(3, depth, 1))
 
 
-def settle(model: nn.Module, train: Samples) -> EpochRecord:
+def refresh_masses(model: nn.Module, train: Samples) -> EpochRecord:
     assert isinstance(model, TreeModel)
     model.solve_masses(train.x, train.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
 
 
 class Line(nn.Module):
-    """One weight: small enough to follow by hand."""
+    """A model with a single weight, whose steps can be computed by hand."""
 
     def __init__(self, weight: float = 0.0) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Line(nn.Module):
 
 
 class Outcome(NamedTuple):
-    """What a run left."""
+    """The result of a run."""
 
     history: History
     model: nn.Module
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 
     @property
     def losses(self) -> History:
-        """The history without the time it took."""
+        """The history without the seconds, which differ from run to run."""
         return {name: values for name, values in self.history.items() if name != "seconds"}
 
 
@@ -74,20 +74,20 @@ def run(
     valid: Samples | None = None,
     loss: Any = "squared_error",
     callbacks: Iterable[Any] | None = None,
-    settle: Callable[[nn.Module, Samples], EpochRecord] | None = None,
+    refresh_masses: Callable[[nn.Module, Samples], EpochRecord] | None = None,
     resume: bool = False,
     **options: Any,
 ) -> Outcome:
     """Train for a few epochs of four steps."""
     chosen = TrainingOptions(**({"max_epochs": 4, "batch_size": 16} | options))
     model = tree_model() if model is None else model
-    trainer = Trainer(model, find_loss(loss), chosen, callbacks=callbacks, settle=settle)
+    trainer = Trainer(model, find_loss(loss), chosen, callbacks=callbacks, refresh_masses=refresh_masses)
     history = trainer.fit(samples() if train is None else train, valid, resume=resume)
     return Outcome(history, model, trainer)
 
 
 def same_state(first: State, second: State) -> bool:
-    """Whether two states agree bit for bit."""
+    """Return whether two states agree bit for bit."""
     return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
 
 

@@ -1,4 +1,4 @@
-"""What may watch and stop a run."""
+"""Callbacks, which watch a run and may stop it."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import pytest
 
 from prunus.errors import InputTypeError
 from prunus.training import Callback, EpochRecord, as_callbacks
-from tests.training.problems import run, samples, settle
+from tests.training.problems import refresh_masses, run, samples
 
 
 class Watcher:
-    """Remembers what it is shown, and stops after some epochs."""
+    """Stores the records that it gets, and stops the run after some epochs."""
 
     def __init__(self, stop_after: int | None = None) -> None:
         self.stop_after = stop_after
@@ -34,9 +34,9 @@ def test_a_function_sees_each_epoch() -> None:
     assert [record["train_loss"] for record in records] == history["train_loss"]
 
 
-def test_a_record_has_what_is_known_of_the_epoch() -> None:
+def test_a_record_has_the_numbers_of_the_epoch() -> None:
     watcher = Watcher()
-    run(callbacks=[watcher], valid=samples(30), settle=settle)
+    run(callbacks=[watcher], valid=samples(30), refresh_masses=refresh_masses)
     names = {"epoch", "train_loss", "valid_loss", "learning_rate", "seconds", "active_nodes"}
     assert all(set(record) == names for record in watcher.records)
     assert all(record["seconds"] > 0 for record in watcher.records)
@@ -44,7 +44,7 @@ def test_a_record_has_what_is_known_of_the_epoch() -> None:
 
 def test_a_record_has_no_validation_loss_without_validation() -> None:
     watcher = Watcher()
-    run(callbacks=[watcher], settle=settle)
+    run(callbacks=[watcher], refresh_masses=refresh_masses)
     assert all(set(record) == {"epoch", "train_loss", "learning_rate", "seconds"} for record in watcher.records)
 
 
@@ -73,13 +73,13 @@ def test_callbacks_are_called_in_their_order() -> None:
     assert calls == ["first", "second"] * 2
 
 
-def test_weights_that_would_be_kept_can_be_looked_at() -> None:
+def test_callbacks_may_read_the_averaged_weights() -> None:
     class Look:
         trainer: Any = None
         seen = 0
 
         def on_epoch_end(self, _record: EpochRecord) -> None:
-            assert set(self.trainer.shown.state_dict()) == set(self.trainer.model.state_dict())
+            assert set(self.trainer.averaged.state_dict()) == set(self.trainer.model.state_dict())
             self.seen += 1
 
     look = Look()
@@ -95,7 +95,7 @@ def test_an_object_with_the_method_is_a_callback() -> None:
     assert not isinstance(print, Callback)
 
 
-def test_no_callbacks_are_none() -> None:
+def test_no_callbacks_are_an_empty_list() -> None:
     assert as_callbacks(None) == as_callbacks([]) == []
 
 
@@ -104,16 +104,14 @@ def test_callbacks_may_come_from_any_iterable() -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, "text", Watcher, None, dict])
-def test_what_is_no_callback_is_refused(wrong: Any) -> None:
-    with pytest.raises(
-        InputTypeError, match=r"a method on_epoch_end\(record\) or be a function of the record, however"
-    ):
+def test_other_objects_are_refused(wrong: Any) -> None:
+    with pytest.raises(InputTypeError, match=r"a method on_epoch_end\(record\) or be a function of the record, got"):
         run(callbacks=[wrong])
 
 
 @pytest.mark.parametrize("wrong", [print, Watcher(), 3])
-def test_callbacks_that_are_no_list_are_refused(wrong: Any) -> None:
-    with pytest.raises(InputTypeError, match="callbacks must be a list, even of one, however"):
+def test_a_single_callback_without_a_list_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputTypeError, match="callbacks must be a list, also if there is only one, got"):
         run(callbacks=wrong)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoint files: whole or not at all, and never believed blindly."""
+"""Checkpoint files are written completely or not at all, and damaged or foreign files are refused."""
 
 import pickle
 import random
@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from prunus.errors import CheckpointError
-from prunus.training.checkpoints import read_checkpoint, write_checkpoint
+from prunus.training.checkpoints import FORMAT, read_checkpoint, write_checkpoint
 
-PRINT = {"seed": 3, "learning_rate": 0.1}
+FINGERPRINT = {"seed": 3, "learning_rate": 0.1}
 
 
 @pytest.fixture
@@ -21,16 +21,16 @@ def path(tmp_path: Path) -> Path:
 
 
 def write(path: Path, **state: Any) -> None:
-    write_checkpoint(path, {"fingerprint": PRINT, "weights": torch.arange(500.0), **state})
+    write_checkpoint(path, {"fingerprint": FINGERPRINT, "weights": torch.arange(500.0), **state})
 
 
 def names(path: Path) -> list[str]:
     return sorted(file.name for file in path.parent.iterdir())
 
 
-def test_what_was_written_is_read(path: Path) -> None:
+def test_reading_returns_what_was_written(path: Path) -> None:
     write(path, epoch=7, best=None, history={"loss": [1.0, 0.5]})
-    state = read_checkpoint(path, PRINT)
+    state = read_checkpoint(path, FINGERPRINT)
     assert torch.equal(state["weights"], torch.arange(500.0))
     assert (state["epoch"], state["best"], state["history"]) == (7, None, {"loss": [1.0, 0.5]})
 
@@ -40,7 +40,7 @@ def test_folders_are_made(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "down" / "run.ckpt").exists()
 
 
-def test_nothing_else_is_left(path: Path) -> None:
+def test_no_other_files_are_left(path: Path) -> None:
     write(path)
     write(path)
     assert names(path) == ["run.ckpt"]
@@ -50,7 +50,7 @@ def test_a_state_that_cannot_be_written_leaves_the_old_file(path: Path) -> None:
     write(path, epoch=7)
     with pytest.raises((pickle.PicklingError, AttributeError, TypeError)):
         write(path, epoch=lambda: 8)
-    assert read_checkpoint(path, PRINT)["epoch"] == 7
+    assert read_checkpoint(path, FINGERPRINT)["epoch"] == 7
 
 
 def test_a_state_that_cannot_be_written_leaves_no_partial_file(path: Path) -> None:
@@ -59,10 +59,10 @@ def test_a_state_that_cannot_be_written_leaves_no_partial_file(path: Path) -> No
     assert names(path) == []
 
 
-def test_a_partial_file_of_a_killed_run_is_no_hindrance(path: Path) -> None:
+def test_a_partial_file_of_a_killed_run_is_replaced(path: Path) -> None:
     path.with_name("run.ckpt.partial").write_bytes(b"half of it")
     write(path, epoch=7)
-    assert read_checkpoint(path, PRINT)["epoch"] == 7
+    assert read_checkpoint(path, FINGERPRINT)["epoch"] == 7
     assert names(path) == ["run.ckpt"]
 
 
@@ -71,7 +71,7 @@ def test_another_fingerprint_is_refused_with_the_difference(path: Path) -> None:
     with pytest.raises(
         CheckpointError, match=r"belongs to another run \(seed: 3 there, 4 here\); use the same data and options"
     ):
-        read_checkpoint(path, PRINT | {"seed": 4})
+        read_checkpoint(path, FINGERPRINT | {"seed": 4})
 
 
 def test_a_truncated_file_is_refused(path: Path) -> None:
@@ -80,11 +80,11 @@ def test_a_truncated_file_is_refused(path: Path) -> None:
     for size in (0, 1, 10, len(whole) // 3, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(CheckpointError, match=r"run\.ckpt is damaged or not a checkpoint of prunus; remove it"):
-            read_checkpoint(path, PRINT)
+            read_checkpoint(path, FINGERPRINT)
 
 
 def pickled(path: Path) -> None:
-    path.write_bytes(pickle.dumps({"format": "prunus checkpoint 1"}, protocol=2))
+    path.write_bytes(pickle.dumps({"format": FORMAT}, protocol=2))
 
 
 def saved_weights(path: Path) -> None:
@@ -107,7 +107,7 @@ def text(path: Path) -> None:
 def test_a_foreign_file_is_refused(foreign: Callable[[Path], None], path: Path) -> None:
     foreign(path)
     with pytest.raises(CheckpointError, match=r"is damaged or not a checkpoint|is not a checkpoint of this version"):
-        read_checkpoint(path, PRINT)
+        read_checkpoint(path, FINGERPRINT)
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
@@ -115,14 +115,14 @@ def test_any_bytes_are_refused(path: Path) -> None:
     source = random.Random(0)
     for _ in range(200):
         path.write_bytes(bytes(source.choices(b"\x80\x02}(KX.cq\x00RbiaoS'PK\x03\x04", k=source.randrange(60))))
-        with pytest.raises(CheckpointError):  # broke: IndexError and the like
-            read_checkpoint(path, PRINT)
+        with pytest.raises(CheckpointError):  # broke: IndexError and others were raised
+            read_checkpoint(path, FINGERPRINT)
 
 
 def test_code_in_a_file_is_not_run(path: Path) -> None:
-    torch.save({"format": "prunus checkpoint 1", "fingerprint": Malicious(path.with_name("ran"))}, path)
+    torch.save({"format": FORMAT, "fingerprint": Malicious(path.with_name("ran"))}, path)
     with pytest.raises(CheckpointError):
-        read_checkpoint(path, PRINT)
+        read_checkpoint(path, FINGERPRINT)
     assert names(path) == ["run.ckpt"]
 
 
@@ -134,6 +134,6 @@ class Malicious:
         return Path.touch, (self.path,)
 
 
-def test_a_file_that_is_not_there_is_an_error_of_the_system(path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read_checkpoint(path, PRINT)
+        read_checkpoint(path, FINGERPRINT)

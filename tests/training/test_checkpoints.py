@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from prunus.errors import CheckpointError
 from prunus.training import Samples
 from prunus.training.losses import squared_error
-from tests.training.problems import Outcome, run, same_state, samples, settle, tree_model
+from tests.training.problems import Outcome, refresh_masses, run, same_state, samples, tree_model
 
 EVERYTHING: dict[str, Any] = {
     "max_epochs": 9,
@@ -22,7 +22,7 @@ EVERYTHING: dict[str, Any] = {
     "early_stopping_rounds": 7,
     "checkpoint_every": 2,
 }
-"""Options under which as much as possible changes from epoch to epoch."""
+"""Options with which as much state as possible changes from epoch to epoch."""
 
 
 class InterruptionError(Exception):
@@ -30,7 +30,7 @@ class InterruptionError(Exception):
 
 
 def interrupted(epoch: int, **options: Any) -> None:
-    """A run that ends with an error in this epoch."""
+    """Start a run that is ended by an error in this epoch."""
 
     def interrupt(record: dict[str, float]) -> None:
         if record["epoch"] == epoch:
@@ -49,7 +49,7 @@ def setting() -> dict[str, Any]:
         "model": tree_model(dropout=0.3),
         "train": samples(weighted=True),
         "valid": samples(30, seed=1),
-        "settle": settle,
+        "refresh_masses": refresh_masses,
     }
 
 
@@ -58,8 +58,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.ckpt"
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "qhadam", "sgd"])
-@pytest.mark.parametrize("epoch", [3, 5, 7])
+@pytest.mark.parametrize(("epoch", "optimizer"), [(3, "adamw"), (5, "qhadam"), (7, "sgd")])
 def test_a_resumed_run_ends_like_an_uninterrupted_one(epoch: int, optimizer: str, path: Path) -> None:
     expected = whole(None, optimizer=optimizer)
     interrupted(epoch, **setting(), checkpoint=path, optimizer=optimizer, **EVERYTHING)
@@ -76,7 +75,7 @@ def test_plateaus_and_better_epochs_come_before_and_after_the_interruption() -> 
 
 
 def test_a_resumed_run_without_validation_ends_like_an_uninterrupted_one(path: Path) -> None:
-    without: dict[str, Any] = {"model": tree_model(dropout=0.3), "train": samples(), "settle": settle}
+    without: dict[str, Any] = {"model": tree_model(dropout=0.3), "train": samples(), "refresh_masses": refresh_masses}
     expected = run(**without, **EVERYTHING)
     interrupted(5, **without | {"model": tree_model(dropout=0.3)}, checkpoint=path, **EVERYTHING)
     resumed = run(**without | {"model": tree_model(dropout=0.3)}, checkpoint=path, resume=True, **EVERYTHING)
@@ -97,7 +96,7 @@ def test_the_model_that_is_given_does_not_matter(path: Path) -> None:
     assert same_state(run(**other, checkpoint=path, resume=True, **EVERYTHING).state, expected.state)
 
 
-def test_a_run_that_was_stopped_stays_so(path: Path) -> None:
+def test_a_stopped_run_is_not_continued(path: Path) -> None:
     def stop(record: dict[str, float]) -> bool:
         return record["epoch"] == 3
 
@@ -133,7 +132,7 @@ def test_checkpoints_come_every_so_many_epochs(every: int, epochs: list[int], pa
     assert written + [4] * path.exists() == epochs
 
 
-def test_long_epochs_have_one_each(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_long_epoch_writes_a_checkpoint(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prunus.training.trainer.CHECKPOINT_SECONDS", 0.0)
     interrupted(2, checkpoint=path, checkpoint_every=10)
     assert run(checkpoint=path, checkpoint_every=10, resume=True).history["epoch"] == [1, 2, 3, 4]
@@ -182,18 +181,18 @@ def test_a_checkpoint_of_another_run_is_refused(change: str, path: Path) -> None
 
 
 def test_another_model_of_the_same_size_is_refused(path: Path) -> None:
-    interrupted(3, model=Filled(), checkpoint=path, checkpoint_every=2)
-    other = Filled()
+    interrupted(3, model=ZeroFilled(), checkpoint=path, checkpoint_every=2)
+    other = ZeroFilled()
     other.renamed = other.model
     del other.model
-    with pytest.raises(CheckpointError, match=r"(?s)holds another model or optimizer than this run's: .*Missing key"):
+    with pytest.raises(CheckpointError, match=r"(?s)must hold the model and the optimizer of this run, .*Missing key"):
         run(model=other, checkpoint=path, resume=True)
 
 
 def test_another_option_of_a_layer_is_refused(path: Path) -> None:
     interrupted(3, model=tree_model(), checkpoint=path, checkpoint_every=2)
     other = tree_model()
-    other.tree.pruning_strength = 5.0  # broke: two runs were mixed, because no weight tells
+    other.tree.pruning_strength = 5.0  # broke: two runs were mixed, as their weights have the same shapes
     with pytest.raises(CheckpointError, match="layers and their options"):
         run(model=other, checkpoint=path, resume=True)
 
@@ -203,17 +202,17 @@ def test_how_often_checkpoints_are_written_may_change(path: Path) -> None:
     assert same_state(run(checkpoint=path, checkpoint_every=1, resume=True).state, run().state)
 
 
-def test_data_may_hold_values_that_are_no_numbers(path: Path) -> None:
+def test_data_may_contain_nan(path: Path) -> None:
     x = samples().x.clone()
     x[3, 1] = torch.nan
     train = Samples(x, samples().y)
-    interrupted(3, model=Filled(), train=train, checkpoint=path, checkpoint_every=2)
-    resumed = run(model=Filled(), train=train, checkpoint=path, resume=True)  # broke: NaN is not equal to itself
-    assert same_state(resumed.state, run(model=Filled(), train=train).state)
+    interrupted(3, model=ZeroFilled(), train=train, checkpoint=path, checkpoint_every=2)
+    resumed = run(model=ZeroFilled(), train=train, checkpoint=path, resume=True)  # broke: NaN is not equal to itself
+    assert same_state(resumed.state, run(model=ZeroFilled(), train=train).state)
 
 
-class Filled(nn.Module):
-    """A model of its own for missing values."""
+class ZeroFilled(nn.Module):
+    """A model that replaces missing values by 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -225,10 +224,15 @@ class Filled(nn.Module):
 
 
 def test_entries_of_the_record_may_be_numbers_of_numpy_and_torch(path: Path) -> None:
-    def settle(_model: nn.Module, _train: Samples) -> dict[str, Any]:
+    def refresh_masses(_model: nn.Module, _train: Samples) -> dict[str, Any]:
         return {"of_numpy": np.float32(0.5), "of_torch": torch.tensor(0.25)}
 
-    options: dict[str, Any] = {"checkpoint": path, "valid": samples(30), "settle": settle, "checkpoint_every": 2}
+    options: dict[str, Any] = {
+        "checkpoint": path,
+        "valid": samples(30),
+        "refresh_masses": refresh_masses,
+        "checkpoint_every": 2,
+    }
     interrupted(3, **options)
     history = run(resume=True, **options).history  # broke: the file could not be read
     assert (history["of_numpy"], history["of_torch"]) == ([0.5] * 4, [0.25] * 4)

@@ -1,4 +1,4 @@
-"""Training on an NVIDIA GPU: seeds, interruptions, and everybody else's random numbers."""
+"""Training on an NVIDIA GPU: seeds, interruptions, and the states of torch's generators."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.problems import Outcome, run, same_state, samples, settle, tree_model
+from tests.training.problems import Outcome, refresh_masses, run, same_state, samples, tree_model
 
 pytestmark = pytest.mark.gpu
 
@@ -16,7 +16,7 @@ def gpu_run(**options: Any) -> Outcome:
         model=tree_model(dropout=0.3).cuda(),
         train=samples(weighted=True).to("cuda"),
         valid=samples(30, seed=1).to("cuda"),
-        settle=settle,
+        refresh_masses=refresh_masses,
         **{"max_epochs": 6, "average": 0.9} | options,
     )
 

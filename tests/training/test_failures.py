@@ -1,4 +1,4 @@
-"""A loss that is no number ends training with an error that names the cause."""
+"""A loss that is NaN or infinite ends training with an error that names the cause."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from prunus.training import Samples
 from tests.training.problems import run, samples
 
 
-def spoiled(name: str, value: float) -> Samples:
-    """Samples of which one has such a value among its inputs, targets or weights."""
+def with_value(name: str, value: float) -> Samples:
+    """Samples of which one has this value among its inputs, targets or weights."""
     good = samples(weighted=True)
     assert good.weight is not None
     values = {"x": good.x, "y": good.y, "weight": good.weight}
@@ -21,17 +21,16 @@ def spoiled(name: str, value: float) -> Samples:
     return Samples(**values)
 
 
-@pytest.mark.parametrize("batch_size", [16, 100])
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("value", "batch_size"), [(float("nan"), 16), (float("inf"), 100)])
 @pytest.mark.parametrize(("name", "word"), [("x", "inputs"), ("y", "targets"), ("weight", "sample weights")])
-def test_values_that_are_no_numbers_are_named(name: str, word: str, value: float, batch_size: int) -> None:
+def test_nan_and_infinity_in_the_data_are_named(name: str, word: str, value: float, batch_size: int) -> None:
     with pytest.raises(TrainingError, match=f"training loss became .* in epoch 1, .*some of the {word} are NaN or inf"):
-        run(train=spoiled(name, value), batch_size=batch_size)  # broke: the learning rate was blamed
+        run(train=with_value(name, value), batch_size=batch_size)  # broke: the learning rate was blamed
 
 
-def test_validation_targets_that_are_no_numbers_are_named() -> None:
+def test_nan_in_the_validation_targets_is_named() -> None:
     with pytest.raises(TrainingError, match=r"validation loss became nan in epoch 1, .*some of the targets are NaN"):
-        run(valid=spoiled("y", float("nan")))
+        run(valid=with_value("y", float("nan")))
 
 
 @pytest.mark.parametrize(
@@ -47,11 +46,11 @@ def test_a_learning_rate_that_is_too_high_is_named(options: dict[str, Any]) -> N
         run(max_epochs=30, **options)
 
 
-def test_a_loss_function_that_makes_no_numbers_is_named() -> None:
+def test_a_loss_function_that_returns_nan_is_named() -> None:
     def logarithm(output: Tensor, target: Tensor) -> Tensor:
         return (output - target - 1e6).log().mean(1)
 
-    with pytest.raises(TrainingError, match="the loss function or the model makes NaN"):
+    with pytest.raises(TrainingError, match="the loss function or the model returns NaN"):
         run(loss=logarithm, batch_size=100)
 
 
@@ -67,7 +66,7 @@ def test_the_message_says_when_it_happened() -> None:
 
 def test_it_is_an_arithmetic_error() -> None:
     with pytest.raises(ArithmeticError):
-        run(train=spoiled("y", float("nan")))
+        run(train=with_value("y", float("nan")))
 
 
 def test_integer_targets_are_finite() -> None:

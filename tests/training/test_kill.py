@@ -1,4 +1,4 @@
-"""A run that the system kills goes on where its last checkpoint left it."""
+"""A run that was killed continues from its last checkpoint."""
 
 import signal
 import subprocess
@@ -14,8 +14,8 @@ from tests.training.problems import same_state
 ROOT = Path(__file__).parents[2]
 
 
-def kill_once_there(path: Path, *, after: float) -> None:
-    """Start the program, and kill it some seconds after its first checkpoint, while it writes others."""
+def kill_after_first_checkpoint(path: Path, *, after: float) -> None:
+    """Start the program and kill it some seconds after its first checkpoint, while it writes others."""
     program = subprocess.Popen(
         [sys.executable, "-m", "tests.training.long_run", str(path)], cwd=ROOT, stderr=subprocess.PIPE
     )
@@ -32,14 +32,14 @@ def kill_once_there(path: Path, *, after: float) -> None:
     assert program.returncode == -signal.SIGKILL
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like this here")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
     path = tmp_path / "run.ckpt"
-    kill_once_there(path, after=0.05)
+    kill_after_first_checkpoint(path, after=0.05)
     epochs: list[float] = []
     resumed = long_run(path, resume=True, callback=lambda record: epochs.append(record["epoch"]))
     expected = long_run(None)
-    assert 1 < epochs[0] <= LAST + 1  # it did go on
+    assert 1 < epochs[0] <= LAST + 1  # it continued from a checkpoint
     assert same_state(resumed.state, expected.state)
     assert resumed.losses == expected.losses
     assert not path.with_name("run.ckpt.partial").exists()

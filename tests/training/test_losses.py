@@ -1,4 +1,4 @@
-"""Losses: one value a sample, and their weighted mean."""
+"""Losses: their value for each sample, and their weighted mean."""
 
 import math
 from typing import Any
@@ -18,8 +18,8 @@ TARGET = torch.randn(7, 3, generator=generator(1))
 CLASSES = torch.tensor([0, 2, 1, 1, 0, 2, 2])
 
 
-def of_pairs(function: Any) -> Tensor:
-    """A mean over the outputs of a function of output and target, by plain loops."""
+def by_loops(function: Any) -> Tensor:
+    """The mean of a function of output and target over the outputs of each sample, computed by loops."""
     rows = zip(OUTPUT.tolist(), TARGET.tolist(), strict=True)
     return torch.tensor([sum(map(function, output, target)) / 3 for output, target in rows])
 
@@ -38,7 +38,7 @@ def huber(output: float, target: float) -> float:
     ],
 )
 def test_a_loss_of_numbers_is_its_definition(name: str, function: Any) -> None:
-    assert_same(find_loss(name)(OUTPUT, TARGET), of_pairs(function))
+    assert_same(find_loss(name)(OUTPUT, TARGET), by_loops(function))
 
 
 def test_cross_entropy_is_its_definition() -> None:
@@ -49,7 +49,7 @@ def test_cross_entropy_is_its_definition() -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_names_are_those_of_the_table(name: str) -> None:
+def test_losses_are_found_by_name(name: str) -> None:
     assert find_loss(name) is LOSSES[name]
 
 
@@ -58,26 +58,28 @@ def test_a_callable_is_a_loss() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputValueError, match=r"one of \['squared_error', .*\] or a callable, however: 'mse'"):
+    with pytest.raises(InputValueError, match=r"one of \['squared_error', .*\] or a callable, got 'mse'"):
         find_loss("mse")
 
 
-def test_what_is_no_loss_is_refused() -> None:
-    nothing: Any = 3
-    with pytest.raises(InputTypeError, match=r"a name or a callable loss\(output, target\), however: 3"):
-        find_loss(nothing)
+def test_other_objects_are_refused() -> None:
+    wrong: Any = 3
+    with pytest.raises(InputTypeError, match=r"a name or a callable loss\(output, target\), got 3"):
+        find_loss(wrong)
 
 
-@pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber"])
-@pytest.mark.parametrize("target", [torch.zeros(7), torch.zeros(7, 1), torch.zeros(1, 3)])
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("squared_error", torch.zeros(7)), ("absolute_error", torch.zeros(7, 1)), ("huber", torch.zeros(1, 3))],
+)
 def test_targets_of_another_shape_are_refused(name: str, target: Tensor) -> None:
-    with pytest.raises(InputValueError, match=r"targets must have the shape of the outputs, \(7, 3\), however: \("):
+    with pytest.raises(InputValueError, match=r"targets must have the shape of the outputs, \(7, 3\), got \("):
         find_loss(name)(OUTPUT, target)
 
 
 def test_training_on_targets_without_a_column_is_refused() -> None:
     given = samples()
-    with pytest.raises(InputValueError, match=r"the outputs, \(16, 1\), however: \(16,\)"):
+    with pytest.raises(InputValueError, match=r"the outputs, \(16, 1\), got \(16,\)"):
         run(train=Samples(given.x, given.y[:, 0]))  # broke: all pairs of outputs and targets were compared
 
 
@@ -127,7 +129,7 @@ def test_a_loss_that_returns_a_mean_trains() -> None:
 @pytest.mark.parametrize("n", [7, 1])
 def test_a_mean_cannot_be_weighted(n: int) -> None:
     with pytest.raises(
-        InputValueError, match=rf"one value for each of the {n} samples \(reduction='none'\), however: .* shape \(\)"
+        InputValueError, match=rf"one value for each of the {n} samples \(reduction='none'\), got shape \(\)"
     ):
         mean_loss(torch.nn.functional.mse_loss, OUTPUT[:n], TARGET[:n], torch.ones(n))
 
@@ -136,5 +138,5 @@ def test_a_loss_that_is_no_tensor_is_refused() -> None:
     def number(output: Tensor, target: Tensor) -> Any:
         return float((output - target).square().mean())
 
-    with pytest.raises(InputTypeError, match=r"a loss must return a torch\.Tensor, however: float"):
+    with pytest.raises(InputTypeError, match=r"a loss must return a torch\.Tensor, got float"):
         mean_loss(number, OUTPUT, TARGET, None)

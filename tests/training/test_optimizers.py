@@ -26,7 +26,7 @@ def gradients(step: int, like: list[nn.Parameter]) -> list[Tensor]:
 
 
 def walk(optimizer: torch.optim.Optimizer, params: list[nn.Parameter], steps: range) -> list[Tensor]:
-    """Steps along random gradients that are the same for each optimizer."""
+    """Take steps along random gradients, which are the same for each optimizer, and return the parameters."""
     for step in steps:
         for p, grad in zip(params, gradients(step, params), strict=True):
             p.grad = grad
@@ -37,7 +37,7 @@ def walk(optimizer: torch.optim.Optimizer, params: list[nn.Parameter], steps: ra
 def by_definition(
     theta: float, grads: list[float], *, lr: float, betas: Any, nus: Any, eps: float, decay: float
 ) -> float:
-    """Algorithm of Ma and Yarats for one number."""
+    """The algorithm of Ma and Yarats for a single parameter."""
     (beta1, beta2), (nu1, nu2) = betas, nus
     m = v = 0.0
     for k, g in enumerate(grads, 1):
@@ -49,9 +49,17 @@ def by_definition(
     return theta
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize("nus", [(0.7, 1.0), (0.7, 0.8), (1.0, 1.0), (0.0, 0.0)])
-@pytest.mark.parametrize("betas", [(0.995, 0.998), (0.9, 0.99), (0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("betas", "nus", "decay"),
+    [
+        ((0.995, 0.998), (0.7, 1.0), 0.0),
+        ((0.995, 0.998), (1.0, 1.0), 0.1),
+        ((0.9, 0.99), (0.7, 0.8), 0.1),
+        ((0.9, 0.99), (0.7, 1.0), 0.0),
+        ((0.9, 0.99), (0.0, 0.0), 0.1),
+        ((0.0, 0.0), (0.7, 0.8), 0.0),
+    ],
+)
 def test_qhadam_is_its_definition(betas: tuple[float, float], nus: tuple[float, float], decay: float) -> None:
     params = parameters()
     starts = [p.detach().clone() for p in params]
@@ -80,7 +88,7 @@ def test_qhadam_with_averages_only_decays_like_adamw() -> None:
         assert_same(a, b, SAME_STEPS)
 
 
-def test_qhadam_goes_on_from_its_state() -> None:
+def test_qhadam_continues_from_its_state() -> None:
     whole, halves = parameters(), parameters()
     expected = walk(QHAdam(whole, lr=0.1), whole, range(20))
     first = QHAdam(halves, lr=0.1)
@@ -154,11 +162,11 @@ def test_a_callable_makes_an_optimizer() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputValueError, match=r"one of \['adamw', 'qhadam', 'sgd'\] or a callable, however: 'adam'"):
+    with pytest.raises(InputValueError, match=r"one of \['adamw', 'qhadam', 'sgd'\] or a callable, got 'adam'"):
         make_optimizer("adam", parameters(), lr=0.1, weight_decay=0.0)
 
 
-def test_what_is_no_optimizer_is_refused() -> None:
-    nothing: Any = 3
-    with pytest.raises(InputTypeError, match="optimizer must be a name or a callable, however: 3"):
-        make_optimizer(nothing, parameters(), lr=0.1, weight_decay=0.0)
+def test_other_objects_are_refused() -> None:
+    wrong: Any = 3
+    with pytest.raises(InputTypeError, match="optimizer must be a name or a callable, got 3"):
+        make_optimizer(wrong, parameters(), lr=0.1, weight_decay=0.0)

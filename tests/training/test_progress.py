@@ -1,4 +1,4 @@
-"""The progress bar: on stderr, where somebody watches."""
+"""The progress bar is shown on stderr if that is a terminal."""
 
 import contextlib
 import importlib.util
@@ -28,7 +28,7 @@ def show(shown: bool | None = None, *, epochs: int = 3) -> None:
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes the bar believe that only these packages are installed."""
+    """Returns a function that hides all packages from the bar but those it is given."""
 
     def only(*packages: str) -> None:
         monkeypatch.setattr(progress_module, "find_spec", lambda name: name if name in packages else None)
@@ -42,7 +42,7 @@ class Terminal(io.StringIO):
 
 
 def on_terminal(action: Callable[[], None]) -> str:
-    """What an action shows where stderr is a terminal."""
+    """Return what an action writes to stderr if that is a terminal."""
     with contextlib.redirect_stderr(Terminal()) as stderr, mock.patch.dict(os.environ, TERM="xterm", COLUMNS="120"):
         action()
     return stderr.getvalue()
@@ -110,7 +110,7 @@ def test_the_bar_closes_after_an_error() -> None:
 
 
 def test_a_python_without_stderr_shows_nothing() -> None:
-    with contextlib.redirect_stderr(None):  # as in programs with windows
+    with contextlib.redirect_stderr(None):  # as in programs with a graphical interface on Windows
         show()
 
 

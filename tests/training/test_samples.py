@@ -9,7 +9,7 @@ from tests.training.problems import generator, samples
 
 
 def numbered(n: int) -> Samples:
-    """Samples whose inputs, targets and weights say which they are."""
+    """Samples whose inputs, targets and weights are all equal to their position."""
     numbers = torch.arange(n)
     return Samples(numbers.unsqueeze(1).float(), numbers, numbers.double())
 
@@ -38,7 +38,7 @@ def test_the_same_generator_gives_the_same_order() -> None:
     assert orders(numbered(50), 7, seed=3) == orders(numbered(50), 7, seed=3)
 
 
-def test_a_generator_that_goes_on_gives_another_order() -> None:
+def test_a_second_pass_has_another_order() -> None:
     source, given = generator(3), numbered(50)
     first, second = ([batch.y.tolist() for batch in given.batches(7, source)] for _ in range(2))
     assert first != second
@@ -79,7 +79,7 @@ def test_inputs_may_have_any_number_of_dimensions() -> None:
 
 
 def test_other_lengths_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"entry for each sample, however: .* \{'x': 5, 'y': 4\}"):
+    with pytest.raises(InputValueError, match=r"entry for each sample, got lengths \{'x': 5, 'y': 4\}"):
         Samples(torch.zeros(5, 2), torch.zeros(4))
     with pytest.raises(InputValueError, match=r"\{'x': 5, 'y': 5, 'weight': 4\}"):
         Samples(torch.zeros(5, 2), torch.zeros(5), torch.ones(4))

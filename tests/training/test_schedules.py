@@ -104,5 +104,5 @@ def test_names_make_schedules() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputValueError, match=r"one of \['cosine', 'plateau', 'constant'\], however: 'step'"):
+    with pytest.raises(InputValueError, match=r"one of \['cosine', 'plateau', 'constant'\], got 'step'"):
         make_schedule("step", 10)

@@ -1,19 +1,18 @@
-"""The same seed gives the same run, and leaves everybody else's random numbers alone."""
+"""The same seed gives the same run, and torch's own generators are left unchanged."""
 
 from typing import Any
 
 import pytest
 import torch
 
-from tests.training.problems import run, same_state, samples, settle, tree_model
+from tests.training.problems import refresh_masses, run, same_state, samples, tree_model
 
 
 def dropout_run(**options: Any) -> Any:
-    return run(model=tree_model(dropout=0.3), settle=settle, **options)
+    return run(model=tree_model(dropout=0.3), refresh_masses=refresh_masses, **options)
 
 
-@pytest.mark.parametrize("average", [0.0, 0.9])
-@pytest.mark.parametrize("optimizer", ["adamw", "qhadam", "sgd"])
+@pytest.mark.parametrize(("optimizer", "average"), [("adamw", 0.9), ("qhadam", 0.0), ("sgd", 0.9)])
 def test_the_same_seed_gives_the_same_bits(optimizer: str, average: float) -> None:
     first, second = (dropout_run(seed=3, optimizer=optimizer, average=average, valid=samples(30)) for _ in range(2))
     assert same_state(first.state, second.state)

@@ -1,4 +1,4 @@
-"""The training loop: steps, validation, early stopping, averages, and the model it leaves."""
+"""The training loop: steps, validation, early stopping, averages, and the model that is kept."""
 
 import math
 from typing import Any
@@ -12,11 +12,11 @@ from prunus.nn import LinearHead
 from prunus.training import EpochRecord, Samples, Trainer, TrainingOptions, find_loss
 from prunus.training.losses import mean_loss
 from tests.tolerances import assert_same
-from tests.training.problems import Line, State, copied, generator, run, same_state, samples, settle, tree_model
+from tests.training.problems import Line, State, copied, generator, refresh_masses, run, same_state, samples, tree_model
 
 
 class Recorder:
-    """Keeps the weights of each epoch."""
+    """A callback that stores the weights of each epoch."""
 
     def __init__(self) -> None:
         self.trainer: Trainer | None = None
@@ -24,14 +24,14 @@ class Recorder:
 
     def on_epoch_end(self, _record: EpochRecord) -> None:
         assert self.trainer is not None
-        self.states.append(copied(self.trainer.shown.state_dict()))
+        self.states.append(copied(self.trainer.averaged.state_dict()))
 
 
 def recorded(valid: Samples | None = None, **options: Any) -> tuple[Any, list[State]]:
-    """A trained model, and the weights after each of its epochs."""
+    """Return the history and state of a trained model, and the weights after each epoch."""
     recorder, model = Recorder(), tree_model()
     chosen = TrainingOptions(**({"max_epochs": 8, "batch_size": 16, "learning_rate": 0.3} | options))
-    trainer = Trainer(model, find_loss("squared_error"), chosen, callbacks=[recorder], settle=settle)
+    trainer = Trainer(model, find_loss("squared_error"), chosen, callbacks=[recorder], refresh_masses=refresh_masses)
     recorder.trainer = trainer
     history = trainer.fit(samples(), valid)
     return (history, model.state_dict()), recorder.states
@@ -43,7 +43,7 @@ def test_the_loss_falls() -> None:
 
 
 def test_histories_have_an_entry_for_each_epoch() -> None:
-    history = run(valid=samples(30), settle=settle).history
+    history = run(valid=samples(30), refresh_masses=refresh_masses).history
     assert set(history) == {"epoch", "train_loss", "valid_loss", "active_nodes", "learning_rate", "seconds"}
     assert {len(values) for values in history.values()} == {4}
 
@@ -108,7 +108,7 @@ def test_gradient_clipping_bounds_the_gradient(clip: float) -> None:
 
 
 def decays(**options: Any) -> dict[str, float]:
-    """The decay of each parameter in training."""
+    """Return the weight decay of each parameter in training."""
     groups: list[dict[str, Any]] = []
 
     class Spy(torch.optim.AdamW):
@@ -130,16 +130,16 @@ def test_biases_do_not_decay(decay: float) -> None:
 
 
 def test_parameters_that_are_named_do_not_decay() -> None:
-    found = decays(weight_decay=0.5, undecayed=("head.weight",))
+    found = decays(weight_decay=0.5, no_decay=("head.weight",))
     assert (found["head.weight"], found["tree.split.scores.weight"]) == (0.0, 0.5)
 
 
-def test_names_of_undecayed_parameters_must_be_known() -> None:
-    with pytest.raises(InputValueError, match=r"undecayed must name parameters of the model, however: 'head\.weights'"):
-        run(undecayed=("head.weights",))
+def test_names_in_no_decay_must_be_known() -> None:
+    with pytest.raises(InputValueError, match=r"no_decay must name parameters of the model, got 'head\.weights'"):
+        run(no_decay=("head.weights",))
 
 
-def test_parameters_that_are_frozen_stay() -> None:
+def test_frozen_parameters_do_not_change() -> None:
     model = tree_model()
     model.head.weight.requires_grad_(False)
     before = copied(model.state_dict())
@@ -161,26 +161,26 @@ def test_the_best_epoch_is_kept(average: float) -> None:
 def test_the_last_epoch_is_kept_without_validation(average: float) -> None:
     (_, state), states = recorded(average=average)
     masses = state.pop("tree.a")
-    states[-1].pop("tree.a")  # solved at the end
+    states[-1].pop("tree.a")  # solved after the last epoch
     assert same_state(state, states[-1])
     assert (masses < 1).any()
 
 
 def test_the_loss_of_the_kept_model_is_the_smallest_of_the_history() -> None:
     valid = samples(30, seed=1)
-    outcome = run(valid=valid, settle=settle, max_epochs=8, learning_rate=0.3)
+    outcome = run(valid=valid, refresh_masses=refresh_masses, max_epochs=8, learning_rate=0.3)
     assert outcome.trainer.evaluate(outcome.model, valid) == min(outcome.history["valid_loss"])
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-def test_early_stopping_waits_for_so_many_epochs(rounds: int) -> None:
+def test_early_stopping_waits_for_the_given_number_of_epochs(rounds: int) -> None:
     losses = [5.0, 4.0, 4.5, 4.5, 3.0, 3.5, 3.0, 3.5, 3.5, 3.5]
     expected = {1: 3, 3: 8}[rounds]
     assert stopped_after(losses, rounds) == expected
 
 
 def stopped_after(losses: list[float], rounds: int | None) -> int:
-    """The number of epochs of a run with these validation losses."""
+    """Return the number of epochs of a run with these validation losses."""
     values = iter(losses)
 
     def loss(output: Tensor, target: Tensor) -> Tensor:
@@ -263,7 +263,7 @@ def test_the_average_is_that_of_a_hand_computation(average: float) -> None:
 
 def test_an_average_of_0_keeps_the_weights_themselves() -> None:
     outcome = run(average=0.0)
-    assert outcome.trainer.shown is outcome.model
+    assert outcome.trainer.averaged is outcome.model
 
 
 def test_statistics_of_normalization_are_not_averaged() -> None:
@@ -287,14 +287,14 @@ def test_statistics_of_normalization_are_not_averaged() -> None:
 
 def test_masses_are_stored_for_eval_mode() -> None:
     model = tree_model()
-    run(model=model, settle=settle)
+    run(model=model, refresh_masses=refresh_masses)
     masses = model.tree.a.clone()
     model.solve_masses(samples().x)
     assert torch.equal(masses, model.tree.a)
     assert (masses < 1).any()
 
 
-def test_training_goes_on_from_the_weights_that_are_there() -> None:
+def test_a_second_fit_continues_from_the_current_weights() -> None:
     outcome = run(max_epochs=10, learning_rate=0.05)
     again = outcome.trainer.fit(samples())
     assert again["train_loss"][0] < outcome.history["train_loss"][0]
@@ -305,7 +305,7 @@ def test_samples_are_left_as_they_are() -> None:
     train = samples(weighted=True)
     assert train.weight is not None
     before = [train.x.clone(), train.y.clone(), train.weight.clone()]
-    run(train=train, valid=train, settle=settle)
+    run(train=train, valid=train, refresh_masses=refresh_masses)
     assert all(map(torch.equal, before, (train.x, train.y, train.weight)))
 
 
@@ -322,7 +322,7 @@ def test_an_epoch_has_a_step_for_each_batch(n: int, size: int, steps: int) -> No
     assert count == 3 * steps
 
 
-def test_threads_are_as_many_afterwards() -> None:
+def test_the_number_of_threads_is_restored() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -334,7 +334,7 @@ def test_threads_are_as_many_afterwards() -> None:
 
 @pytest.mark.parametrize("kind", ["train", "valid"])
 def test_no_samples_are_refused(kind: str) -> None:
-    with pytest.raises(InputValueError, match=f"{kind} must hold a sample at least"):
+    with pytest.raises(InputValueError, match=f"{kind} must have at least one sample"):
         run(**{kind: samples(0)})  # type: ignore[arg-type]
 
 

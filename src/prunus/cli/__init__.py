@@ -1,4 +1,4 @@
-"""The command ``prunus``: results on stdout, progress on stderr, a user's mistake in one line."""
+"""The command ``prunus``: it writes results to stdout, and progress and errors, in one line each, to stderr."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from prunus import __version__
 from prunus.cli.command import Outcome, common_options, plain
 from prunus.cli.mistakes import describe, exit_code
-from prunus.cli.table import COMMANDS
+from prunus.cli.registry import COMMANDS
 
 __all__ = ["main"]
 
@@ -30,12 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        What follows ``prunus``; by default what was typed.
+        The arguments after ``prunus``; by default those of the process.
 
     Returns
     -------
     int
-        The exit code: 0 done, 1 the input cannot be used, 2 wrong arguments, 3 an error in prunus, 130 interrupted.
+        The exit code, see `EXIT_CODES`.
 
     Examples
     --------
@@ -52,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options = _parser(name, module).parse_args(given)
             options.command_line = shlex.join(["prunus", *given])
             _print(module.run(options), as_json=options.json)
-    except SystemExit as error:  # argparse has said why
+    except SystemExit as error:  # argparse has written the reason
         return error.code if isinstance(error.code, int) else 2
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output, such as head, has stopped reading
         with suppress(OSError):
             sys.stdout.close()
         return 0
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(chosen: str | None, module: Any) -> argparse.ArgumentParser:
-    """Only the chosen command is imported: the others would take seconds."""
+    """Make the parser. Only the chosen command has options: the modules of the others take seconds to import."""
     parser = argparse.ArgumentParser(
         prog="prunus", description="Decision trees learned by gradient descent, for tables in files.", epilog=EXIT_CODES
     )

@@ -1,4 +1,4 @@
-"""What all subcommands share: options, what they return, and how they tell of their progress."""
+"""What all subcommands share: common options, their result, and how they report progress."""
 
 import argparse
 import math
@@ -11,37 +11,47 @@ __all__ = ["Outcome", "common_options", "plain", "say"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a command: a record for machines, text for people."""
+    """The result of a command.
+
+    Parameters
+    ----------
+    record : dict
+        The result for programs, printed with --json.
+    text : str
+        The result for people.
+    """
 
     record: dict[str, Any]
     text: str
 
 
 def common_options() -> argparse.ArgumentParser:
-    """Options that every command has."""
+    """Make a parser with the options that every command has."""
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--json", action="store_true", help="the result as one JSON object, for programs")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    parser.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object, for programs")
+    parser.add_argument("--quiet", action="store_true", help="report no progress on stderr")
+    parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
     return parser
 
 
 def say(options: argparse.Namespace, text: str) -> None:
-    """Tell of the progress, on stderr."""
+    """Write a line of progress to stderr, unless --quiet was given."""
     if not options.quiet:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
 
 def plain(value: Any) -> Any:
-    """The same of types that JSON has; what is no number is null there.
+    """Convert a value to the types of JSON; NaN and infinity become None.
 
+    Examples
+    --------
     >>> plain({"r2": float("nan"), "classes": ("a", "b")})
     {'r2': None, 'classes': ['a', 'b']}
     """
     if isinstance(value, dict):
         return {str(name): plain(entry) for name, entry in value.items()}
-    if hasattr(value, "tolist"):  # numpy's
+    if hasattr(value, "tolist"):  # arrays and scalars of numpy
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [plain(entry) for entry in value]

@@ -1,4 +1,4 @@
-"""Packages that only some commands need."""
+"""Imports of optional packages, which only some commands need."""
 
 from importlib import import_module
 from typing import Any
@@ -9,8 +9,21 @@ __all__ = ["require"]
 
 
 def require(module: str, extra: str) -> Any:
-    """Import a module of an optional package, or say how to get it.
+    """Import a module of an optional package; if it is missing, the error says how to install it.
 
+    Parameters
+    ----------
+    module : str
+        Name of the module.
+    extra : str
+        The extra of prunus that installs the package.
+
+    Returns
+    -------
+    module
+
+    Examples
+    --------
     >>> require("json", "tables").dumps([])
     '[]'
     """

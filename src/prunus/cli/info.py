@@ -1,4 +1,4 @@
-"""``prunus info``: what there is on this machine."""
+"""``prunus info``: versions of packages, backends and devices of this machine."""
 
 import argparse
 import os
@@ -27,15 +27,15 @@ PACKAGES = {
     "onnx": "onnx",
     "rich": "progress",
 }
-"""What prunus uses, and the extra that installs it."""
+"""Packages that prunus uses, and the extra of prunus that installs each; None if it is always installed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
+    """Add nothing: the command has no options of its own."""
 
 
 def run(options: argparse.Namespace) -> Outcome:  # noqa: ARG001
-    """Look around."""
+    """Collect versions, backends and devices."""
     available = available_backends()
     record: dict[str, Any] = {
         "prunus": __version__,
@@ -64,6 +64,6 @@ def _lines(record: dict[str, Any]) -> list[tuple[str, Any]]:
     lines = [(name, record[name]) for name in ("prunus", "python", "system")]
     for name, found in record["packages"].items():
         lines.append((name, found or f"not installed: pip install 'prunus[{PACKAGES[name]}]'"))
-    for name, works in record["backends"].items():
-        lines.append(("backend", name if works else f"{name}, not available: {BACKENDS[name].cure}"))
+    for name, is_available in record["backends"].items():
+        lines.append(("backend", name if is_available else f"{name}, not available: {BACKENDS[name].cure}"))
     return [*lines, *(("device", device) for device in record["devices"])]

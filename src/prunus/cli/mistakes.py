@@ -1,4 +1,4 @@
-"""Errors on the command line: one line each, and an exit code."""
+"""Errors on the command line: each becomes one line on stderr and an exit code."""
 
 from prunus.errors import PrunusError
 
@@ -6,23 +6,25 @@ __all__ = ["Interrupted", "Mistake", "describe", "exit_code"]
 
 
 class Mistake(PrunusError, ValueError):  # noqa: N818
-    """Files or options that cannot be used; the message names what and the cure."""
+    """A file or an option cannot be used; the message says why and what to do."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a message that says what is left and how to go on."""
+    """The user pressed Ctrl-C; the message says what was saved and how to continue."""
 
 
 def exit_code(error: BaseException) -> int:
-    """1 is for the user to mend, 3 for us."""
+    """Return the exit code: 1 if the user can correct the error, 3 if it is an error in prunus, 130 for Ctrl-C."""
     if isinstance(error, KeyboardInterrupt):
         return 130
     return 1 if isinstance(error, (PrunusError, OSError, ValueError)) else 3
 
 
 def describe(error: BaseException) -> str:
-    """An error in one line.
+    """Describe an error in one line.
 
+    Examples
+    --------
     >>> describe(FileNotFoundError(2, "No such file or directory", "table.csv"))
     'table.csv: No such file or directory'
     """

@@ -1,4 +1,4 @@
-"""Progress where no bar can be shown: now and then a line."""
+"""Progress as lines of text, for a stderr that is not a terminal."""
 
 import argparse
 import sys
@@ -10,18 +10,24 @@ from prunus.training import EpochRecord
 __all__ = ["EpochLines"]
 
 SECONDS = 5.0
-"""Between lines."""
+"""Seconds between two lines, at least."""
 
 
 class EpochLines:
-    """A callback that writes the losses to stderr, unless it is a terminal, which has a bar."""
+    """A callback that writes losses to stderr, unless it is a terminal, where a progress bar is shown.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The options of the command; with ``quiet`` nothing is written.
+    """
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.last = time.monotonic()
 
     def on_epoch_end(self, record: EpochRecord) -> None:
-        """Write a line if the last was long ago."""
+        """Write a line if the last one is at least `SECONDS` old."""
         if sys.stderr.isatty() or time.monotonic() - self.last < SECONDS:
             return
         self.last = time.monotonic()

@@ -1,4 +1,4 @@
-"""Plain text: aligned columns, numbers with few digits."""
+"""Plain text with aligned columns and rounded numbers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,8 +7,10 @@ __all__ = ["number", "pairs", "shortened", "table"]
 
 
 def pairs(entries: Iterable[tuple[str, Any]]) -> str:
-    """Names and values, one below the other; a name that is repeated is shown once.
+    """Format names and values, a pair in a line; a name that is repeated is written only once.
 
+    Examples
+    --------
     >>> print(pairs([("rows", 3), ("accuracy", 0.98765)]))
     rows      3
     accuracy  0.9877
@@ -23,29 +25,44 @@ def pairs(entries: Iterable[tuple[str, Any]]) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table with text on the left and numbers on the right of their columns.
+    """Format a table; text is aligned to the left and numbers to the right.
 
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    rows : iterable of sequences
+        The cells of each row, as many as there are columns.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> print(table(["tree", "leaves"], [["CART", 12], ["prunus", 7]]))
     tree    leaves
     CART        12
     prunus       7
     """
     given = [list(row) for row in rows]
-    right = [all(isinstance(row[i], (int, float)) for row in given) for i in range(len(header))]
+    is_numeric = [all(isinstance(row[i], (int, float)) for row in given) for i in range(len(header))]
     cells = [list(header), *([number(cell) for cell in row] for row in given)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     return "\n".join(
         "  ".join(
-            f"{cell:>{width}}" if to_right else f"{cell:<{width}}"
-            for cell, width, to_right in zip(row, widths, right, strict=True)
+            f"{cell:>{width}}" if numeric else f"{cell:<{width}}"
+            for cell, width, numeric in zip(row, widths, is_numeric, strict=True)
         ).rstrip()
         for row in cells
     )
 
 
 def number(value: Any) -> str:
-    """A value as text, with four digits.
+    """Format a value; a float gets four digits.
 
+    Examples
+    --------
     >>> number(0.123456), number(1234567), number("text")
     ('0.1235', '1234567', 'text')
     """
@@ -53,8 +70,10 @@ def number(value: Any) -> str:
 
 
 def shortened(names: Sequence[Any], most: int = 6) -> str:
-    """Names in quotes, the first few of them.
+    """Format the first few names in quotes, and say how many more there are.
 
+    Examples
+    --------
     >>> shortened(["a", "b", "c"], most=2)
     "'a', 'b' and 1 more"
     """

@@ -1,4 +1,4 @@
-"""How options are drawn where several processes draw for one study."""
+"""A sampler of options for several processes that work on one study."""
 
 from typing import Any
 
@@ -11,10 +11,16 @@ __all__ = ["NumberedSampler"]
 
 
 class NumberedSampler(BaseSampler):
-    """Optuna's own sampler, seeded by the number of the trial; the first trial is given.
+    """Optuna's default sampler, seeded anew by the number of each trial; the options of the first trial are given.
 
-    So a lone process draws the same each time, and no two processes draw the same. Optuna's queue is not used for the
-    first trial: from SQLite two processes may take the same entry.
+    A single process thus draws the same options each time it is run, and no two processes draw the same options. The
+    first trial does not come from Optuna's queue, because two processes may take the same entry of it from SQLite.
+
+    Parameters
+    ----------
+    first : dict
+        The options of the first trial, by name.
+    seed : int
 
     Examples
     --------
@@ -32,28 +38,28 @@ class NumberedSampler(BaseSampler):
         self._last: tuple[int, TPESampler] | None = None
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Options that are drawn together."""
-        return {} if self._is_first(study, trial) else self._of(trial).infer_relative_search_space(study, trial)
+        """Return the options that are drawn together."""
+        return {} if self._is_first(study, trial) else self._sampler(trial).infer_relative_search_space(study, trial)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Draw options together."""
-        return {} if self._is_first(study, trial) else self._of(trial).sample_relative(study, trial, search_space)
+        return {} if self._is_first(study, trial) else self._sampler(trial).sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Draw an option by itself."""
+        """Draw one option independently of the others."""
         if param_name in self.first and self._is_first(study, trial):
             return self.first[param_name]
-        return self._of(trial).sample_independent(study, trial, param_name, param_distribution)
+        return self._sampler(trial).sample_independent(study, trial, param_name, param_distribution)
 
     def _is_first(self, study: Study, trial: FrozenTrial) -> bool:
-        """Whether no other trial has come to anything yet."""
+        """Return whether all earlier trials have failed."""
         return all(other.state.name == "FAIL" for other in study.get_trials(deepcopy=False)[: trial.number])
 
-    def _of(self, trial: FrozenTrial) -> TPESampler:
+    def _sampler(self, trial: FrozenTrial) -> TPESampler:
         if self._last is None or self._last[0] != trial.number:
             seed = (self.seed * 1_000_003 + trial.number) % 2**32
             self._last = trial.number, TPESampler(seed=seed)

@@ -14,25 +14,44 @@ __all__ = ["best_trial", "count_done", "open_study", "work"]
 
 NAME = "prunus"
 LOCK_SECONDS = 60
-"""How long to wait for other processes that write."""
-HEARTBEAT, GRACE = 5, 30
-"""Seconds between signs of life of a trial, and without one until it is given up."""
+"""Seconds to wait for other processes that write to the file."""
+HEARTBEAT_SECONDS = 5
+"""Seconds between the signs of life that a running trial writes to the file."""
+GRACE_SECONDS = 30
+"""A trial without a sign of life for this many seconds has failed."""
 ATTEMPTS = 20
+"""How often opening a study is tried."""
 
 
-class _Enough(Exception):  # noqa: N818
-    """Others have begun the last trials meanwhile."""
+class _EnoughTrials(Exception):  # noqa: N818
+    """Other processes have started the last trials in the meantime."""
 
 
 def open_study(path: Path, problem: dict[str, Any], first: dict[str, Any], seed: int) -> Any:
-    """Open or make a study; it must be of the same problem."""
+    """Open a study, or make it if the file does not exist.
+
+    Parameters
+    ----------
+    path : Path
+        The SQLite file.
+    problem : dict
+        Describes the data and the options that must be the same for all trials; a study of another problem raises
+        `Mistake`.
+    first : dict
+        The options of the first trial.
+    seed : int
+
+    Returns
+    -------
+    optuna.Study
+    """
     optuna = require("optuna", "tune")
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     for attempt in range(ATTEMPTS):
         try:
             study = _open(optuna, path, first, seed)
             break
-        except Exception as error:  # two processes make the file's tables at once; or it is no database at all
+        except Exception as error:  # two processes make the tables at once, or the file is no database
             if "not a database" in str(error):
                 raise Mistake(f"{path} is not an SQLite database; name another file with --study") from error
             if attempt == ATTEMPTS - 1:
@@ -58,8 +77,8 @@ def _open(optuna: Any, path: Path, first: dict[str, Any], seed: int) -> Any:
         storage = optuna.storages.RDBStorage(
             f"sqlite:///{path}",
             engine_kwargs={"connect_args": {"timeout": LOCK_SECONDS}},
-            heartbeat_interval=HEARTBEAT,
-            grace_period=GRACE,
+            heartbeat_interval=HEARTBEAT_SECONDS,
+            grace_period=GRACE_SECONDS,
         )
     return optuna.create_study(
         storage=storage,
@@ -75,54 +94,65 @@ def _states(study: Any) -> list[str]:
 
 
 def count_done(study: Any) -> int:
-    """Trials that count: those that ended, be it in a loss that is no number."""
+    """Count the trials that have ended, also those whose loss became NaN or infinite."""
     states = _states(study)
     return states.count("COMPLETE") + states.count("PRUNED")
 
 
 def best_trial(study: Any) -> Any:
-    """The best trial so far; None if there is none."""
+    """Return the best trial so far, or None if no trial is complete."""
     complete = [trial for trial in study.get_trials(deepcopy=False) if trial.state.name == "COMPLETE"]
     return max(complete, key=lambda trial: trial.value) if complete else None
 
 
 def work(study: Any, evaluate: Callable[[Any], float], trials: int, report: Callable[[Any], None]) -> None:
-    """Try until the study has so many trials, its own and those of other processes, and none is running."""
+    """Run trials until the study has enough of them, those of other processes included.
+
+    Parameters
+    ----------
+    study : optuna.Study
+    evaluate : callable
+        ``evaluate(trial)`` returns the score of a trial, which is maximized.
+    trials : int
+        Number of trials of the whole study.
+    report : callable
+        ``report(trial)`` is called after each trial of this process.
+    """
     optuna = require("optuna", "tune")
 
     def objective(trial: Any) -> float:
         earlier = study.get_trials(deepcopy=False)[: trial.number]
         if sum(other.state.name in ("COMPLETE", "PRUNED", "RUNNING") for other in earlier) >= trials:
-            raise _Enough
+            raise _EnoughTrials
         try:
             return evaluate(trial)
         except TrainingError as error:
             raise optuna.TrialPruned from error
 
-    def told(_: Any, trial: Any) -> None:
+    def on_trial_end(_: Any, trial: Any) -> None:
         if trial.state.name in ("COMPLETE", "PRUNED"):
             report(trial)
 
     while (done := count_done(study)) < trials:
         if done + _states(study).count("RUNNING") < trials:
             try:
-                study.optimize(objective, n_trials=1, catch=(_Enough,), callbacks=[told])
+                study.optimize(objective, n_trials=1, catch=(_EnoughTrials,), callbacks=[on_trial_end])
             except Exception as error:
                 if _was_interrupted(error):
                     raise KeyboardInterrupt from error
                 raise
         else:
-            _give_up_dead(optuna, study)
+            _fail_stale_trials(optuna, study)
             time.sleep(0.2)
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C led to the error: optuna may stumble over it."""
+    """Return whether Ctrl-C is the cause of an error, which optuna may replace by another one."""
     return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))
 
 
-def _give_up_dead(optuna: Any, study: Any) -> None:
-    """End the trials of processes that were killed."""
+def _fail_stale_trials(optuna: Any, study: Any) -> None:
+    """Mark the trials of processes that were killed as failed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         optuna.storages.fail_stale_trials(study)

@@ -1,4 +1,4 @@
-"""Table to float32 matrix: numbers, categories, booleans, dates and missing values; knows nothing of trees."""
+"""The encoder of tables: it turns numbers, categories, booleans, dates and missing values into a float32 matrix."""
 
 from prunus.data.encoder import TableEncoder
 from prunus.data.outputs import OutputColumn

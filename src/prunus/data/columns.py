@@ -1,4 +1,4 @@
-"""One column of a table, whatever it came from, as numbers or as labels."""
+"""A column of a table of any kind, read as numbers or as labels."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +13,7 @@ __all__ = ["Coded", "Column", "Labels", "NumberKind", "Numbers", "read", "read_l
 
 NumberKind = Literal["number", "boolean", "datetime", "duration"]
 
-# A column that held the left in fit may hold the right later on.
+# What a column may hold in transform, by what it held in fit.
 _ACCEPTS: dict[NumberKind, tuple[str, ...]] = {
     "number": ("number", "boolean"),
     "boolean": ("boolean", "number"),
@@ -26,18 +26,34 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column that its table already stores as codes into few values; -1 is missing."""
+    """A column that its table stores as codes.
+
+    Parameters
+    ----------
+    codes : int array of shape (n,)
+        Positions in `values`; -1 is missing.
+    values : list
+        The different values.
+    """
 
     codes: npt.NDArray[np.integer]
     values: list[Any]
 
 
-Column = npt.NDArray[Any] | Coded  # as a table hands it out: one-dimensional, of any dtype
+Column = npt.NDArray[Any] | Coded
+"""A column as a table returns it: a one-dimensional array of any dtype, or codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Real numbers; NaN is missing. Booleans are 0 and 1, datetimes and durations seconds."""
+    """A column of numbers.
+
+    Parameters
+    ----------
+    kind : {"number", "boolean", "datetime", "duration"}
+    values : array of shape (n,)
+        NaN is missing. Booleans are 0 and 1; datetimes and durations are in seconds.
+    """
 
     kind: NumberKind
     values: npt.NDArray[Any]
@@ -45,14 +61,32 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Categories, as codes into their different texts; -1 is missing."""
+    """A column of categories.
+
+    Parameters
+    ----------
+    codes : int array of shape (n,)
+        Positions in `levels`; -1 is missing.
+    levels : list of str
+        The different categories as text.
+    """
 
     codes: npt.NDArray[np.integer]
     levels: list[str]
 
 
 def read(column: Column, name: str) -> Numbers | Labels:
-    """Decide whether a column holds numbers or categories.
+    """Decide whether a column holds numbers or categories, and read it.
+
+    Parameters
+    ----------
+    column : array of shape (n,) or Coded
+    name : str
+        Name of the column, for messages.
+
+    Returns
+    -------
+    Numbers or Labels
 
     Examples
     --------
@@ -74,16 +108,16 @@ def read(column: Column, name: str) -> Numbers | Labels:
 
 
 def read_labels(column: Column, name: str) -> Labels:
-    """Labels of a column that was a category in fit: compared by their text, whatever they are now."""
+    """Read the labels of a column that was a category in fit; values of any type are compared by their text."""
     if isinstance(column, Coded):
-        return _merge(column)
+        return _labels_of_codes(column)
     values = _as_objects(column, name)
     families(values, name)
     return _label_objects(values, is_missing(values))
 
 
 def read_numbers(column: Column, kind: NumberKind, name: str) -> npt.NDArray[Any]:
-    """Numbers of a column that held this kind in fit."""
+    """Read the numbers, of shape (n,), of a column that held this kind in fit."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and "number" in _ACCEPTS[kind]:
         return column
     found = read(column, name)
@@ -91,12 +125,12 @@ def read_numbers(column: Column, kind: NumberKind, name: str) -> npt.NDArray[Any
         return found.values
     raise InputValueError(
         f"Column {name!r} held {kind}s in fit and must hold {kind}s now, "
-        f"however: {_first_other(column, _ACCEPTS[kind], name)!r}"
+        f"got {_first_other(column, _ACCEPTS[kind], name)!r}"
     )
 
 
 def _first_other(column: Column, accepted: tuple[str, ...], name: str) -> Any:
-    """The first value that is neither missing nor accepted."""
+    """Return the first value that is neither missing nor accepted."""
     if isinstance(column, Coded):
         return next(column.values[code] for code in column.codes if code >= 0)
     values = _as_objects(column, name)
@@ -106,11 +140,13 @@ def _first_other(column: Column, accepted: tuple[str, ...], name: str) -> Any:
 
 def _as_objects(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.object_]:
     if column.dtype.kind == "c":
-        raise InputValueError(f"Complex data not supported, however: column {name!r} has dtype {column.dtype}")
+        raise InputValueError(f"Complex data not supported, got dtype {column.dtype} in column {name!r}")
     if column.dtype.kind == "V":
-        raise InputTypeError(f"A column must hold strings, numbers, booleans or dates, however: {column.dtype}")
+        raise InputTypeError(
+            f"A column must hold strings, numbers, booleans or dates, got {column.dtype} in column {name!r}"
+        )
     if column.dtype.kind in "Mm":
-        return objects(column, column.size)  # keeps numpy's scalars: their integers, for nanoseconds, would mislead
+        return objects(column, column.size)  # astype would turn nanoseconds into plain integers
     return column.astype(object)
 
 
@@ -121,9 +157,9 @@ def _read_objects(values: npt.NDArray[np.object_], name: str) -> Numbers | Label
     found = families(present, name)
     if found == {"datetime"} or found == {"duration"}:
         kind: NumberKind = "datetime" if "datetime" in found else "duration"
-        return Numbers(kind, _spread_out(np.array([seconds(value) for value in present]), missing))
+        return Numbers(kind, _with_nan(np.array([seconds(value) for value in present]), missing))
     if found <= {"number", "boolean"}:
-        return Numbers("boolean" if found == {"boolean"} else "number", _spread_out(_floats(present, name), missing))
+        return Numbers("boolean" if found == {"boolean"} else "number", _with_nan(_floats(present, name), missing))
     return _label_objects(values, missing)
 
 
@@ -134,7 +170,8 @@ def _floats(values: npt.NDArray[np.object_], name: str) -> npt.NDArray[np.float6
         raise InputValueError(f"Input X contains a value too large for float64, in column {name!r}") from None
 
 
-def _spread_out(present: npt.NDArray[np.float64], missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+def _with_nan(present: npt.NDArray[np.float64], missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """The numbers that are present, with NaN in the places of those that are missing."""
     values = np.full(missing.size, np.nan)
     values[~missing] = present
     return values
@@ -149,15 +186,15 @@ def _label_objects(values: npt.NDArray[np.object_], missing: npt.NDArray[np.bool
     return Labels(codes, list(index))
 
 
-def _merge(column: Coded) -> Labels:
-    """Labels of coded values; two values with the same text are one level."""
+def _labels_of_codes(column: Coded) -> Labels:
+    """Labels of coded values; values with the same text become one level."""
     index: dict[str, int] = {}
     lookup = [index.setdefault(label(value), len(index)) for value in column.values]
     return Labels(np.array([*lookup, -1], dtype=np.intp)[column.codes], list(index))
 
 
 def _in_seconds(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Datetimes or durations as seconds; whole ones apart, so that every unit of time rounds in the same way."""
+    """Datetimes or durations in seconds. Whole seconds and the rest are converted apart: all units then round alike."""
     unit, count = np.datetime_data(values.dtype)
     if unit in ("Y", "M"):
         values, (unit, count) = values.astype(f"{values.dtype.kind}8[D]"), ("D", 1)

@@ -1,4 +1,4 @@
-"""The encoder: learns how to scale each column of a table, and turns tables into matrices."""
+"""The encoder, which learns how to scale each column of a table and turns tables into matrices."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,31 +24,34 @@ _FORMAT = 1
 
 
 class TableEncoder:
-    """Numbers, categories, booleans, dates and missing values to a float32 matrix, each column scaled.
+    """Encodes tables of numbers, categories, booleans, dates and missing values as float32 matrices.
 
     A number becomes one column, centered at its median and scaled by a robust estimate of its standard deviation; so
-    do dates and durations, in seconds. A boolean becomes one column, a category one for each level (one in all if
-    there are two). Missing values of a number are 0, and 1 in a column of their own if there were any in fit; of a
-    category they are a level. Which columns come from where, and in which units: ``columns_``.
+    do dates and durations, in seconds. A boolean becomes one column. A category becomes one column for each level, but
+    only one column if there are two levels. A missing number is encoded as 0, and if numbers were missing in fit, a
+    further column marks the rows where they are. Missing values of a category are a level of it. The attribute
+    ``columns_`` says which columns come from where, and in which units.
 
     Parameters
     ----------
     max_categories : int, default=32
-        Levels of a category that get a column of their own, the most frequent ones; all the others share one.
+        Largest number of levels of a category that get a column each; the less frequent ones share one column.
     clip : float, default=5.0
-        Scaled numbers are cut at plus and minus this.
+        Scaled numbers are limited to the range from ``-clip`` to ``clip``.
     pieces : int, default=0
-        Numbers that take more values than this get as many columns more, one for each piece of their range: 0 below
-        the piece, 1 above it, linear within.
+        The range of each number is cut into about this many pieces that hold equally many rows. Each piece gets a
+        further column: 0 below the piece, 1 above it, linear within. With 0, or where a number has too few different
+        values for two pieces, there are no such columns.
 
     Attributes
     ----------
     columns_ : list of OutputColumn
-        One record for each column of the matrix: features in the order of the table, then the columns that tell which
-        numbers are missing.
+        One record for each column of the matrix: first the columns of the features in the order of the table, then
+        those that mark missing numbers.
     n_features_in_ : int
+        Number of columns of the table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if the table has names, all of them strings.
+        Names of the columns of the table; it exists only if all of them have names that are strings.
 
     Examples
     --------
@@ -80,34 +83,34 @@ class TableEncoder:
             The table. NaN, None, NaT, NA and null are missing values; infinities are errors.
         y : ignored
         sample_weight : array-like of shape (n,), optional
-            A row of weight 2 counts as two rows, one of weight 0 as none.
+            A row of weight 2 counts as two rows, and a row of weight 0 is ignored.
 
         Returns
         -------
         TableEncoder
-            Itself.
+            The encoder itself.
         """
         self._check_options()
         table = read_table(X)
         kept, weight = _check_weight(sample_weight, table.shape[0])
-        main: list[OutputColumn] = []
-        flags: list[OutputColumn] = []
+        outputs: list[OutputColumn] = []
+        missing_outputs: list[OutputColumn] = []
         for feature in range(table.shape[1]):
-            outputs, more = self._describe(table, feature, kept, weight)
-            main += outputs
-            flags += more
-        self._set(main + flags, table.shape[1], table.names)
+            of_feature, of_missing = self._describe(table, feature, kept, weight)
+            outputs += of_feature
+            missing_outputs += of_missing
+        self._set(outputs + missing_outputs, table.shape[1], table.names)
         return self
 
     def transform(self, X: Any, out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:  # noqa: N803
-        """Encode a table; each row by itself.
+        """Encode a table. Each row is encoded independently of the others.
 
         Parameters
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
-            It need not be of the same type as in fit.
+            The table; its type may differ from the one in fit.
         out : float32 array of shape (n, len(columns_)), optional
-            Where to write; C-contiguous.
+            The C-contiguous array to write to; by default a new one.
 
         Returns
         -------
@@ -123,24 +126,32 @@ class TableEncoder:
         elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous or not out.flags.writeable:
             raise InputValueError(
                 f"out must be a writeable C-contiguous float32 array of shape {shape}, "
-                f"however: out.shape={out.shape}, out.dtype={out.dtype}"
+                f"got out.shape={out.shape}, out.dtype={out.dtype}"
             )
         self._plan.write(table, out)
         return out
 
     def scaling_of(self, X: Any) -> npt.NDArray[np.float64] | None:  # noqa: N803
-        """Rows of centers, scales, lower and upper cuts, (4, n_features_in_), if these alone encode an array.
+        """Return how to encode an array, if encoding it only takes scaling and clipping its columns.
 
-        That is an array of floating point numbers, as rows in memory; None for any other table. Infinite and missing
-        values are not looked for.
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            A table as for `transform`. It is not checked for infinite and missing values.
+
+        Returns
+        -------
+        float array of shape (4, n_features_in_) or None
+            Rows of centers, scales, lower and upper limits, if X is a C-contiguous array of floating point numbers and
+            all columns of the matrix are plain numbers; None otherwise.
         """
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             return None
         self._check_features(ArrayTable(X))
-        return self._plan.own_limits if self._plan.only_scales(X) else None
+        return self._plan.scaling if self._plan.only_scales(X) else None
 
     def get_state(self) -> dict[str, Any]:
-        """All that was learned, of plain types only; json keeps it exactly.
+        """Return everything that was learned as a dict of plain types, which survives json exactly.
 
         Examples
         --------
@@ -161,10 +172,20 @@ class TableEncoder:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The encoder that ``get_state`` described."""
+        """Make an encoder from what ``get_state`` returned.
+
+        Parameters
+        ----------
+        state : dict
+
+        Returns
+        -------
+        TableEncoder
+            A fitted encoder.
+        """
         if state.get("format") != _FORMAT:
             raise InputValueError(
-                f"The state of an encoder must have format {_FORMAT}, however: {state.get('format')!r}. "
+                f"The state of an encoder must have format {_FORMAT}, got {state.get('format')!r}. "
                 "It may be from a newer version of prunus"
             )
         encoder = cls(max_categories=state["max_categories"], clip=state["clip"], pieces=state.get("pieces", 0))
@@ -184,7 +205,7 @@ class TableEncoder:
     def _describe(
         self, table: Table, feature: int, kept: npt.NDArray[np.bool_] | None, weight: npt.NDArray[np.float64] | None
     ) -> tuple[list[OutputColumn], list[OutputColumn]]:
-        """Outputs of a feature, and the one for its missing numbers."""
+        """Columns of the matrix for a feature, and the one that marks its missing numbers, if any."""
         name = table.names[feature] if table.names is not None else f"x{feature}"
         column = read(table.column(feature), name)
         if isinstance(column, Labels):
@@ -207,16 +228,16 @@ class TableEncoder:
     def _check_options(self) -> None:
         levels: object = self.max_categories
         if not isinstance(levels, Integral) or int(levels) < 1:
-            raise InputValueError(f"max_categories must be an integer of at least 1, however: {levels!r}")
+            raise InputValueError(f"max_categories must be an integer of at least 1, got {levels!r}")
         clip: object = self.clip
         if not isinstance(clip, Real) or not 0 < float(clip) < inf:
-            raise InputValueError(f"clip must be a positive number, however: {clip!r}")
+            raise InputValueError(f"clip must be a positive number, got {clip!r}")
         pieces: object = self.pieces
         if not isinstance(pieces, Integral) or int(pieces) < 0:
-            raise InputValueError(f"pieces must be an integer of at least 0, however: {pieces!r}")
+            raise InputValueError(f"pieces must be an integer of at least 0, got {pieces!r}")
 
     def _check_features(self, table: Table) -> None:
-        """The columns are those of fit; in scikit-learn's words."""
+        """Check that the columns are those of fit; the messages are scikit-learn's."""
         fitted = getattr(self, "feature_names_in_", None)
         if fitted is not None and table.names is not None and table.names != fitted.tolist():
             raise InputValueError(_different_names(fitted.tolist(), table.names))
@@ -241,15 +262,15 @@ def _different_names(fitted: list[str], names: list[str]) -> str:
 
 
 def _check_weight(weight: Any, n: int) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.float64] | None]:
-    """Which rows count (None: all), and the weights of those (None: all 1)."""
+    """Which rows have positive weights (None means all), and their weights (None means that all are 1)."""
     if weight is None:
         return None, None
     try:
         weight = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError(f"sample_weight must be an array of numbers, however: {type(weight).__name__}") from None
+        raise InputTypeError(f"sample_weight must be an array of numbers, got {type(weight).__name__}") from None
     if weight.shape != (n,):
-        raise InputValueError(f"sample_weight must have shape ({n},), however: sample_weight.shape={weight.shape}")
+        raise InputValueError(f"sample_weight must have shape ({n},), got sample_weight.shape={weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any() or not (weight > 0).any():
         raise InputValueError("sample_weight must be finite and not negative, and not zero for all rows")
     kept = weight > 0

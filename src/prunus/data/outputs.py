@@ -1,4 +1,4 @@
-"""What a column of the matrix stands for: plain records, and how they are made."""
+"""Records that say what the columns of the matrix stand for, and how they are made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ __all__ = ["OutputColumn", "OutputKind", "category_outputs", "missing_output", "
 
 OutputKind = Literal[NumberKind, "category", "infrequent", "missing"]
 
-# An indicator of a rare level is no further from the others than this many units: 1 / 0.2 = 5.
+# The indicator of a rare level is at most 1 / 0.2 = 5 units away from 0.
 _SMALLEST_INDICATOR_SCALE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """One column of the encoded matrix: where it comes from, and its units.
+    """A column of the encoded matrix: where it comes from, and how it is scaled.
 
     The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number. ``x`` is a number, seconds
     (datetimes since 1970 in UTC, durations), or 0 or 1 (all other kinds).
@@ -34,13 +34,13 @@ class OutputColumn:
     name : str
         Name of the source column; ``x0``, ``x1`` ... if it has none.
     kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing"}
-        What ``x`` tells: a value, or whether the source is this category, any other category, or missing.
+        What ``x`` is: a value, or whether the source is a certain category, an infrequent category, or missing.
     category : str or None
         The category, if ``kind`` is "category".
     center, scale, low, high : float
-        See above. ``low == high == 0`` if the column was constant in fit.
+        The scaling and the limits in the formula above; ``low == high == 0`` if the column was constant in fit.
     piece : bool
-        Whether it is one of the pieces that a number is cut into: 0 below it, 1 above, linear within.
+        Whether the column belongs to a piece of the range of a number: 0 below the piece, 1 above, linear within.
     """
 
     feature: int
@@ -55,7 +55,7 @@ class OutputColumn:
 
     @property
     def label(self) -> str:
-        """A short text for people.
+        """A short description for people.
 
         Examples
         --------
@@ -68,12 +68,12 @@ class OutputColumn:
         return self.name + suffix.get(self.kind, "")
 
     def encode(self, x: float) -> float:
-        """Value of the column for one x."""
+        """Return the value of the column for a number x that is not missing."""
         return min(max((x - self.center) / self.scale, self.low), self.high)
 
 
 def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, clip: float) -> OutputColumn:
-    """Column of a number; of a boolean: an indicator, so that it does not matter how often it is true."""
+    """The column of a number; a boolean gets an indicator, which is 0 for False whatever the share of True is."""
     if spread.constant:
         return OutputColumn(feature, name, kind, None, spread.center, 1.0, 0.0, 0.0)
     if kind == "boolean":
@@ -82,7 +82,7 @@ def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, cli
 
 
 def piece_outputs(feature: int, name: str, kind: NumberKind, edges: npt.NDArray[np.float64]) -> list[OutputColumn]:
-    """Columns of the pieces between these edges, of which there are two at least."""
+    """The columns of the pieces between neighboring edges."""
     return [
         OutputColumn(feature, name, kind, None, float(low), float(high - low), 0.0, 1.0, piece=True)
         for low, high in pairwise(edges)
@@ -90,21 +90,21 @@ def piece_outputs(feature: int, name: str, kind: NumberKind, edges: npt.NDArray[
 
 
 def missing_output(feature: int, name: str, share: float) -> OutputColumn:
-    """Column that tells whether the source is missing; ``share`` of the rows are."""
+    """The column that marks missing values; ``share`` is the share of the rows in which they are missing."""
     return _indicator(feature, name, "missing", None, share)
 
 
 def category_outputs(
     feature: int, name: str, labels: Labels, weight: np.ndarray | None, max_categories: int
 ) -> list[OutputColumn]:
-    """Columns of a category: its frequent levels in the order of their names, missing, and all others together."""
+    """The columns of a category: frequent levels in the order of their names, missing, and infrequent levels."""
     counts = np.bincount(labels.codes + 1, weights=weight, minlength=len(labels.levels) + 1)
     total = float(counts.sum())
     missing, shares = float(counts[0]) / total, dict(zip(labels.levels, (counts[1:] / total).tolist(), strict=True))
     present = sorted((level for level in shares if shares[level] > 0), key=lambda level: (-shares[level], level))
     frequent, rest = present[:max_categories], present[max_categories:]
     if len(present) == 2 and not rest and not missing:
-        frequent = present[1:]  # of two levels one tells all; an unseen level then counts as the more frequent one
+        frequent = present[1:]  # one column tells two levels apart; an unseen level counts as the more frequent one
     outputs = [_indicator(feature, name, "category", level, shares[level]) for level in sorted(frequent)]
     if missing:
         outputs.append(missing_output(feature, name, missing))
@@ -118,7 +118,7 @@ def _total(shares: dict[str, float], levels: Sequence[str]) -> float:
 
 
 def _indicator(feature: int, name: str, kind: OutputKind, category: str | None, share: float) -> OutputColumn:
-    """0 or 1, scaled to a root mean square of 1 as numbers are, unless it is rare."""
+    """A column that is 0 or 1 before it is scaled to a root mean square of 1; that of a rare 1 is smaller."""
     if share in (0.0, 1.0):
         return OutputColumn(feature, name, kind, category, share, 1.0, 0.0, 0.0)
     scale = max(sqrt(share), _SMALLEST_INDICATOR_SCALE)

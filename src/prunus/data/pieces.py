@@ -1,4 +1,4 @@
-"""Where a column of numbers is cut into pieces, within each of which it counts by itself."""
+"""Where the range of a column of numbers is cut into pieces."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,19 +10,25 @@ __all__ = ["piece_edges"]
 Floats = npt.NDArray[np.float64]
 
 _FREQUENT = 0.3
-"""Of the rows: a value that so many have is an edge, and the others are cut without it."""
+"""A value that at least this share of the rows has becomes an edge, and the pieces are those of the other rows."""
 
 
 def piece_edges(x: Floats, weight: Floats | None, pieces: int) -> Floats:
-    """Ends of at most so many pieces that hold as many rows each, in order; fewer than three if there is one at most.
+    """Find the edges between which pieces hold equally many rows.
 
     Parameters
     ----------
     x : array of shape (n,)
-        NaN is missing.
+        Values of a column; NaN is missing.
     weight : array of shape (n,), optional
-        Positive. A weight of 2 is the same as a row that is there twice.
+        Positive weights; a weight of 2 counts as the row twice.
     pieces : int
+        Largest number of pieces, apart from one more at a frequent value.
+
+    Returns
+    -------
+    float array
+        The edges in increasing order; fewer than three if there are not enough different values for two pieces.
 
     Examples
     --------

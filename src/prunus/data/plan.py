@@ -1,4 +1,4 @@
-"""How a piece of a table becomes a piece of the matrix, compiled from the records of the columns."""
+"""The plan by which tables are written into matrices, chunk by chunk, made from the records of the columns."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -21,14 +21,14 @@ __all__ = ["Plan", "infinity"]
 Floats = npt.NDArray[np.float64]
 
 _NUMBERS: tuple[str, ...] = ("number", "boolean", "datetime", "duration")
-# Elements of a piece: it stays in the cache from the first step to the last.
-_PIECE = 1 << 17
-# numpy pays for each row of a broadcast operation: rows are laid side by side until they have this many columns.
+# Numbers in a chunk, few enough to stay in the cache from the first operation to the last.
+_CHUNK = 1 << 17
+# Broadcasting has a cost for each row. Short rows are joined until they have at least this many columns.
 _WIDTH = 512
 
 
 def infinity(name: str) -> InputValueError:
-    """The error for an infinite value."""
+    """Make the error for an infinite value in a column of this name."""
     return InputValueError(
         f"Input X contains infinity or a value too large for dtype('float64'), in column {name!r}. "
         "Replace it, for example by NaN, which stands for a missing value"
@@ -36,14 +36,20 @@ def infinity(name: str) -> InputValueError:
 
 
 class Plan:
-    """Writes rows of a table into a matrix."""
+    """Writes rows of a table into a matrix.
+
+    Parameters
+    ----------
+    outputs : sequence of OutputColumn
+        The columns of the matrix.
+    """
 
     def __init__(self, outputs: Sequence[OutputColumn]) -> None:
         numbers = [(i, output) for i, output in enumerate(outputs) if output.kind in _NUMBERS]
         self.numbers = [output for _, output in numbers]
         self.number_outputs = _as_slice([i for i, _ in numbers])
         self.features = _as_slice([output.feature for output in self.numbers])
-        self.timed = any(output.kind in ("datetime", "duration") for output in self.numbers)
+        self.has_times = any(output.kind in ("datetime", "duration") for output in self.numbers)
         position = {output.feature: k for k, output in enumerate(self.numbers)}
         flags = [(i, o) for i, o in enumerate(outputs) if o.kind == "missing" and o.feature in position]
         self.flags = np.array([position[output.feature] for _, output in flags], dtype=np.intp)
@@ -51,40 +57,40 @@ class Plan:
         self.flag_values = np.array([output.encode(1.0) for _, output in flags], dtype=np.float32)
         self.categories = [_Category(*group) for group in _groups(outputs, position)]
         width = max(1, len(self.numbers))
-        self.side_by_side = -(-_WIDTH // width)
-        self.piece = max(1, _PIECE // (width * self.side_by_side)) * self.side_by_side
-        limits = [[getattr(output, part) for output in self.numbers] for part in ("center", "scale", "low", "high")]
-        self.plain = len(self.numbers) == len(outputs) and not self.timed
-        self.own_limits = np.array(limits, dtype=np.float64).reshape(4, -1)
-        self.limits = np.tile(self.own_limits, self.side_by_side)
+        self.joined_rows = -(-_WIDTH // width)
+        self.chunk_rows = max(1, _CHUNK // (width * self.joined_rows)) * self.joined_rows
+        scaling = [[getattr(output, part) for output in self.numbers] for part in ("center", "scale", "low", "high")]
+        self.numbers_only = len(self.numbers) == len(outputs) and not self.has_times
+        self.scaling = np.array(scaling, dtype=np.float64).reshape(4, -1)
+        self.joined_scaling = np.tile(self.scaling, self.joined_rows)
 
     def write(self, table: Table, out: npt.NDArray[np.float32]) -> None:
-        """Encode all rows, piece by piece; out has a row for each."""
+        """Encode all rows of a table, chunk by chunk, into a matrix of shape (n, number of outputs)."""
         if self._write_at_once(table, out):
             return
         n = table.shape[0]
-        rows = min(self.piece, -(-n // self.side_by_side) * self.side_by_side)
+        rows = min(self.chunk_rows, -(-n // self.joined_rows) * self.joined_rows)
         buffer = np.zeros((rows, len(self.numbers)))
         for start in range(0, n, rows):
             stop = min(start + rows, n)
-            part = table.rows(start, stop)
+            chunk = table.rows(start, stop)
             if self.numbers:
-                self._write_numbers(part, buffer, out[start:stop])
+                self._write_numbers(chunk, buffer, out[start:stop])
             for category in self.categories:
-                category.write(part, out[start:stop])
+                category.write(chunk, out[start:stop])
 
     def _write_at_once(self, table: Table, out: npt.NDArray[np.float32]) -> bool:
-        """Encode an array that has nothing but finite numbers by the compiled kernel; False if it is another table."""
+        """Encode an array of finite numbers by the compiled kernel; return False if the table is of another kind."""
         if _core is None or not isinstance(table, ArrayTable) or not self.only_scales(table.array):
             return False
-        return _core.scale_columns(table.array, self.own_limits, out, get_num_threads())
+        return _core.scale_columns(table.array, self.scaling, out, get_num_threads())
 
     def only_scales(self, array: npt.NDArray[Any]) -> bool:
-        """Whether an array, rows in memory, is encoded by scaling its columns and nothing else."""
+        """Return whether an array is encoded by only scaling and clipping its columns."""
         return (
             array.dtype in (np.float32, np.float64)
             and array.flags.c_contiguous
-            and self.plain
+            and self.numbers_only
             and isinstance(self.features, slice)
             and self.features == slice(0, array.shape[1])
         )
@@ -93,12 +99,12 @@ class Plan:
         used = buffer[: table.shape[0]]
         self._fill(table, used)
         with np.errstate(over="ignore", invalid="ignore"):
-            # One cheap pass tells that there is neither NaN nor infinity, which is the rule.
+            # If the sum is finite, which is the usual case, there is neither NaN nor infinity.
             missing = None if np.isfinite(used.sum()) else np.isnan(used)
             if missing is not None:
                 self._check_finite(used)
-            center, scale, low, high = self.limits
-            wide = buffer.reshape(-1, self.limits.shape[1])
+            center, scale, low, high = self.joined_scaling
+            wide = buffer.reshape(-1, self.joined_scaling.shape[1])
             np.subtract(wide, center, out=wide)
             np.divide(wide, scale, out=wide)
             np.maximum(wide, low, out=wide)
@@ -109,7 +115,7 @@ class Plan:
         out[:, self.flag_outputs] = 0.0 if missing is None else missing[:, self.flags] * self.flag_values
 
     def _fill(self, table: Table, buffer: Floats) -> None:
-        if isinstance(table, ArrayTable) and table.numeric and not self.timed:
+        if isinstance(table, ArrayTable) and table.numeric and not self.has_times:
             np.copyto(buffer, table.array[:, self.features])
             return
         for k, output in enumerate(self.numbers):
@@ -122,7 +128,7 @@ class Plan:
 
 
 class _Category:
-    """Writes the columns of one category, which lie side by side."""
+    """Writes the columns of one category, which are neighbors in the matrix."""
 
     def __init__(self, first: int, outputs: Sequence[OutputColumn]) -> None:
         self.first, self.last = first, first + len(outputs)
@@ -135,10 +141,10 @@ class _Category:
     def write(self, table: Table, out: npt.NDArray[np.float32]) -> None:
         labels = read_labels(table.column(self.feature), self.name)
         lookup = [self.levels.get(level, self.others) for level in labels.levels]
-        target = np.array([*lookup, self.missing], dtype=np.intp)[labels.codes]  # code -1 is the last: missing
-        hit = np.flatnonzero(target >= 0)
+        target = np.array([*lookup, self.missing], dtype=np.intp)[labels.codes]  # -1, missing, is the last
+        rows = np.flatnonzero(target >= 0)
         out[:, self.first : self.last] = 0.0
-        out[hit, self.first + target[hit]] = self.values[target[hit]]
+        out[rows, self.first + target[rows]] = self.values[target[rows]]
 
     @staticmethod
     def _find(outputs: Sequence[OutputColumn], kind: str) -> int:
@@ -146,7 +152,7 @@ class _Category:
 
 
 def _groups(outputs: Sequence[OutputColumn], numbers: dict[int, int]) -> Iterator[tuple[int, list[OutputColumn]]]:
-    """Outputs of each feature that is a category, with the position of the first."""
+    """The outputs of each feature that is a category, with the position of the first of them."""
     groups: dict[int, tuple[int, list[OutputColumn]]] = {}
     for i, output in enumerate(outputs):
         if output.feature not in numbers:
@@ -155,6 +161,6 @@ def _groups(outputs: Sequence[OutputColumn], numbers: dict[int, int]) -> Iterato
 
 
 def _as_slice(positions: list[int]) -> slice | npt.NDArray[np.intp]:
-    """The same positions; as a slice, which is much faster to write to, if they have no gaps."""
+    """The positions as a slice if they have no gaps, which is much faster to write to; else as an array."""
     first, last = (positions[0], positions[-1] + 1) if positions else (0, 0)
     return slice(first, last) if positions == list(range(first, last)) else np.array(positions, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Center and scale of a column of numbers, robust against heavy tails and against columns of mostly one value."""
+"""Center and scale of a column of numbers, robust also if it has heavy tails or mostly one value."""
 
 import math
 from collections.abc import Iterable
@@ -12,39 +12,57 @@ __all__ = ["Spread", "measure", "quantiles"]
 
 Floats = npt.NDArray[np.float64]
 
-# Quantiles of more values than this are those of a sample; extremes, constancy and missing values never are.
+# Quantiles of more values than this are estimated from a sample; extremes and missing values are found in all rows.
 _SAMPLE = 50_000
-_NORMAL_QUARTILES = 1.349  # how many standard deviations lie between the quartiles of a normal distribution
-_CUT = 5.0  # in medians of the nonzero deviations
-_ROUNDING = 10 * np.finfo(np.float64).eps
+_NORMAL_QUARTILES = 1.349  # distance between the quartiles of a normal distribution, in standard deviations
+_CUT = 5.0  # deviations from the median are cut at this many times the median of the nonzero ones
+_ROUNDING = 10 * np.finfo(np.float64).eps  # relative range up to which a column counts as constant
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What ``measure`` finds."""
+    """Statistics of a column of numbers.
+
+    Parameters
+    ----------
+    center : float
+        The median.
+    scale : float
+        A robust estimate of the standard deviation; 1 if the column is constant.
+    mean : float
+    missing : float
+        Share of the rows in which the number is missing.
+    constant : bool
+        Whether all numbers are the same up to rounding errors.
+    """
 
     center: float
     scale: float
     mean: float
-    missing: float  # share of the rows
+    missing: float
     constant: bool
 
 
 def measure(x: Floats, weight: Floats | None = None) -> Spread:
-    """Median and a robust scale of x; NaN is missing.
+    """Compute the median and a robust scale of numbers.
 
-    The scale is the largest of three, none of which a few far outliers can move:
+    The scale is the largest of three estimates, none of which depends on a few far outliers:
 
     - the standard deviation of a normal distribution with the same quartiles;
-    - the root mean square of the deviations from the median, cut at five times the median of the nonzero ones: of
-      columns that are one value mostly, the quartiles tell little or nothing;
-    - a fifth of that cut, so that where only few values differ from the median, there is room for their differences.
+    - the root mean square of the deviations from the median, cut at five times the median of the nonzero deviations;
+      it is needed for columns of mostly one value, whose quartiles may be equal;
+    - a fifth of that cut, so that values are not clipped together where only few differ from the median.
 
     Parameters
     ----------
     x : array of shape (n,)
+        Numbers; NaN is missing.
     weight : array of shape (n,), optional
-        Positive. A weight of 2 is the same as a row that is there twice.
+        Positive weights; a weight of 2 counts as the row twice.
+
+    Returns
+    -------
+    Spread
 
     Examples
     --------
@@ -64,13 +82,26 @@ def measure(x: Floats, weight: Floats | None = None) -> Spread:
         mean = float(np.average(x, weights=weight))
         center, scale = _robust(*_sample(x, weight))
         scale = scale or max(high - center, center - low) / _CUT
-        scale = _short(scale)
+        scale = _rounded(scale)
     largest, smallest = np.finfo(np.float64).max, np.finfo(np.float64).tiny
     return Spread(center, float(np.clip(scale, smallest, largest)), mean, share, constant=False)
 
 
 def quantiles(x: Floats, weight: Floats | None, shares: Iterable[float]) -> Floats:
-    """Where the distribution function of x passes these shares.
+    """Compute quantiles of numbers.
+
+    Parameters
+    ----------
+    x : array of shape (n,)
+        Numbers, none of them NaN.
+    weight : array of shape (n,) or None
+        Positive weights.
+    shares : iterable of float
+        Shares of the rows, from 0 to 1, that lie below the quantiles.
+
+    Returns
+    -------
+    float array of shape (number of shares,)
 
     Examples
     --------
@@ -88,14 +119,14 @@ def _sample(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
     return x[chosen], None if weight is None else weight[chosen]
 
 
-def _short(scale: float) -> float:
-    """Rounded to 40 bits: sums of the same values in another order then give the same scale."""
+def _rounded(scale: float) -> float:
+    """Round to 40 bits, so that the same rows in another order, whose sums round otherwise, give the same scale."""
     mantissa, exponent = math.frexp(scale)
     return math.ldexp(round(mantissa * 2**40) / 2**40, exponent)
 
 
 def _robust(x: Floats, weight: Floats | None) -> tuple[float, float]:
-    """Median and scale; a scale of 0 if all of x is the same."""
+    """Median and scale; the scale is 0 if all numbers are equal."""
     x, weight, below = _sort(x, weight)
     first, center, third = (_quantile(x, below, p) for p in (0.25, 0.5, 0.75))
     deviation, weight, below = _sort(np.abs(x - center), weight)
@@ -109,7 +140,7 @@ def _robust(x: Floats, weight: Floats | None) -> tuple[float, float]:
 
 
 def _sort(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None, npt.NDArray[Any]]:
-    """X in order, its weights, and the weight of all up to and including each."""
+    """Sort numbers; return them, their weights, and the cumulative sums of the weights."""
     if weight is None:
         return np.sort(x), None, np.arange(1, x.size + 1)
     order = np.argsort(x)
@@ -117,9 +148,9 @@ def _sort(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None, npt.
 
 
 def _quantile(x: Floats, below: npt.NDArray[Any], p: float) -> float:
-    """Where the distribution function passes p; the middle of the interval where it equals p.
+    """The number at which the distribution function passes p, or the middle of the interval on which it equals p.
 
-    Of all definitions of a quantile it is this one for which repeating a row and weighting it are the same.
+    By this definition of a quantile, repeating a row is the same as weighting it.
     """
     target = p * float(below[-1])
     i = int(np.searchsorted(below, target))

@@ -1,4 +1,4 @@
-"""What users hand over as a table: numpy arrays, lists, pandas and polars frames, without importing the latter two."""
+"""Tables of users: numpy arrays, lists, and frames of pandas and polars, neither of which is imported here."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ __all__ = ["ArrayTable", "Table", "read_table"]
 
 
 class Table(Protocol):
-    """Rows and columns, read in pieces."""
+    """A table whose rows are read in chunks."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -24,18 +24,18 @@ class Table(Protocol):
 
     @property
     def names(self) -> list[str] | None:
-        """Names of the columns, if all are strings."""
+        """Names of the columns, or None unless all of them are strings."""
 
     def rows(self, start: int, stop: int) -> "Table":
-        """These rows; a view."""
+        """A view of the rows from start to stop."""
 
     def column(self, feature: int) -> Column:
-        """One column, as close to how it is stored as numpy can say."""
+        """The values of a column, with the dtype in which they are stored if numpy has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayTable:
-    """Two-dimensional numpy array of any dtype."""
+    """A table that is a two-dimensional numpy array of any dtype."""
 
     array: npt.NDArray[Any]
     names: None = None
@@ -51,17 +51,17 @@ class ArrayTable:
         return self.array.dtype.kind in "biuf"
 
     def rows(self, start: int, stop: int) -> "ArrayTable":
-        """These rows; a view."""
+        """A view of the rows from start to stop."""
         return ArrayTable(self.array[start:stop])
 
     def column(self, feature: int) -> Column:
-        """A view."""
+        """A view of a column."""
         return self.array[:, feature]
 
 
 @dataclass(frozen=True, slots=True)
 class PandasTable:
-    """DataFrame of pandas."""
+    """A table that is a DataFrame of pandas."""
 
     frame: Any
     names: list[str] | None
@@ -72,11 +72,11 @@ class PandasTable:
         return self.frame.shape[0], self.frame.shape[1]
 
     def rows(self, start: int, stop: int) -> "PandasTable":
-        """These rows; a view."""
+        """A view of the rows from start to stop."""
         return PandasTable(self.frame.iloc[start:stop], self.names)
 
     def column(self, feature: int) -> Column:
-        """Numbers and dates as such, text and categories as codes, anything else as objects."""
+        """A column: numbers and dates in an array of their dtype, text and categories as codes, others as objects."""
         series = self.frame.iloc[:, feature]
         dtype = series.dtype
         kind = getattr(dtype, "kind", "O")
@@ -98,7 +98,7 @@ class PandasTable:
 
 @dataclass(frozen=True, slots=True)
 class PolarsTable:
-    """DataFrame of polars."""
+    """A table that is a DataFrame of polars."""
 
     frame: Any
     names: list[str] | None
@@ -109,11 +109,11 @@ class PolarsTable:
         return self.frame.shape[0], self.frame.shape[1]
 
     def rows(self, start: int, stop: int) -> "PolarsTable":
-        """These rows; a view."""
+        """A view of the rows from start to stop."""
         return PolarsTable(self.frame.slice(start, stop - start), self.names)
 
     def column(self, feature: int) -> Column:
-        """Numbers and dates as such, anything else as objects."""
+        """A column: numbers and dates in an array of their dtype, others as objects."""
         series = self.frame.to_series(feature)
         kind = str(series.dtype).partition("(")[0]
         values: npt.NDArray[Any]
@@ -127,7 +127,16 @@ class PolarsTable:
 
 
 def read_table(x: Any) -> Table:
-    """Recognise a table; errors use scikit-learn's words, which its users and its checks know."""
+    """Recognize what kind of table a user has given. Messages are scikit-learn's, because its checks look for them.
+
+    Parameters
+    ----------
+    x : array-like, pandas or polars DataFrame of shape (n, n_features)
+
+    Returns
+    -------
+    Table
+    """
     if hasattr(x, "nnz") and hasattr(x, "toarray"):
         raise InputTypeError(
             "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to a dense numpy "
@@ -135,7 +144,7 @@ def read_table(x: Any) -> Table:
         )
     library, kind = type(x).__module__.partition(".")[0], type(x).__name__
     if kind == "LazyFrame":
-        raise InputTypeError("X must hold data, however: it is a LazyFrame. Call '.collect()' first")
+        raise InputTypeError("X must hold data, got a LazyFrame. Call '.collect()' first")
     if hasattr(x, "dtype") and (hasattr(x, "iloc") or (library, kind) == ("polars", "Series")):
         raise InputValueError(
             f"Expected a 2-dimensional container but got {type(x)} instead. Pass a DataFrame containing a single row "
@@ -152,7 +161,7 @@ def read_table(x: Any) -> Table:
 
 
 def _read_array(x: Any) -> npt.NDArray[Any]:
-    """Array of two dimensions; a list that mixes numbers and strings keeps both."""
+    """Make a two-dimensional array. In a list that mixes numbers and strings, numbers remain numbers."""
     if isinstance(x, np.ma.MaskedArray):
         x = np.ma.filled(x.astype(np.float64 if x.dtype.kind in "biuf" else object), np.nan)
     array = np.asarray(x)
@@ -176,11 +185,11 @@ def _names(columns: Any) -> list[str] | None:
     names = list(columns)
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise InputValueError(f"Names of columns must be unique, however: {repeated[0]!r} occurs more than once")
+        raise InputValueError(f"Names of columns must be unique, got {repeated[0]!r} more than once")
     text = [isinstance(name, str) for name in names]
     if any(text) and not all(text):
         raise InputTypeError(
-            "Feature names are only supported if all input features have string names, however: some are not. "
+            "Feature names are only supported if all input features have string names, got some that are not strings. "
             "Use X.columns = X.columns.astype(str)"
         )
     return [str(name) for name in names] if names and all(text) else None

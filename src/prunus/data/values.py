@@ -1,4 +1,4 @@
-"""Python values in a column of objects: what they are, and the text by which categories are compared."""
+"""Python values in a column of objects: their families, and the text by which categories are compared."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
@@ -22,13 +22,13 @@ _MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 
 def objects(values: Iterable[Any], count: int) -> npt.NDArray[np.object_]:
-    """One-dimensional array of objects, even of objects that have a length."""
+    """Make a one-dimensional array of `count` objects, which may be sequences themselves."""
     return np.fromiter(values, dtype=object, count=count)
 
 
 def family(kind: type) -> Family | None:
-    """What values of a type are taken for; None if for nothing."""
-    if kind.__name__ in ("NoneType", "NAType", "NaTType"):  # pandas has the latter two, and NaT is a datetime
+    """Return the family to which the values of a type belong, or None if a table cannot hold them."""
+    if kind.__name__ in ("NoneType", "NAType", "NaTType"):  # the last two are of pandas; NaT is a datetime
         return "missing"
     if issubclass(kind, (bool, np.bool_)):
         return "boolean"
@@ -46,7 +46,7 @@ def family(kind: type) -> Family | None:
 
 
 def families(values: npt.NDArray[np.object_], name: str) -> set[Family]:
-    """Families of the values; an error for a value that belongs to none."""
+    """Return the families of the values in a column of this name; raise an error for values that have none."""
     found: set[Family] = set()
     for kind in set(map(type, values)):
         member = family(kind)
@@ -58,15 +58,15 @@ def families(values: npt.NDArray[np.object_], name: str) -> set[Family]:
 
 def _unusable(kind: type, name: str) -> Exception:
     if issubclass(kind, Complex):
-        return InputValueError(f"Complex data not supported, however: column {name!r} has some")
+        return InputValueError(f"Complex data not supported, got some in column {name!r}")
     return InputTypeError(
         f"Each value in an argument must be a string, a real number, a boolean, a date or missing (None, NaN), "
-        f"however: column {name!r} has a {kind.__name__!r}. Drop the column or make it text"
+        f"got a {kind.__name__!r} in column {name!r}. Drop the column or make it text"
     )
 
 
 def is_missing(values: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
-    """Which values are None, NaN, NaT or pandas.NA."""
+    """Return a bool array that says which values are None, NaN, NaT or pandas.NA."""
     kinds = set(map(type, values))
     always = {kind for kind in kinds if family(kind) == "missing"}
     perhaps = {kind for kind in kinds if issubclass(kind, _MAY_BE_NAN)}
@@ -81,7 +81,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def label(value: Any) -> str:
-    """Text of a value that is not missing; the same for 1, 1.0 and numpy's 1.
+    """Return the text of a value that is not missing; 1, 1.0 and a 1 of numpy have the same text.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def label(value: Any) -> str:
 
 
 def seconds(value: Any) -> float:
-    """Seconds since 1970 of a date, of a duration, or since midnight; exact to a microsecond."""
+    """Return a date as seconds since 1970, a duration or a time of day in seconds; exact to a microsecond."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.astype("M8[us]" if isinstance(value, np.datetime64) else "m8[us]").item()
     if isinstance(value, time):

@@ -63,7 +63,7 @@ def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> st
 
 def _numbers(graph: Graph, plan: Plan, numbers: str, everything: Columns) -> list[tuple[str, Columns]]:
     """Scaled numbers, and which are missing; in double precision, since dates are large and their steps small."""
-    center, scale, low, high = plan.own_limits
+    center, scale, low, high = plan.scaling
     missing = graph.add("IsNaN", numbers)
     scaled = graph.add("Div", graph.add("Sub", numbers, center), scale)
     cut = graph.add("Min", graph.add("Max", scaled, low), high)

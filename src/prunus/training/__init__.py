@@ -1,4 +1,4 @@
-"""Training: batches in memory, optimizers, schedules, early stopping, checkpoints."""
+"""Training: the loop, and its samples, losses, optimizers, schedules, callbacks and checkpoints."""
 
 from prunus.training.callbacks import Callback, EpochRecord, as_callbacks
 from prunus.training.losses import LOSSES, Loss, find_loss

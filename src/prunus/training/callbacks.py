@@ -1,4 +1,4 @@
-"""What may watch and stop a training run."""
+"""Callbacks, which watch a training run and may stop it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
@@ -8,12 +8,12 @@ from prunus.errors import InputTypeError
 __all__ = ["Callback", "EpochRecord", "as_callbacks"]
 
 EpochRecord = dict[str, float]
-"""What is known at the end of an epoch: epoch, train_loss, learning_rate, seconds, and valid_loss if validated."""
+"""The numbers of an epoch: epoch, train_loss, learning_rate, seconds, and with validation data valid_loss."""
 
 
 @runtime_checkable
 class Callback(Protocol):
-    """Watches a run; a plain function of the epoch's record will do as well.
+    """An object that is called after each epoch. A function that takes the epoch's record can be used instead.
 
     Examples
     --------
@@ -25,29 +25,49 @@ class Callback(Protocol):
     """
 
     def on_epoch_end(self, record: EpochRecord) -> bool | None:
-        """After each epoch; True stops the run."""
+        """Look at the epoch that has ended.
+
+        Parameters
+        ----------
+        record : EpochRecord
+            The numbers of the epoch.
+
+        Returns
+        -------
+        bool or None
+            True stops the run.
+        """
 
 
-class _Function:
-    """A callback made of a function."""
+class _FunctionCallback:
+    """A callback that calls a function."""
 
     def __init__(self, function: Callable[[EpochRecord], bool | None]) -> None:
         self.on_epoch_end = function
 
 
 def as_callbacks(callbacks: Iterable[Any] | None) -> list[Callback]:
-    """Callbacks of a user, each an object with `on_epoch_end` or a function of the epoch's record."""
+    """Check callbacks and wrap those that are functions.
+
+    Parameters
+    ----------
+    callbacks : iterable or None
+        Each is an object with a method ``on_epoch_end(record)`` or a function of the record.
+
+    Returns
+    -------
+    list of Callback
+    """
     found: list[Callback] = []
     if callbacks is not None and not isinstance(callbacks, Iterable):
-        raise InputTypeError(f"callbacks must be a list, even of one, however: {callbacks!r}")
+        raise InputTypeError(f"callbacks must be a list, also if there is only one, got {callbacks!r}")
     for callback in callbacks or ():
         if isinstance(callback, Callback) and not isinstance(callback, type):
             found.append(callback)
         elif callable(callback) and not isinstance(callback, type):
-            found.append(_Function(callback))
+            found.append(_FunctionCallback(callback))
         else:
             raise InputTypeError(
-                f"a callback must have a method on_epoch_end(record) or be a function of the record, "
-                f"however: {callback!r}"
+                f"a callback must have a method on_epoch_end(record) or be a function of the record, got {callback!r}"
             )
     return found

@@ -1,4 +1,7 @@
-"""The state of a training run on disk: written whole or not at all, read without running code from the file."""
+"""Checkpoints: the state of a training run in a file.
+
+A file is written completely or not at all, and reading it runs no code from it.
+"""
 
 import io
 import os
@@ -16,11 +19,19 @@ from prunus.training.samples import Samples
 
 __all__ = ["fingerprint", "read_checkpoint", "write_checkpoint"]
 
-FORMAT = "prunus checkpoint 1"
+FORMAT = "prunus checkpoint 2"
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Replace the file by this state; a run killed at any moment leaves the old file or the new one."""
+    """Write a state to a file; a run that is killed at any moment leaves the old file or the new one.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write or to replace; its folder is made if it does not exist.
+    state : dict
+        Tensors and plain Python values by name, among them the run's "fingerprint".
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     try:
@@ -30,15 +41,27 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)  # it is there still only after an error, such as a full disk
+        partial.unlink(missing_ok=True)  # it still exists only after an error, such as a full disk
 
 
 def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
-    """The state in the file, if it is of a run with this fingerprint (options and data)."""
+    """Read the state that `write_checkpoint` wrote.
+
+    Parameters
+    ----------
+    path : Path
+    fingerprint : dict
+        The fingerprint of the current run. A file of a run with other options or data raises `CheckpointError`.
+
+    Returns
+    -------
+    dict
+        The state, with its tensors on the CPU.
+    """
     content = io.BytesIO(path.read_bytes())
     try:
         state: Any = torch.load(content, weights_only=True, map_location="cpu")
-    except Exception as error:  # bytes that are no checkpoint raise whatever their first ones lead to
+    except Exception as error:  # a file of another kind can raise any exception
         raise CheckpointError(
             f"{path} is damaged or not a checkpoint of prunus; remove it, or name another file"
         ) from error
@@ -57,7 +80,25 @@ def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
 def fingerprint(
     options: TrainingOptions, loss: Loss, model: nn.Module, train: Samples, valid: Samples | None
 ) -> dict[str, Any]:
-    """What a run's course depends on, but for the weights it starts with: only then can it be taken up again."""
+    """Describe everything that a run depends on, apart from the weights that it starts with.
+
+    A checkpoint can be resumed only by a run with the same fingerprint.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+    loss : callable
+    model : Module
+    train : Samples
+        Training data.
+    valid : Samples or None
+        Validation data.
+
+    Returns
+    -------
+    dict
+        Options by name, and a short text for the loss, the model and the data each.
+    """
     skipped = ("checkpoint", "checkpoint_every")
     return {name: value for name, value in vars(options).items() if name not in skipped} | {
         "optimizer": _name(options.optimizer),
@@ -74,17 +115,17 @@ def _name(option: object) -> str:
 
 
 def _layers(model: nn.Module) -> str:
-    """Checksum of the kinds and options of all layers, by whatever names."""
+    """A checksum of the types and options of all layers, which does not depend on the layers' names."""
     layers = "; ".join(f"{type(module).__name__}({module.extra_repr()})" for module in model.modules())
     return f"checksum {zlib.crc32(layers.encode()):08x}"
 
 
 def _digest(samples: Samples) -> str:
-    """Size and checksum: other values, weights or another order of the samples make another one."""
+    """Number and checksum of samples; the checksum depends on values, targets, weights and their order."""
     checksum = 0
     for values in (samples.x, samples.y, samples.weight):
         if values is not None:
-            plain = values.detach().cpu().contiguous().view(-1).view(torch.uint8)
+            as_bytes = values.detach().cpu().contiguous().view(-1).view(torch.uint8)
             checksum = zlib.crc32(f"{values.dtype} {tuple(values.shape)}".encode(), checksum)
-            checksum = zlib.crc32(plain.numpy().data, checksum)
+            checksum = zlib.crc32(as_bytes.numpy().data, checksum)
     return f"{len(samples)} samples, checksum {checksum:08x}"

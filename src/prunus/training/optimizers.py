@@ -1,4 +1,4 @@
-"""Optimizers: one table, and quasi-hyperbolic Adam, which torch does not have."""
+"""Optimizers: the table of names, and quasi-hyperbolic Adam, which torch does not have."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,28 +12,29 @@ __all__ = ["OPTIMIZERS", "QHAdam", "make_optimizer"]
 
 
 class QHAdam(torch.optim.Optimizer):
-    """Quasi-hyperbolic Adam (Ma and Yarats, ICLR 2019); the paper's optimizer, with its settings as defaults.
+    """Quasi-hyperbolic Adam (Ma and Yarats, ICLR 2019), with the settings of the paper on argmin trees as defaults.
 
-    Adam whose step mixes the moving averages with the newest gradient g, with shares nu1 and nu2 for the averages::
+    A step of Adam follows moving averages of the gradient g and of its square. A step of quasi-hyperbolic Adam mixes
+    them with the newest gradient; the averages have the shares nu1 and nu2::
 
         theta <- theta - lr * ((1 - nu1) g + nu1 m) / (sqrt((1 - nu2) g^2 + nu2 v) + eps)
 
-    m and v are the averages of g and g^2, corrected for their start at zero.
+    Here m and v are the averages of g and g^2, corrected for the bias of their start at zero.
 
     Parameters
     ----------
-    params : iterable
-        Parameters, or groups of them.
+    params : iterable of Tensor or of dict
+        Parameters, or groups of parameters with options of their own.
     lr : float
         Learning rate.
     betas : (float, float)
-        Decay of the averages m and v.
+        Decay rates of the averages m and v.
     nus : (float, float)
-        Shares of the averages, nu1 and nu2; (1, 1) is Adam.
+        Shares nu1 and nu2 of the averages; (1, 1) is Adam.
     eps : float
-        Keeps the division finite.
+        Term added to the denominator, which keeps the division finite.
     weight_decay : float
-        Share, times lr, by which parameters shrink at each step.
+        Each step first multiplies the parameters by ``1 - lr * weight_decay``.
 
     Examples
     --------
@@ -63,14 +64,24 @@ class QHAdam(torch.optim.Optimizer):
             *(("betas", beta, 0.0, 1.0) for beta in betas),
         ):
             if not low <= value < high:
-                raise InputValueError(f"{name} must be at least {low} and below {high}, however: {value}")
+                raise InputValueError(f"{name} must be at least {low} and below {high}, got {value}")
         if not all(0 <= nu <= 1 for nu in nus):
-            raise InputValueError(f"nus must be from 0 to 1, however: {nus}")
+            raise InputValueError(f"nus must be from 0 to 1, got {nus}")
         super().__init__(params, {"lr": lr, "betas": betas, "nus": nus, "eps": eps, "weight_decay": weight_decay})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step."""
+        """Take one step.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Computes the loss and its gradients anew.
+
+        Returns
+        -------
+        The loss that the closure returned, or None.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -122,15 +133,31 @@ OPTIMIZERS: dict[str, OptimizerFactory] = {"adamw": _adamw, "qhadam": _qhadam, "
 def make_optimizer(
     optimizer: str | OptimizerFactory, params: Any, *, lr: float, weight_decay: float
 ) -> torch.optim.Optimizer:
-    """An optimizer by name, or what a callable ``optimizer(params, lr=..., weight_decay=...)`` makes.
+    """Make an optimizer.
 
+    Parameters
+    ----------
+    optimizer : {"adamw", "qhadam", "sgd"} or callable
+        A callable is called as ``optimizer(params, lr=..., weight_decay=...)``.
+    params : iterable of Tensor or of dict
+        Parameters, or groups of parameters.
+    lr : float
+        Learning rate.
+    weight_decay : float
+
+    Returns
+    -------
+    torch.optim.Optimizer
+
+    Examples
+    --------
     >>> type(make_optimizer("qhadam", [torch.zeros(1)], lr=0.1, weight_decay=0.0)).__name__
     'QHAdam'
     """
     if callable(optimizer):
         return optimizer(params, lr=lr, weight_decay=weight_decay)
     if not isinstance(optimizer, str):
-        raise InputTypeError(f"optimizer must be a name or a callable, however: {optimizer!r}")
+        raise InputTypeError(f"optimizer must be a name or a callable, got {optimizer!r}")
     if optimizer not in OPTIMIZERS:
-        raise InputValueError(f"optimizer must be one of {list(OPTIMIZERS)} or a callable, however: {optimizer!r}")
+        raise InputValueError(f"optimizer must be one of {list(OPTIMIZERS)} or a callable, got {optimizer!r}")
     return OPTIMIZERS[optimizer](params, lr=lr, weight_decay=weight_decay)

@@ -1,4 +1,4 @@
-"""How to train: one record."""
+"""The options of a training run."""
 
 import math
 from dataclasses import dataclass
@@ -15,36 +15,38 @@ __all__ = ["TrainingOptions"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """How to train.
+    """The options of a training run.
 
     Parameters
     ----------
     max_epochs : int
-        Passes over the training data.
+        Number of passes over the training data, at most.
     batch_size : int
-        Samples a step.
+        Number of samples in a step.
     learning_rate : float
-        Largest learning rate.
+        Largest learning rate, on which the schedule puts factors of at most 1.
     optimizer : {"adamw", "qhadam", "sgd"} or callable
-        Callable as ``optimizer(params, lr=..., weight_decay=...)``.
+        A callable is called as ``optimizer(params, lr=..., weight_decay=...)``.
     schedule : {"cosine", "plateau", "constant"}
-        How the learning rate falls.
+        How the learning rate changes during training.
     weight_decay : float
-        Share, times the learning rate, by which weights shrink at each step; biases do not.
-    undecayed : tuple of str
-        Names of further parameters that do not.
+        Each step multiplies the weights by 1 minus this times the learning rate; biases are left alone.
+    no_decay : tuple of str
+        Names of further parameters that weight decay leaves alone.
     gradient_clip : float or None
-        Longest gradient.
+        Gradients with a larger Euclidean norm are scaled down to this norm; None leaves them as they are.
     average : float
-        Decay of a moving average of the weights, which is what is validated and kept; 0 keeps the weights themselves.
+        Decay rate, below 1, of a moving average of the weights. The average is what is validated and kept; 0 keeps the
+        weights themselves.
     early_stopping_rounds : int or None
-        Stop after so many epochs without improvement.
+        Training stops after this many epochs without a better loss; None never stops early.
     seed : int
-        Of the order of the samples and of dropout.
+        Seed of the order of the samples and of dropout.
     checkpoint : Path or None
-        File that the state of training is written to.
+        File to which the state of the run is written; None writes none.
     checkpoint_every : int
-        Epochs between checkpoints, at most; an epoch that ends 10 seconds after the last one gets one as well.
+        Largest number of epochs between checkpoints. A checkpoint is also written after an epoch that ends 10 seconds
+        or more after the last one.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class TrainingOptions:
     optimizer: str | OptimizerFactory = "adamw"
     schedule: str = "cosine"
     weight_decay: float = 0.0
-    undecayed: tuple[str, ...] = ()
+    no_decay: tuple[str, ...] = ()
     gradient_clip: float | None = 1.0
     average: float = 0.0
     early_stopping_rounds: int | None = None
@@ -73,28 +75,28 @@ class TrainingOptions:
             self._check(name, Real, "a number", 0)
         for name in ("learning_rate", "gradient_clip"):
             if getattr(self, name) == 0:
-                raise InputValueError(f"{name} must be positive, however: {name}=0")
+                raise InputValueError(f"{name} must be positive, got {name}=0")
         if not self.average < 1:
-            raise InputValueError(f"average must be at least 0 and below 1, however: average={self.average}")
+            raise InputValueError(f"average must be at least 0 and below 1, got average={self.average}")
         if self.schedule not in SCHEDULES:
-            raise InputValueError(f"schedule must be one of {list(SCHEDULES)}, however: {self.schedule!r}")
+            raise InputValueError(f"schedule must be one of {list(SCHEDULES)}, got {self.schedule!r}")
         if self.checkpoint is not None:
             object.__setattr__(self, "checkpoint", Path(self.checkpoint))
 
-    def _check(self, name: str, kind: Any, words: str, low: float | None) -> None:
-        """Numbers of other packages, such as numpy's, become Python's: a checkpoint holds no others."""
+    def _check(self, name: str, kind: Any, description: str, low: float | None) -> None:
+        """Check a number and make it an int or a float of Python, because checkpoints cannot hold numbers of numpy."""
         value = getattr(self, name)
         if value is None and name in _OPTIONAL:
             return
         if isinstance(value, bool) or not isinstance(value, kind):
-            raise InputTypeError(f"{name} must be {words}, however: {name}={value!r}")
+            raise InputTypeError(f"{name} must be {description}, got {name}={value!r}")
         number = int(value) if kind is Integral else float(value)
         if low is not None and not low <= number < math.inf:
-            raise InputValueError(f"{name} must be finite and at least {low}, however: {name}={value}")
+            raise InputValueError(f"{name} must be finite and at least {low}, got {name}={value}")
         object.__setattr__(self, name, number)
 
 
 _WHOLE = {"max_epochs": 1, "batch_size": 1, "early_stopping_rounds": 1, "checkpoint_every": 1, "seed": None}
-"""Whole numbers, and the smallest that is possible."""
+"""Options that are whole numbers, each with its smallest possible value."""
 _REAL = ("learning_rate", "weight_decay", "gradient_clip", "average")
 _OPTIONAL = ("early_stopping_rounds", "gradient_clip")

@@ -1,4 +1,4 @@
-"""A progress bar, by rich or tqdm, whichever is installed; none where nobody watches."""
+"""A progress bar, drawn by rich or else by tqdm, if one of them is installed."""
 
 import sys
 from importlib.util import find_spec
@@ -11,7 +11,14 @@ __all__ = ["ProgressBar"]
 
 
 class ProgressBar:
-    """Shows epochs and losses on stderr while it is open; shows nothing where that is no terminal.
+    """A callback that shows epochs and losses on stderr while it is open.
+
+    Parameters
+    ----------
+    epochs : int
+        Number of epochs of the whole run.
+    shown : bool, optional
+        Whether to show the bar; by default only if stderr is a terminal.
 
     Examples
     --------
@@ -49,13 +56,13 @@ class ProgressBar:
             *columns,
             console=Console(stderr=True),
             transient=True,
-            redirect_stdout=sys.stdout.isatty(),  # what is printed there meanwhile goes on to files and pipes
+            redirect_stdout=sys.stdout.isatty(),  # what others print still reaches a file or a pipe
         )
         self._task = self._bar.add_task("", total=self.epochs)
         self._bar.start()
 
     def on_epoch_end(self, record: EpochRecord) -> None:
-        """Move on."""
+        """Move the bar to this epoch and show its losses."""
         losses = "  ".join(f"{name} {record[name]:.4g}" for name in ("train_loss", "valid_loss") if name in record)
         if self._task is not None:
             self._bar.update(self._task, completed=record["epoch"], description=losses)

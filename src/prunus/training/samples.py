@@ -1,4 +1,4 @@
-"""Training data in memory: permuted where it lies and cut into batches, with no loader for single samples."""
+"""Training data in memory, from which whole batches are taken at once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,16 @@ __all__ = ["Samples"]
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs, targets and weights, on one device.
+    """Inputs, targets and weights of samples, on one device.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, ...)
+        Inputs.
+    y : Tensor of shape (n, ...)
+        Targets.
+    weight : Tensor of shape (n,), optional
+        Weights of the samples, 1 on average.
 
     Examples
     --------
@@ -23,33 +32,40 @@ class Samples:
     """
 
     x: Tensor
-    """Inputs, (n, ...)."""
     y: Tensor
-    """Targets, (n, ...)."""
     weight: Tensor | None = None
-    """Weights, (n,), 1 on average."""
 
     def __post_init__(self) -> None:
         lengths = {name: len(values) for name, values in vars(self).items() if values is not None}
         if len(set(lengths.values())) > 1:
-            raise InputValueError(
-                f"x, y and weight must have an entry for each sample, however: their lengths are {lengths}"
-            )
+            raise InputValueError(f"x, y and weight must have an entry for each sample, got lengths {lengths}")
 
     def __len__(self) -> int:
         return self.x.shape[0]
 
     def __getitem__(self, rows: slice | Tensor) -> "Samples":
-        """Some of the samples."""
+        """The samples in these rows."""
         return Samples(self.x[rows], self.y[rows], None if self.weight is None else self.weight[rows])
 
     def to(self, device: torch.device | str) -> "Samples":
-        """The samples on a device."""
+        """Move the samples to a device."""
         weight = None if self.weight is None else self.weight.to(device)
         return Samples(self.x.to(device), self.y.to(device), weight)
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator["Samples"]:
-        """Each sample once, in random order; the last batch may be short."""
+        """Iterate over the samples once, in random order.
+
+        Parameters
+        ----------
+        size : int
+            Number of samples in a batch; the last batch may be smaller.
+        generator : torch.Generator
+            Draws the order; on the CPU.
+
+        Yields
+        ------
+        Samples
+        """
         if len(self) <= size:
             yield self
             return
@@ -62,6 +78,16 @@ class Samples:
             )
 
     def chunks(self, size: int) -> Iterator["Samples"]:
-        """Each sample once, in order."""
+        """Iterate over the samples once, in their order.
+
+        Parameters
+        ----------
+        size : int
+            Number of samples in a chunk; the last chunk may be smaller.
+
+        Yields
+        ------
+        Samples
+        """
         for begin in range(0, len(self), size):
             yield self[begin : begin + size]

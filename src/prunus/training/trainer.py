@@ -22,31 +22,39 @@ from prunus.training.schedules import make_schedule
 __all__ = ["History", "Trainer"]
 
 History = dict[str, list[float]]
-"""A list for each entry of the epochs' records."""
+"""The records of all epochs: for each entry of a record the list of its values."""
 
 EVALUATION_CHUNK = 8192
+"""Number of samples that are evaluated at once."""
 CHECKPOINT_SECONDS = 10.0
-"""After which an epoch that ends is worth a checkpoint, however few there were."""
-WORTH_THREADS = 8_000_000
-"""Products of samples in a batch and weights from which on threads help."""
+"""A checkpoint is written after an epoch that ends at least this many seconds after the last checkpoint."""
+MIN_WORK_FOR_THREADS = 8_000_000
+"""With a smaller product of batch size and number of parameters, one thread is faster than several."""
 
 
 class Trainer:
-    """Trains a model: epochs of steps, validation, early stopping, checkpoints.
+    """Trains a model by gradient descent, with validation, early stopping and checkpoints.
 
     Parameters
     ----------
     model : Module
-        Called as ``model(x, sample_weight)``; trained in place. Modules in it that have a method
-        ``after_step(learning_rate)`` are told of each step.
+        Called as ``model(x, sample_weight)`` and trained in place. If modules in it have a method
+        ``after_step(learning_rate)``, it is called after each step.
     loss : callable
         ``loss(output, target)``, see `prunus.training.Loss`.
     options : TrainingOptions
-    callbacks : iterable
-        Objects with ``on_epoch_end(record)`` or functions of the record; True stops the run.
-    settle : callable, optional
-        ``settle(model, samples)`` readies a model for eval mode, given the training samples, and returns entries for
-        the record; for trees it stores the node masses.
+    callbacks : iterable, optional
+        Objects with a method ``on_epoch_end(record)``, or functions of the record. The run stops if one returns True.
+    refresh_masses : callable, optional
+        ``refresh_masses(model, samples)`` prepares a model for eval mode, given the training samples: for trees it
+        solves and stores the node masses. It is called before each validation, and at the end if there is none. It
+        returns a dict of further entries for the epoch's record.
+
+    Attributes
+    ----------
+    averaged : Module
+        The model whose weights would be kept if training stopped now: a copy with averaged weights if
+        ``options.average`` is not 0, else `model` itself.
 
     Examples
     --------
@@ -67,63 +75,69 @@ class Trainer:
         options: TrainingOptions,
         *,
         callbacks: Iterable[Any] | None = None,
-        settle: Callable[[nn.Module, Samples], EpochRecord] | None = None,
+        refresh_masses: Callable[[nn.Module, Samples], EpochRecord] | None = None,
     ) -> None:
         self.model = model
         self.loss = loss
         self.options = options
         self.callbacks = as_callbacks(callbacks)
-        self.settle = settle or (lambda _model, _samples: {})
-        self.shown = model
-        """The weights that would be kept: averaged if options say so."""
+        self.refresh_masses = refresh_masses or (lambda _model, _samples: {})
+        self.averaged = model
 
     def fit(self, train: Samples, valid: Samples | None = None, *, resume: bool = False) -> History:
-        """Train, and leave the model in eval mode with the best epoch's weights, or the last's without validation.
+        """Train the model and leave it in eval mode.
+
+        It then has the weights of the epoch with the smallest validation loss, or of the last epoch without validation
+        data.
 
         Parameters
         ----------
-        train, valid : Samples
-            On the device of the model.
+        train : Samples
+            Training data, on the device of the model.
+        valid : Samples, optional
+            Validation data, on the device of the model.
         resume : bool
-            Go on from the checkpoint if there is one: the run ends as if it had never been interrupted.
+            Whether to continue from the checkpoint, if the file exists: the run then ends as if it had never been
+            interrupted.
 
         Returns
         -------
         History
+            For each entry of the epochs' records a list with one value for each epoch.
         """
         for name, given in (("train", train), ("valid", valid)):
             if given is not None and not len(given):
-                raise InputValueError(f"{name} must hold a sample at least, however: x.shape={tuple(given.x.shape)}")
+                raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
         run = _Run(self, train, valid)
-        self.shown = run.shown
-        with _seeded(self.options.seed, train.x.device), _threads(self.options.batch_size, run.parameters):
+        self.averaged = run.averaged
+        with _seeded(self.options.seed, train.x.device), _limited_threads(self.options.batch_size, run.parameters):
             if resume and self.options.checkpoint is not None and self.options.checkpoint.exists():
                 run.restore(self.options.checkpoint)
             while not run.stopped and run.epoch < self.options.max_epochs:
                 self._epoch(run, train, valid)
-        if run.best is not None:
-            run.shown.load_state_dict(run.best)
+        if run.best_state is not None:
+            run.averaged.load_state_dict(run.best_state)
         elif run.epoch:
-            self.settle(run.shown, train)
-        if run.shown is not self.model:
-            self.model.load_state_dict(run.shown.state_dict())
+            self.refresh_masses(run.averaged, train)
+        if run.averaged is not self.model:
+            self.model.load_state_dict(run.averaged.state_dict())
         self.model.eval()
         return run.history
 
     def _epoch(self, run: "_Run", train: Samples, valid: Samples | None) -> None:
-        began = time.perf_counter()
+        start = time.perf_counter()
         record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": self._train_epoch(run, train)}
-        run.show()
+        run.copy_buffers()
         if valid is not None:
-            record |= {name: float(value) for name, value in self.settle(run.shown, train).items()}
-            record["valid_loss"] = self.evaluate(run.shown, valid)
+            record |= {name: float(value) for name, value in self.refresh_masses(run.averaged, train).items()}
+            record["valid_loss"] = self.evaluate(run.averaged, valid)
             _check_finite(record["valid_loss"], "validation", run, valid)
         record["learning_rate"] = run.optimizer.param_groups[0]["lr"]
-        record["seconds"] = time.perf_counter() - began
+        record["seconds"] = time.perf_counter() - start
         run.end_epoch(record, keep_best=valid is not None)
         stops = [callback.on_epoch_end(record) for callback in self.callbacks]
-        run.stopped = run.waited_too_long() or any(stops)
-        if self.options.checkpoint is not None and run.is_due():
+        run.stopped = run.should_stop_early() or any(stops)
+        if self.options.checkpoint is not None and run.checkpoint_is_due():
             run.save(self.options.checkpoint)
 
     def _train_epoch(self, run: "_Run", train: Samples) -> float:
@@ -146,7 +160,18 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module, samples: Samples) -> float:
-        """Mean loss of a model in eval mode."""
+        """Compute the mean loss of a model, which is put into eval mode.
+
+        Parameters
+        ----------
+        model : Module
+        samples : Samples
+            On the device of the model.
+
+        Returns
+        -------
+        float
+        """
         model.eval()
         total = 0.0
         for chunk in samples.chunks(EVALUATION_CHUNK):
@@ -155,18 +180,18 @@ class Trainer:
 
 
 class _Run:
-    """What changes during a run; all of it is in a checkpoint."""
+    """The state of a run: everything that changes during it, and how it is stored in a checkpoint."""
 
     def __init__(self, trainer: Trainer, train: Samples, valid: Samples | None) -> None:
         options = self.options = trainer.options
         self.model = trainer.model
-        self.shown = copy.deepcopy(trainer.model) if options.average else trainer.model
+        self.averaged = copy.deepcopy(trainer.model) if options.average else trainer.model
         self.parameters: list[Tensor] = [p for p in self.model.parameters() if p.requires_grad]
-        self.averages: list[Tensor] = [p for p in self.shown.parameters() if p.requires_grad]
-        self.followed: list[Any] = [module for module in self.model.modules() if hasattr(module, "after_step")]
+        self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
+        self.after_step_modules: list[Any] = [m for m in self.model.modules() if hasattr(m, "after_step")]
         self.optimizer = make_optimizer(
             options.optimizer,
-            _parameter_groups(self.model, options.undecayed),
+            _parameter_groups(self.model, options.no_decay),
             lr=options.learning_rate,
             weight_decay=options.weight_decay,
         )
@@ -178,33 +203,34 @@ class _Run:
             self.fingerprint = fingerprint(options, trainer.loss, self.model, train, valid)
         self.epoch = self.steps = self.best_epoch = 0
         self.best_loss = math.inf
-        self.best: dict[str, Tensor] | None = None
+        self.best_state: dict[str, Tensor] | None = None
         self.history: History = {}
         self.stopped = False
-        self.saved = time.monotonic()
+        self.last_saved = time.monotonic()
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move the weights, and their average after them."""
+        """Update the weights, then their moving average."""
         rate = self.options.learning_rate * self.schedule.factor(self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
-        for module in self.followed:
+        for module in self.after_step_modules:
             module.after_step(rate)
         self.steps += 1
         if self.options.average:
-            decay = min(self.options.average, (1 + self.steps) / (10 + self.steps))  # the start is soon forgotten
-            torch._foreach_lerp_(self.averages, self.parameters, 1 - decay)
+            # The decay is smaller at first, so that the average soon forgets the starting weights.
+            decay = min(self.options.average, (1 + self.steps) / (10 + self.steps))
+            torch._foreach_lerp_(self.averaged_parameters, self.parameters, 1 - decay)
 
-    def show(self) -> None:
-        """Copy what is not averaged, such as a normalization's statistics, to the weights that are shown."""
-        for average, buffer in zip(self.shown.buffers(), self.model.buffers(), strict=True):
-            if average is not buffer:
-                average.copy_(buffer)
+    def copy_buffers(self) -> None:
+        """Copy to the averaged model what is not averaged, such as the statistics of a normalization."""
+        for target, buffer in zip(self.averaged.buffers(), self.model.buffers(), strict=True):
+            if target is not buffer:
+                target.copy_(buffer)
 
     def end_epoch(self, record: EpochRecord, *, keep_best: bool) -> None:
-        """Write the record into the history and note an improvement."""
+        """Append the record to the history and take note of an improvement."""
         self.epoch += 1
         for name, value in record.items():
             self.history.setdefault(name, []).append(value)
@@ -213,44 +239,46 @@ class _Run:
         if loss < self.best_loss:
             self.best_loss, self.best_epoch = loss, self.epoch
             if keep_best:
-                self.best = {name: x.detach().clone() for name, x in self.shown.state_dict().items()}
+                self.best_state = {name: x.detach().clone() for name, x in self.averaged.state_dict().items()}
 
-    def waited_too_long(self) -> bool:
-        """Whether early stopping should stop the run."""
+    def should_stop_early(self) -> bool:
+        """Return whether the loss has not improved for as many epochs as the options allow."""
         rounds = self.options.early_stopping_rounds
         return rounds is not None and self.epoch - self.best_epoch >= rounds
 
-    def is_due(self) -> bool:
-        """Whether the epoch that ended is worth a checkpoint."""
-        long_ago = time.monotonic() - self.saved >= CHECKPOINT_SECONDS
+    def checkpoint_is_due(self) -> bool:
+        """Return whether a checkpoint is to be written after the epoch that has ended."""
+        long_ago = time.monotonic() - self.last_saved >= CHECKPOINT_SECONDS
         return self.epoch % self.options.checkpoint_every == 0 or self.stopped or long_ago
 
-    _PLAIN = ("epoch", "steps", "best_epoch", "best_loss", "history", "stopped", "best", "fingerprint")
+    _PLAIN_ATTRIBUTES = ("epoch", "steps", "best_epoch", "best_loss", "history", "stopped", "best_state", "fingerprint")
 
     def save(self, path: Any) -> None:
         """Write a checkpoint."""
-        state = {name: getattr(self, name) for name in self._PLAIN}
-        state |= {name: getattr(self, name).state_dict() for name in ("model", "shown", "optimizer")}
-        cuda = self.parameters[0].device
+        state = {name: getattr(self, name) for name in self._PLAIN_ATTRIBUTES}
+        state |= {name: getattr(self, name).state_dict() for name in ("model", "averaged", "optimizer")}
+        device = self.parameters[0].device
         state |= {
             "schedule": self.schedule.state,
             "order": self.generator.get_state(),
             "random": torch.get_rng_state(),
-            "random_cuda": torch.cuda.get_rng_state(cuda) if cuda.type == "cuda" else None,
+            "random_cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
         }
         write_checkpoint(path, state)
-        self.saved = time.monotonic()
+        self.last_saved = time.monotonic()
 
     def restore(self, path: Any) -> None:
         """Continue from a checkpoint."""
         state = read_checkpoint(path, self.fingerprint)
-        for name in self._PLAIN:
+        for name in self._PLAIN_ATTRIBUTES:
             setattr(self, name, state[name])
         try:
-            for name in ("model", "shown", "optimizer"):
+            for name in ("model", "averaged", "optimizer"):
                 getattr(self, name).load_state_dict(state[name])
         except (RuntimeError, ValueError, KeyError) as error:
-            raise CheckpointError(f"{path} holds another model or optimizer than this run's: {error}") from error
+            raise CheckpointError(
+                f"{path} must hold the model and the optimizer of this run, got others: {error}"
+            ) from error
         self.schedule.state.update(state["schedule"])
         self.generator.set_state(state["order"])
         torch.set_rng_state(state["random"])
@@ -258,24 +286,24 @@ class _Run:
             torch.cuda.set_rng_state(state["random_cuda"], self.parameters[0].device)
 
 
-def _parameter_groups(model: nn.Module, undecayed: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Matrices decay; vectors, and what is named, do not."""
+def _parameter_groups(model: nn.Module, no_decay: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Split parameters into those with weight decay and those without: vectors, and those named in `no_decay`."""
     named = dict(model.named_parameters())
-    unknown = [name for name in undecayed if name not in named]
+    unknown = [name for name in no_decay if name not in named]
     if unknown:
-        raise InputValueError(f"undecayed must name parameters of the model, however: {unknown[0]!r}")
-    spared = {name for name, parameter in named.items() if parameter.ndim <= 1} | set(undecayed)
+        raise InputValueError(f"no_decay must name parameters of the model, got {unknown[0]!r}")
+    excluded = {name for name, parameter in named.items() if parameter.ndim <= 1} | set(no_decay)
     learned = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
-    decaying = {"params": [parameter for name, parameter in learned.items() if name not in spared]}
-    fixed = {"params": [parameter for name, parameter in learned.items() if name in spared], "weight_decay": 0.0}
-    return [group for group in (decaying, fixed) if group["params"]]
+    with_decay = {"params": [parameter for name, parameter in learned.items() if name not in excluded]}
+    without = {"params": [parameter for name, parameter in learned.items() if name in excluded], "weight_decay": 0.0}
+    return [group for group in (with_decay, without) if group["params"]]
 
 
 @contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """torch's own generators for the CPU and the device seeded, and afterwards as they were.
+    """Seed torch's generators of the CPU and of the device, and restore their states at the end.
 
-    `torch.manual_seed` would seed those of all other devices as well.
+    `torch.manual_seed` would also seed the generators of all other devices.
     """
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
@@ -286,10 +314,10 @@ def _seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def _threads(batch_size: int, parameters: list[Tensor]) -> Iterator[None]:
-    """One thread where steps are so small that several would wait for each other longer than they work."""
+def _limited_threads(batch_size: int, parameters: list[Tensor]) -> Iterator[None]:
+    """Use one thread if steps are so small that several threads would mostly wait for each other."""
     threads = torch.get_num_threads()
-    if batch_size * sum(p.numel() for p in parameters) < WORTH_THREADS:
+    if batch_size * sum(p.numel() for p in parameters) < MIN_WORK_FOR_THREADS:
         torch.set_num_threads(1)
     try:
         yield
@@ -299,16 +327,15 @@ def _threads(batch_size: int, parameters: list[Tensor]) -> Iterator[None]:
 
 def _check_finite(loss: float, kind: str, run: _Run, samples: Samples) -> None:
     if not math.isfinite(loss):
-        raise TrainingError(
-            f"the {kind} loss became {loss} in epoch {run.epoch + 1}, after {run.steps} steps; {_cause(run, samples)}"
-        )
+        cause = _likely_cause(run, samples)
+        raise TrainingError(f"the {kind} loss became {loss} in epoch {run.epoch + 1}, after {run.steps} steps; {cause}")
 
 
-def _cause(run: _Run, samples: Samples) -> str:
-    """Why a loss of these samples may be no number. Weights tell nothing: once the loss is none, neither are they."""
+def _likely_cause(run: _Run, samples: Samples) -> str:
+    """Guess from the samples why their loss is not finite. The weights say nothing: they become NaN with the loss."""
     for name, values in (("inputs", samples.x), ("targets", samples.y), ("sample weights", samples.weight)):
         if values is not None and not bool(values.isfinite().all()):
             return f"some of the {name} are NaN or infinite: fill them in or leave those samples out"
     if run.steps <= 1:
-        return "the loss function or the model makes NaN or infinity of finite numbers"
+        return "the loss function or the model returns NaN or infinity for finite numbers"
     return f"the learning rate is likely too high (learning_rate={run.options.learning_rate}): try a tenth of it"

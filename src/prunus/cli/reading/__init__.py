@@ -1,4 +1,4 @@
-"""Tables in files: read as people have them, and what was noticed about them."""
+"""Reading tables from files in many formats, with notes on what was found."""
 
 from prunus.cli.reading.columns import Dropped, drop_useless
 from prunus.cli.reading.source import Source, add_reading_options, check_finite, read_source

@@ -1,4 +1,4 @@
-"""Columns that tell nothing of a row: constants, row numbers and identifiers."""
+"""Columns that are useless for learning: constants, row numbers and identifiers."""
 
 import re
 from collections.abc import Collection
@@ -9,22 +9,34 @@ from prunus.cli.extras import require
 __all__ = ["Dropped", "drop_useless"]
 
 FEW_ROWS = 20
-"""In fewer rows, numbers that count them may be by chance."""
-MOSTLY = 0.9
-"""Text of which a larger share is different cannot be a category."""
+"""With fewer rows, values may number the rows by chance, or be all different."""
+MAX_DISTINCT_SHARE = 0.9
+"""A column of text with a larger share of distinct values is not taken for a category."""
 _ID_NAME = re.compile(r"(.*[_\- ])?(id|index|uuid|guid|row|rownames?|no|nr|key)|.*[a-z]I[dD]|Unnamed: 0|column 1", re.I)
 
 
 class Dropped(NamedTuple):
-    """A column that is left out, and why."""
+    """A column that is left out, and the reason."""
 
     column: str
     why: str
 
 
 def drop_useless(frame: Any, keep: Collection[str] = ()) -> list[Dropped]:
-    """The columns of a frame to leave out.
+    """Find the columns of a frame that are useless for learning.
 
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    keep : collection of str
+        Columns that are not looked at.
+
+    Returns
+    -------
+    list of Dropped
+
+    Examples
+    --------
     >>> import pandas
     >>> drop_useless(pandas.DataFrame({"id": range(5), "unit": ["kg"] * 5, "x": [3, 1, 4, 1, 5]}))
     [Dropped(column='id', why='numbers the rows'), Dropped(column='unit', why="always 'kg'")]
@@ -39,7 +51,7 @@ def _why_useless(values: Any) -> str | None:
         return "empty"
     try:
         distinct = values.nunique()
-    except TypeError:  # lists and the like: the encoder says what is wrong with them
+    except TypeError:  # lists and other values that the encoder will refuse
         return None
     if distinct == 1 and values.notna().all():
         return f"always {str(values.iloc[0])!r}"
@@ -47,7 +59,7 @@ def _why_useless(values: Any) -> str | None:
         return _why_identifier(values, distinct)
     if types.is_string_dtype(values) or types.is_object_dtype(values):
         n = int(values.notna().sum())
-        if n >= FEW_ROWS and distinct > MOSTLY * n:
+        if n >= FEW_ROWS and distinct > MAX_DISTINCT_SHARE * n:
             return f"text, {distinct} different values in {n} rows"
     return None
 

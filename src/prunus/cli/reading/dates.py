@@ -1,4 +1,4 @@
-"""Dates that are written as text: those of ISO 8601 are read by pyarrow, others here."""
+"""Dates in columns of text. Those of ISO 8601 are read by pyarrow, others here."""
 
 import re
 from collections.abc import Collection
@@ -13,14 +13,26 @@ _ORDERS = {"day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y", "year-fir
 
 
 def read_dates(frame: Any, notes: list[str], order: str | None, text_columns: Collection[str]) -> None:
-    """Turn columns of text that hold dates into dates, in place; a note for each, and for those that are unclear."""
+    """Turn columns of text that hold dates into dates.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Changed in place.
+    notes : list of str
+        Gets a note for each column of dates, also for those that remain text because their order is unclear.
+    order : {"day-first", "month-first"} or None
+        Order of day and month where the values do not tell.
+    text_columns : collection of str
+        Columns that remain text.
+    """
     pandas = require("pandas", "tables")
     for column in frame.columns:
         values = frame[column]
         if pandas.api.types.is_datetime64_any_dtype(values):
             notes.append(f"column {column!r} holds dates")
         elif column not in text_columns and pandas.api.types.is_string_dtype(values):
-            found = _possible(pandas, values, order)
+            found = _possible_dates(pandas, values, order)
             if len(found) == 1:
                 frame[column] = found.popitem()[1]
                 notes.append(f"column {column!r} holds dates")
@@ -31,8 +43,8 @@ def read_dates(frame: Any, notes: list[str], order: str | None, text_columns: Co
                 )
 
 
-def _possible(pandas: Any, values: Any, order: str | None) -> dict[str, Any]:
-    """The dates in each order of day, month and year in which all values are some."""
+def _possible_dates(pandas: Any, values: Any, order: str | None) -> dict[str, Any]:
+    """Return the dates for each order of day, month and year in which all values are valid dates."""
     given = values.dropna()
     match = _DATE.fullmatch(str(given.iloc[0])) if len(given) else None
     if match is None:

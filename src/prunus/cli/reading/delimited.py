@@ -1,4 +1,4 @@
-"""Delimited text: its encoding, separator, header, decimal comma and ragged lines."""
+"""Tables in delimited text: encoding, separator, header, decimal comma, and lines with missing fields."""
 
 import csv
 import io
@@ -14,19 +14,30 @@ __all__ = ["TextOptions", "TextTable", "read_delimited"]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 SAMPLE = 1 << 16
-"""Characters from which separators are guessed."""
+"""Number of characters from which separators are guessed."""
 SAMPLE_LINES = 50
+"""Number of lines from which separators are guessed, at most."""
 MISSING = ("?", "None", "none", "NONE", "NaT", "<NA>")
-"""For missing values, besides those that pyarrow knows, such as NA and the empty text."""
+"""Texts for missing values, besides those that pyarrow knows, such as NA and the empty text."""
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _COMMA_NUMBER = re.compile(r"\s*[-+]?\d+,\d+\s*")
-MOSTLY = 0.9
-"""A share of numbers from which on a text in between is remarkable."""
+MOSTLY_NUMBERS = 0.9
+"""In a column with a larger share of numbers than this, other text is probably a mistake."""
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How to read."""
+    """Options for reading delimited text.
+
+    Parameters
+    ----------
+    separator : str or None
+        The character between fields; None finds it.
+    header : bool
+        Whether the first line has the names of the columns.
+    text_columns : frozenset of str
+        Columns that remain text, also if they hold numbers.
+    """
 
     separator: str | None = None
     header: bool = True
@@ -35,7 +46,16 @@ class TextOptions:
 
 @dataclass
 class TextTable:
-    """What was read."""
+    """A table read from text.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    first_line : int or None
+        Number of the line with the first row; None if rows may span several lines.
+    notes : list of str
+        What was found out about the text, for the user.
+    """
 
     frame: Any
     first_line: int | None
@@ -43,8 +63,22 @@ class TextTable:
 
 
 def read_delimited(content: bytes, name: str, options: TextOptions) -> TextTable:
-    r"""Read a table; messages and notes speak of `name`.
+    r"""Read a table from delimited text.
 
+    Parameters
+    ----------
+    content : bytes
+        The text, in UTF-8, UTF-16 or Windows-1252.
+    name : str
+        Name of the file, for messages.
+    options : TextOptions
+
+    Returns
+    -------
+    TextTable
+
+    Examples
+    --------
     >>> read_delimited(b"a;b\n1,5;x\n", "table.csv", TextOptions()).frame.to_dict("list")
     {'a': [1.5], 'b': ['x']}
     """
@@ -52,10 +86,10 @@ def read_delimited(content: bytes, name: str, options: TextOptions) -> TextTable
     text = _decode(content, name, notes)
     separator = options.separator or _find_separator(text)
     if len(separator) != 1:
-        raise Mistake(f"--separator must be one character or 'tab', however: {separator!r}")
+        raise Mistake(f"--separator must be one character or 'tab', got {separator!r}")
     if separator != ",":
         notes.append(f"fields are separated by {SEPARATORS.get(separator, repr(separator))}")
-    text = _tidied(text, separator)
+    text = _normalized(text, separator)
     names, skipped = _names(text, separator, name, header=options.header)
     decimal = _find_decimal(text, separator)
     if decimal == ",":
@@ -63,7 +97,7 @@ def read_delimited(content: bytes, name: str, options: TextOptions) -> TextTable
     frame = _parse(text, name, names, skipped, separator, decimal, options.text_columns)
     lines = text.count("\n") + (not text.endswith("\n")) - skipped
     table = TextTable(frame, skipped + 1 if lines == len(frame) else None, notes)
-    _tidy_text(table, options.text_columns)
+    _clean_text(table, options.text_columns)
     return table
 
 
@@ -80,7 +114,7 @@ def _decode(content: bytes, name: str, notes: list[str]) -> str:
 
 
 def _sample(text: str) -> list[str]:
-    """The first lines; none that is cut off."""
+    """Return the first lines that are not empty, without a last line that is cut off."""
     lines = text[:SAMPLE].split("\n")
     if len(text) > SAMPLE and len(lines) > 1:
         lines.pop()
@@ -88,7 +122,7 @@ def _sample(text: str) -> list[str]:
 
 
 def _find_separator(text: str) -> str:
-    """That by which most lines have as many fields, more than one, as the first."""
+    """Find the separator by which most lines have the same number of fields as the first, and more than one."""
     lines = _sample(text)
     found: list[tuple[float, int, str]] = []
     for separator in (",", ";", "\t", "|"):
@@ -101,8 +135,8 @@ def _find_separator(text: str) -> str:
     return " " if len(widths) == 1 and widths != {1} and len(lines) > 1 and '"' not in text[:SAMPLE] else ","
 
 
-def _tidied(text: str, separator: str) -> str:
-    """Text that pyarrow takes: one space between fields, no space before a quote."""
+def _normalized(text: str, separator: str) -> str:
+    """Rewrite text for pyarrow: one space between fields, and no space before a quote."""
     if separator == " ":
         return "\n".join(" ".join(line.split()) for line in text.split("\n"))
     if f'{separator} "' not in text:
@@ -114,13 +148,13 @@ def _tidied(text: str, separator: str) -> str:
 
 
 def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Fields of each row that has some, and the line in which it ends."""
+    """Iterate over rows that are not empty: the line in which a row ends, and its fields."""
     reader = csv.reader(io.StringIO(text), delimiter=separator)
     return ((reader.line_num, row) for row in reader if row)
 
 
 def _names(text: str, separator: str, name: str, *, header: bool) -> tuple[list[str], int]:
-    """Names of the columns, and the number of lines until the data begin."""
+    """Return the names of the columns, and the number of lines before the data."""
     line, first = next(_rows(text, separator))
     if not header:
         return [f"x{i}" for i in range(len(first))], line - 1
@@ -167,31 +201,31 @@ def _parse(
             convert_options=convert,
         )
     except arrow.ArrowInvalid as error:
-        if "Empty CSV" in str(error):  # as is one with nothing but names
+        if "Empty CSV" in str(error):  # raised also if there are only names
             return require("pandas", "tables").DataFrame(columns=names)
-        raise _explained(error, text, separator, len(names), name) from error
+        raise _ragged_line_mistake(error, text, separator, len(names), name) from error
     return table.to_pandas(date_as_object=False)
 
 
 def _block_size(content: bytes) -> int:
-    """As pyarrow's, unless there may be lines so long that two blocks do not hold one."""
+    """Return the size of pyarrow's blocks, large enough for long lines: a line must fit into two blocks."""
     return min(max(len(content), 1 << 10), 1 << 26)
 
 
-def _explained(error: Exception, text: str, separator: str, expected: int, name: str) -> Mistake:
-    """The first ragged line; pyarrow does not count empty ones."""
+def _ragged_line_mistake(error: Exception, text: str, separator: str, expected: int, name: str) -> Mistake:
+    """Make the error that names the first line with a wrong number of fields; pyarrow's numbers skip empty lines."""
     for line, row in _rows(text, separator):
         if len(row) != expected:
             fields = "field" if len(row) == 1 else "fields"
             return Mistake(
-                f"{name}, line {line}: {len(row)} {fields} instead of {expected}; mend the line, or put a field that "
-                f"has the separator {separator!r} in it in double quotes"
+                f"{name}, line {line}: {len(row)} {fields} instead of {expected}; correct the line, or put a field "
+                f"that contains the separator {separator!r} in double quotes"
             )
     return Mistake(f"{name}: {error}")
 
 
-def _tidy_text(table: TextTable, text_columns: frozenset[str]) -> None:
-    """Spaces around texts go; what then are numbers become numbers; a text among numbers is said."""
+def _clean_text(table: TextTable, text_columns: frozenset[str]) -> None:
+    """Strip spaces around text, turn columns of numbers into numbers, and note text among numbers."""
     pandas, frame = require("pandas", "tables"), table.frame
     for column in frame.columns:
         if not pandas.api.types.is_string_dtype(frame[column]) or frame[column].isna().all():
@@ -205,7 +239,7 @@ def _tidy_text(table: TextTable, text_columns: frozenset[str]) -> None:
         given = stripped.notna()
         if numbers[given].notna().all():
             frame[column] = numbers
-        elif numbers[given].notna().mean() > MOSTLY:
+        elif numbers[given].notna().mean() > MOSTLY_NUMBERS:
             row = int((given & numbers.isna()).to_numpy().argmax())
             place = f"row {row + 1}" if table.first_line is None else f"line {table.first_line + row}"
-            table.notes.append(f"column {column!r} is read as text: {stripped.iloc[row]!r} in {place} is no number")
+            table.notes.append(f"column {column!r} is read as text: {stripped.iloc[row]!r} in {place} is not a number")

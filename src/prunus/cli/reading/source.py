@@ -1,4 +1,4 @@
-"""A table from a file or from stdin: text, Parquet or Feather, told apart by how they begin."""
+"""A table from a file or from stdin: text, Parquet or Feather, recognized by its first bytes."""
 
 import argparse
 import bz2
@@ -35,31 +35,40 @@ _FOREIGN = {
 
 @dataclass
 class Source:
-    """A table that was read."""
+    """A table that was read from a file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, for messages.
+    frame : pandas.DataFrame
+    notes : list of str
+        What was found out about the file, for the user.
+    first_line : int or None
+        Number of the line with the first row, if the file is text and each row is one line.
+    """
 
     name: str
-    """Of the file."""
     frame: Any
-    """A DataFrame of pandas."""
     notes: list[str] = field(default_factory=list)
-    """What was noticed."""
     first_line: int | None = None
-    """Where in a text file the first row is, if each row is a line."""
 
     def place(self, row: int) -> str:
-        """Where a row, counted from 0, is in the file."""
+        """Describe where in the file a row is; rows are counted from 0."""
         return f"row {row + 1}" if self.first_line is None else f"line {self.first_line + row}"
 
     def column(self, name: str, what: str) -> Any:
-        """A column of the table; a mistake if it is not there."""
+        """Return a column of the table; if there is none of this name, raise an error that says what it is for."""
         if name not in self.frame.columns:
             raise Mistake(f"{self.name} has no column {name!r} for {what}; {similar(name, list(self.frame.columns))}")
         return self.frame[name]
 
 
 def similar(name: str, names: list[str]) -> str:
-    """The columns that are there, or the one that was probably meant.
+    """Suggest the column that was probably meant, or list the columns.
 
+    Examples
+    --------
     >>> similar("Age", ["age", "income"])
     "did you mean 'age'?"
     """
@@ -74,15 +83,35 @@ def similar(name: str, names: list[str]) -> str:
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Options for files that are not understood by themselves."""
+    """Add the options for text files that are not recognized correctly by default."""
     group = parser.add_argument_group("reading text files")
-    group.add_argument("--separator", metavar="TEXT", help="between fields; found by itself if not given; 'tab' is one")
-    group.add_argument("--no-header", action="store_true", help="the first line has data: columns are x0, x1, ...")
-    group.add_argument("--dates", choices=["day-first", "month-first"], help="what 3/4/2025 is")
+    group.add_argument(
+        "--separator", metavar="TEXT", help="character between fields, or 'tab'; found automatically by default"
+    )
+    group.add_argument(
+        "--no-header", action="store_true", help="the first line has data; columns are named x0, x1, ..."
+    )
+    group.add_argument(
+        "--dates", choices=["day-first", "month-first"], help="order of day and month in dates such as 3/4/2025"
+    )
 
 
 def read_source(path: str, options: argparse.Namespace, text_columns: Collection[str] = ()) -> Source:
-    """Read a table; "-" is stdin. Some columns are to stay text, whatever they look like."""
+    """Read a table.
+
+    Parameters
+    ----------
+    path : str
+        The file; "-" is stdin.
+    options : argparse.Namespace
+        The options of `add_reading_options`.
+    text_columns : collection of str
+        Columns that remain text, also if they look like numbers or dates.
+
+    Returns
+    -------
+    Source
+    """
     require("pyarrow", "tables")
     require("pandas", "tables")
     name, content = _content(path)
@@ -108,12 +137,14 @@ def read_source(path: str, options: argparse.Namespace, text_columns: Collection
 
 
 def check_finite(source: Source, frame: Any) -> None:
-    """Columns of a source must not have infinite numbers."""
+    """Raise an error if a frame with the rows of a source has infinite numbers."""
     for column in frame.select_dtypes("float").columns:
         infinite = np.isinf(frame[column].to_numpy(dtype=np.float64, na_value=np.nan))
         if infinite.any():
             place = source.place(int(infinite.argmax()))
-            raise Mistake(f"{source.name}, {place}: column {column!r} is infinite; mend it, or leave the field empty")
+            raise Mistake(
+                f"{source.name}, {place}: column {column!r} is infinite; correct it, or leave the field empty"
+            )
 
 
 def _content(path: str) -> tuple[str, bytes]:
@@ -134,7 +165,7 @@ def _content(path: str) -> tuple[str, bytes]:
 
 
 def _read_binary(name: str, content: bytes) -> Source | None:
-    """Parquet or Feather; None if it is neither."""
+    """Read Parquet or Feather; return None if the content is neither."""
     if content.startswith(b"PAR1"):
         read = require("pandas", "tables").read_parquet
     elif content.startswith((b"ARROW1", b"FEA1")):
@@ -143,7 +174,7 @@ def _read_binary(name: str, content: bytes) -> Source | None:
         return None
     try:
         frame = read(io.BytesIO(content))
-    except (ValueError, OSError) as error:  # those of pyarrow are
+    except (ValueError, OSError) as error:  # errors of pyarrow are of these types
         raise Mistake(f"{name} is damaged or cut off: {error}") from error
     if any(level is not None for level in frame.index.names):
         frame = frame.reset_index()

@@ -1,4 +1,4 @@
-"""The column to predict: which task it is, and the values as the estimators take them."""
+"""The column to predict: its values for the estimators, and whether they are classes or numbers."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,35 +7,48 @@ import numpy as np
 
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.reading.delimited import MOSTLY
+from prunus.cli.reading.delimited import MOSTLY_NUMBERS
 from prunus.cli.reading.source import Source
 from prunus.cli.rendering import shortened
 
 __all__ = ["TASKS", "Target", "read_target"]
 
 TASKS = ("classification", "regression")
-MOST_CLASSES = 20
-"""Whole numbers with more different values than this are taken for amounts."""
-ROWS_A_CLASS = 5
-"""With fewer rows for each different value, they are taken for amounts, too."""
+MAX_CLASSES = 20
+"""Whole numbers with more distinct values than this are not taken for classes."""
+MIN_ROWS_PER_CLASS = 5
+"""Whole numbers with fewer rows per distinct value, on average, are not taken for classes."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What to predict."""
+    """The column to predict.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    values : array of shape (number of rows with a target,)
+        The targets that are not missing.
+    given : bool array of shape (n,)
+        Which rows have a target.
+    task : {"classification", "regression"}
+    why : str
+        Why this task was chosen, for the user.
+    notes : list of str
+        What was found out about the column, for the user.
+    """
 
     name: str
     values: Any
-    """Array of the rows that have one."""
     given: Any
-    """Which rows have one, bool array."""
     task: str
     why: str
     notes: list[str] = field(default_factory=list)
 
     @property
     def description(self) -> str:
-        """For people."""
+        """A short description for people."""
         if self.task == "regression":
             low, high = np.min(self.values), np.max(self.values)
             return f"{self.name}: numbers from {low:.4g} to {high:.4g}"
@@ -44,7 +57,21 @@ class Target:
 
 
 def read_target(source: Source, name: str, task: str = "auto", *, varied: bool = True) -> Target:
-    """The column to predict, without the rows in which it is missing; to be learned it must be `varied`."""
+    """Read the column to predict.
+
+    Parameters
+    ----------
+    source : Source
+    name : str
+        Name of the column.
+    task : {"auto", "classification", "regression"}
+    varied : bool
+        Whether the column must have different values, as it must for learning.
+
+    Returns
+    -------
+    Target
+    """
     column = source.column(name, "--target")
     types = require("pandas", "tables").api.types
     given = column.notna().to_numpy()
@@ -73,23 +100,23 @@ def _guess(values: Any, *, numeric: bool) -> tuple[str, str]:
         return "classification", "the target is not a number"
     distinct = values.nunique()
     whole = bool((values == values.round()).all())
-    if whole and (distinct == 2 or (distinct <= MOST_CLASSES and distinct * ROWS_A_CLASS <= len(values))):
+    if whole and (distinct == 2 or (distinct <= MAX_CLASSES and distinct * MIN_ROWS_PER_CLASS <= len(values))):
         return "classification", f"the target has {distinct} different whole numbers; else use --task regression"
     return "regression", f"the target has {distinct} different numbers"
 
 
 def _check_not_numbers(source: Source, column: Any) -> None:
-    """A text among numbers is a slip, not a class."""
+    """Raise an error for text among numbers, which is probably a mistake and not a class."""
     numbers = require("pandas", "tables").to_numeric(column, errors="coerce")[column.notna()]
-    if numbers.notna().mean() > MOSTLY and numbers.nunique() > 2 and numbers.isna().any():
-        raise _no_number(source, column, "as most of them are", "mend it, or use --task classification")
+    if numbers.notna().mean() > MOSTLY_NUMBERS and numbers.nunique() > 2 and numbers.isna().any():
+        raise _not_a_number(source, column, "as most of them are", "correct it, or use --task classification")
 
 
-def _no_number(source: Source, column: Any, why: str, cure: str) -> Mistake:
+def _not_a_number(source: Source, column: Any, why: str, cure: str) -> Mistake:
     numbers = require("pandas", "tables").to_numeric(column, errors="coerce")
     row = int((column.notna() & numbers.isna()).to_numpy().argmax())
     return Mistake(
-        f"{source.name}, {source.place(row)}: the target {column.name!r} must be a number, {why}, however: "
+        f"{source.name}, {source.place(row)}: the target {column.name!r} must be a number, {why}, got "
         f"{str(column.iloc[row])!r}; {cure}"
     )
 
@@ -97,11 +124,11 @@ def _no_number(source: Source, column: Any, why: str, cure: str) -> Mistake:
 def _numbers(source: Source, column: Any) -> Any:
     types = require("pandas", "tables").api.types
     if not types.is_numeric_dtype(column):
-        raise _no_number(source, column, "for regression", "mend it, or name another column or task")
+        raise _not_a_number(source, column, "for regression", "correct it, or name another column or task")
     values = column.dropna().to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         row = int(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).argmax())
-        raise Mistake(f"{source.name}, {source.place(row)}: the target {column.name!r} must be finite; mend it")
+        raise Mistake(f"{source.name}, {source.place(row)}: the target {column.name!r} must be finite; correct it")
     return values
 
 
@@ -109,7 +136,7 @@ def _classes(source: Source, values: Any, *, numeric: bool) -> Any:
     if numeric:
         if not bool((values == values.round()).all()):
             raise Mistake(
-                f"{source.name}: the target {values.name!r} must have classes for classification, however: numbers "
+                f"{source.name}: the target {values.name!r} must have classes for classification, got numbers "
                 f"such as {values[values != values.round()].iloc[0]}; use --task regression"
             )
         return values.to_numpy(dtype=np.int64)
@@ -120,7 +147,7 @@ def _classes(source: Source, values: Any, *, numeric: bool) -> Any:
 
 def _check_classes(source: Source, name: str, values: Any) -> None:
     distinct = len(np.unique(values))
-    if distinct > max(ROWS_A_CLASS, 0.5 * len(values)):
+    if distinct > max(MIN_ROWS_PER_CLASS, 0.5 * len(values)):
         raise Mistake(
             f"{source.name}: the target {name!r} has {distinct} different values in {len(values)} rows, too many for "
             "classes; name another column"

@@ -1,4 +1,4 @@
-"""The subcommands: one table."""
+"""The table of the subcommands."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,15 @@ __all__ = ["COMMANDS", "Entry"]
 
 
 class Entry(NamedTuple):
-    """A subcommand: its module, with functions ``add_arguments(parser)`` and ``run(options)``, and what it does."""
+    """A subcommand.
+
+    Parameters
+    ----------
+    module : str
+        The module with its functions ``add_arguments(parser)`` and ``run(options)``.
+    help : str
+        What it does.
+    """
 
     module: str
     help: str
