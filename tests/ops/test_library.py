@@ -116,7 +116,7 @@ def test_compiled_by_inductor_equals_eager() -> None:
 @pytest.mark.usefixtures("fresh_compiler")
 def test_compiled_checks_the_values_it_is_given() -> None:
     whole = torch.compile(lambda s, lam: tree_traverse(s, lam).z, fullgraph=True, backend="aot_eager")
-    with pytest.raises(ValueError, match=r"lam must be at least 0, however: lam=-1\.0"):
+    with pytest.raises(ValueError, match=r"lam must be at least 0, got lam=-1\.0"):
         whole(scores(9, 2), torch.tensor(-1.0))
 
 

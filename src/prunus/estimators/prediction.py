@@ -39,9 +39,7 @@ def soft_output(model: TreeModel, x: npt.NDArray[np.float32]) -> Tensor:
     splits, models = linear_splits(model), node_models(model)
     if splits is None or models is None or isinstance(model.tree.split, ELUSplit) or not _has_cpp():
         return chunked(model, x, model.tree.a.device)
-    out: Tensor = kernels("cpp").predict(  # type: ignore[attr-defined]
-        torch.from_numpy(x), *splits, model.tree.a, models.weight, models.constant
-    )
+    out: Tensor = kernels("cpp").predict(torch.from_numpy(x), *splits, model.tree.a, models.weight, models.constant)
     return out + models.bias
 
 
@@ -119,7 +117,7 @@ def table_leaves(model: TreeModel, encoder: TableEncoder, X: Any) -> Tensor | No
     scaling, linear = encoder.scaling_of(X), linear_splits(model)
     if scaling is None or linear is None or not _has_cpp():
         return None
-    return kernels("cpp").table_leaves(X, scaling, *linear)  # type: ignore[attr-defined,no-any-return]
+    return kernels("cpp").table_leaves(X, scaling, *linear)
 
 
 def hard_nodes(model: TreeModel, x: npt.NDArray[np.float32], kept: Tensor) -> Tensor:
