@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "../../csrc/argmin.hpp"
+#include "../../csrc/masses.hpp"
 #include "../../csrc/predict.hpp"
 #include "../../csrc/routes.hpp"
 #include "../../csrc/table_leaves.hpp"
@@ -300,6 +301,24 @@ void require_routes(Random& random, const Problem<Real>& p, const std::vector<Re
     }
 }
 
+template <class Real>
+void require_sums_above(const Problem<Real>& p, const std::vector<Real>& q, const std::vector<Real>& a) {
+    const std::int32_t nodes = p.tree.nodes();
+    std::vector<double> total(nodes), active_weight(nodes), expected_total(nodes), expected_weight(nodes);
+    prunus::sums_above(p.scores(), a.data(), p.threads, total.data(), active_weight.data());
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        const double weight = p.scores().weight_of(i);
+        for (std::int32_t t = 0; t < nodes; ++t) {
+            const Real u = q[i * nodes + t] + Real(0.5);
+            if (!(u > a[t])) continue;
+            expected_total[t] += weight * u;
+            expected_weight[t] += weight;
+        }
+    }
+    require_close(total, expected_total, "sums of w u over active samples differ");
+    require_close(active_weight, expected_weight, "weights of active samples differ");
+}
+
 // Whole numbers, so that scores are exact in any order of summation.
 template <class Real>
 std::vector<Real> whole(Random& random, std::int64_t size) {
@@ -418,6 +437,7 @@ void check(Random& random, const Case& c) {
     require_same_operator(p, traversed, q);
     require_feasible(p, twice([&] { return argmin(p, p.arbitrary); }), p.arbitrary);
     require_routes(random, p, q);
+    require_sums_above(p, q, traversed.a);
     if (c.weights == Weights::none) {
         require_close(routes(p, traversed.a), traversed.z, "masses of a batch give other routes");
     }
