@@ -1,4 +1,4 @@
-// Functions compiled for several instruction sets, the best of which is chosen when the module is loaded.
+// Functions that are compiled for several instruction sets. The best one is chosen when the module is loaded.
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__ELF__) && \
@@ -9,7 +9,7 @@
 #endif
 
 #if defined(__GNUC__)
-#define PRUNUS_INLINE inline __attribute__((always_inline))  // into a clone, which otherwise calls the common version
+#define PRUNUS_INLINE inline __attribute__((always_inline))  // else a clone would call the common version
 #else
 #define PRUNUS_INLINE inline
 #endif

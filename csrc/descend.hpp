@@ -1,7 +1,7 @@
-// Sends a block of samples down the tree and shows each node to a visitor with the samples that reach it.
+// Sends a block of samples down the tree and calls a visitor for each node with the samples that reach it.
 //
-// A sample reaches node t if u[t] = q[t] + 1/2 > 0, or if u[t] is NaN. Where it does not, it reaches nothing below
-// either, and its z and all its gradients are zero there: what is not visited need not be known.
+// A sample reaches node t if u[t] = q[t] + 1/2 > 0, or if u[t] is NaN. A sample that does not reach a node reaches
+// nothing below it either, and its z and all its gradients are zero there, so these pairs need no visit.
 #pragma once
 
 #include <algorithm>
@@ -28,19 +28,19 @@ struct Arrivals {
 template <class Real>
 class Descent {
   public:
-    // Blocks hold as many rows as keep their scores, routes and gradients in a core's cache.
+    // A block has so many rows that their scores, routes and gradients fit into a core's cache.
     static std::int64_t block_rows(Tree tree) {
         constexpr std::int64_t cells = std::int64_t{1} << 17;
         return std::clamp<std::int64_t>(cells / tree.nodes(), 32, 512);
     }
 
     explicit Descent(const Samples<Real>& scores) : scores_(scores) {
-        const std::size_t room = block_rows(scores.tree);
-        for (std::int32_t width = 1; width <= scores.tree.nodes(); width *= 2) levels_.emplace_back(2 * room);
+        const std::size_t rows = block_rows(scores.tree);
+        for (std::int32_t width = 1; width <= scores.tree.nodes(); width *= 2) levels_.emplace_back(rows);
     }
 
     // Calls visit(t, arrivals) for the nodes that samples of the block reach, a parent before its children. Arrivals
-    // are in the order of the rows; `from` is set only with Source.
+    // are in the order of the rows; their `from` is set only if Source is true.
     template <bool Source, class Visit>
     void operator()(Rows block, const Visit& visit) {
         s_ = scores_.row(block.begin);
@@ -48,15 +48,15 @@ class Descent {
         all.count = static_cast<std::int32_t>(block.end - block.begin);
         for (std::int32_t k = 0; k < all.count; ++k) {
             all.row[k] = k;
-            all.u[k] = scores_.poisoned(block.begin + k) ? std::numeric_limits<Real>::quiet_NaN() : Real(1.5);
+            all.u[k] = scores_.has_invalid_weight(block.begin + k) ? std::numeric_limits<Real>::quiet_NaN() : Real(1.5);
             all.from[k] = 2 * scores_.tree.splits;
         }
         below<Source>(0, 0, all, visit);
     }
 
-    // While the next blocks are worked on, brings these rows of the scores, and of `also` if it is not null, an array
-    // with a column a node, into the cache.
-    void look_ahead(Rows rows, const Real* also) {
+    // Brings these rows of the scores into the cache while earlier blocks are worked on, and these rows of `also`, an
+    // array of shape (n, nodes), if it is not null.
+    void prefetch(Rows rows, const Real* also) {
         const std::int64_t count = rows.end - rows.begin, nodes = scores_.tree.nodes();
         for (auto& ahead : ahead_) ahead.rest();
         ahead_[0] = Prefetch(scores_.row(rows.begin), count * scores_.columns * sizeof(Real));
@@ -64,14 +64,15 @@ class Descent {
     }
 
   private:
-    // Room for the arrivals at the left and the right child of one node of a level.
+    // Memory for the arrivals at the left and the right child of one node of a level.
     struct Level {
         Buffer<std::int32_t> row, from;
         Buffer<Real> u;
-        std::size_t room;
-        explicit Level(std::size_t size) : row(size), from(size), u(size), room(size / 2) {}
+        std::size_t capacity;  // of one side
+        explicit Level(std::size_t rows) : row(2 * rows), from(2 * rows), u(2 * rows), capacity(rows) {}
         Arrivals<Real> side(int right) {
-            return {0, row.data() + right * room, u.data() + right * room, from.data() + right * room};
+            const std::size_t begin = right * capacity;
+            return {0, row.data() + begin, u.data() + begin, from.data() + begin};
         }
     };
 
@@ -87,11 +88,12 @@ class Descent {
         below<Source>(2 * t + 2, depth + 1, right, visit);
     }
 
-    // No branch depends on the data: an arrival is written in any case, and counted if it is one. A tie between a
-    // score and the reward above keeps the one above.
+    // No branch depends on the data: every row is written to both sides and counted where it arrives. Where a score
+    // equals the parent's reward, the parent's reward is the one that is kept.
     template <bool Source>
     void split(std::int32_t t, const Arrivals<Real>& here, Arrivals<Real>& left, Arrivals<Real>& right) const {
-        // The pointers are copied: for all the compiler knows a write through one may change those in the structs.
+        // The pointers are copied because the compiler must assume that a write through one changes those in the
+        // structs.
         const std::int32_t *rows = here.row, *froms = here.from;
         const Real *u = here.u, *s = s_ + t;
         std::int32_t *left_row = left.row, *right_row = right.row, *left_from = left.from, *right_from = right.from;
@@ -101,7 +103,7 @@ class Descent {
         for (std::int32_t k = 0, count = here.count; k < count; ++k) {
             const std::int32_t row = rows[k];
             const Real above = u[k];
-            const Real score = s[row * columns] + (above - above);  // NaN above stays NaN below
+            const Real score = s[row * columns] + (above - above);  // a NaN stays NaN in all nodes below
             const Real low = Real(0.5) - score, high = Real(0.5) + score;
             const Real to_left = above < low ? above : low, to_right = above < high ? above : high;
             left_row[lefts] = right_row[rights] = row;
@@ -125,7 +127,8 @@ class Descent {
     std::array<Prefetch, 2> ahead_;
 };
 
-// Calls visit_block(descent, block) for the blocks of a part of the rows, which may also read those rows of `also`.
+// Calls visit_block(descent, block) for each block of some rows. The visitor may also read the rows of `also`, which
+// are brought into the cache.
 template <class Real, class VisitBlock>
 void for_blocks(const Samples<Real>& scores, Rows rows, const Real* also, const VisitBlock& visit_block) {
     Descent<Real> descent(scores);
@@ -133,9 +136,9 @@ void for_blocks(const Samples<Real>& scores, Rows rows, const Real* also, const 
     const auto block_at = [=](std::int64_t begin) {
         return Rows{std::min(begin, rows.end), std::min(begin + step, rows.end)};
     };
-    descent.look_ahead(block_at(rows.begin), also);
+    descent.prefetch(block_at(rows.begin), also);
     for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
-        descent.look_ahead(block_at(begin + step), also);
+        descent.prefetch(block_at(begin + step), also);
         visit_block(descent, block_at(begin));
     }
 }

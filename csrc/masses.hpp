@@ -1,4 +1,4 @@
-// One Newton step towards the node masses of samples that come in chunks: sums of a chunk over the values above masses.
+// What one chunk of samples adds to a Newton step for the node masses: sums over its values above the present masses.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace prunus {
 
-// Adds, for each node, the weighted sum of the u above its mass to `total`, and their weight to `held`.
+// Adds for each node the sum of w u over the samples with u above its mass to `total`, and their weight to
+// `active_weight`.
 template <class Real>
-void sums_above(const Samples<Real>& scores, const Real* a, int threads, double* total, double* held) {
-    const std::int64_t cut = parts_of(scores.pairs()), nodes = scores.tree.nodes();
-    std::vector<std::vector<double>> sums(cut, std::vector<double>(2 * nodes));
-    parallel(threads, cut, [&](std::int64_t p) {
-        double *part_total = sums[p].data(), *part_held = part_total + nodes;
-        for_blocks<Real>(scores, Rows::part(scores.n, cut, p), nullptr, [&](Descent<Real>& descent, Rows block) {
+void sums_above(const Samples<Real>& scores, const Real* a, int threads, double* total, double* active_weight) {
+    const std::int64_t n_parts = number_of_parts(scores.pairs()), nodes = scores.tree.nodes();
+    std::vector<std::vector<double>> sums(n_parts, std::vector<double>(2 * nodes));
+    parallel(threads, n_parts, [&](std::int64_t p) {
+        double *part_total = sums[p].data(), *part_active_weight = part_total + nodes;
+        for_blocks<Real>(scores, Rows::part(scores.n, n_parts, p), nullptr, [&](Descent<Real>& descent, Rows block) {
             descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
                 double sum = 0, weights = 0;
                 for (std::int32_t k = 0; k < here.count; ++k) {
@@ -27,14 +28,14 @@ void sums_above(const Samples<Real>& scores, const Real* a, int threads, double*
                     sum += above ? weight * here.u[k] : 0.0;
                 }
                 part_total[t] += sum;
-                part_held[t] += weights;
+                part_active_weight[t] += weights;
             });
         });
     });
     for (const auto& part : sums) {
         for (std::int64_t t = 0; t < nodes; ++t) {
             total[t] += part[t];
-            held[t] += part[nodes + t];
+            active_weight[t] += part[nodes + t];
         }
     }
 }

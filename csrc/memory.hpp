@@ -1,6 +1,7 @@
-// Scratch memory that is not cleared and is used again, and large pages for large outputs.
+// Scratch memory that is reused without being cleared, and large pages for large outputs.
 //
-// Fresh memory costs a page fault for every 4 kB, more than the arithmetic done on it: the kernels keep some.
+// Fresh memory costs a page fault for every 4 kB, which takes longer than the arithmetic done on it. So the kernels
+// keep some memory between calls.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,8 @@ struct Block {
     std::size_t bytes = 0;
 };
 
-// Keeps up to `most` bytes of returned blocks for the next who asks. One for the process, never destroyed: threads may
-// outlive static objects.
+// Keeps up to `max_bytes` bytes of returned blocks for later requests. The process has one pool, which is never
+// destroyed because threads may outlive static objects.
 class ScratchPool {
   public:
     static ScratchPool& instance() {
@@ -55,7 +56,7 @@ class ScratchPool {
     void give_back(Block block) noexcept {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
-            if (total_ + block.bytes <= most && kept_.size() < kept_.capacity()) {
+            if (total_ + block.bytes <= max_bytes && kept_.size() < kept_.capacity()) {
                 kept_.push_back(block);
                 total_ += block.bytes;
                 return;
@@ -65,14 +66,14 @@ class ScratchPool {
     }
 
   private:
-    static constexpr std::size_t most = std::size_t{64} << 20;
+    static constexpr std::size_t max_bytes = std::size_t{64} << 20;
     ScratchPool() { kept_.reserve(256); }
     std::mutex mutex_;
     std::vector<Block> kept_;
     std::size_t total_ = 0;
 };
 
-// A growing array of plain values. Unlike std::vector it never writes what its user has not written.
+// A growing array of plain values. Unlike std::vector it does not initialize its values.
 template <class T>
 class Buffer {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -86,7 +87,7 @@ class Buffer {
         if (block_.data != nullptr) ScratchPool::instance().give_back(block_);
     }
 
-    // Room for at least `size` values; keeps the old ones.
+    // Makes room for at least `size` values and keeps the old ones.
     void reserve(std::size_t size) {
         if (size * sizeof(T) <= block_.bytes) return;
         const Block grown = ScratchPool::instance().take(std::max(size * sizeof(T), 2 * block_.bytes));
@@ -106,7 +107,8 @@ class Buffer {
     Block block_;
 };
 
-// Brings memory that will be read in no particular order into the cache, a little at a time while other work goes on.
+// Brings memory that will be read in no particular order into the cache, a few lines at a time while other work goes
+// on.
 class Prefetch {
   public:
     Prefetch() = default;
@@ -130,8 +132,8 @@ class Prefetch {
     const char* end_ = nullptr;
 };
 
-// Asks for huge pages under a large output before it is first written. Only a hint; without effect where the system
-// does not know it.
+// Asks the system for huge pages under a large output before it is first written. This is a hint, which some systems
+// do not know.
 inline void prefer_huge_pages(void* data, std::size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     constexpr std::uintptr_t page = std::uintptr_t{1} << 21;

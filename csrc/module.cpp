@@ -1,5 +1,5 @@
-// The Python module prunus._core: the CPU kernels on arrays that the caller has allocated. Holds no Python lock while
-// it computes, and knows nothing of torch: tensors come as DLPack arrays.
+// The Python module prunus._core: the CPU kernels on arrays that the caller has allocated. The module releases Python's
+// global lock while it computes. It does not link against torch: tensors come as DLPack arrays.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -48,8 +48,8 @@ void traverse_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Mat
                        double lam, Weight<Real> weight, Matrix<Real> grad_s, Scalar<Real> grad_lam,
                        Vector<Real> grad_weight, int threads) {
     const nb::gil_scoped_release unlocked;
-    prunus::traverse_backward(samples_of<Real>(s, weight, s.shape(1)), {grad_z.data(), grad_a.data()}, a.data(), lam, threads,
-                              grad_s.data(), grad_lam.data(), grad_weight.data());
+    prunus::traverse_backward(samples_of<Real>(s, weight, s.shape(1)), {grad_z.data(), grad_a.data()}, a.data(), lam,
+                              threads, grad_s.data(), grad_lam.data(), grad_weight.data());
 }
 
 template <class Real>
@@ -64,8 +64,8 @@ void argmin_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matri
                      Vector<const std::int64_t> group, double lam, Weight<Real> weight, Matrix<Real> grad_q,
                      Scalar<Real> grad_lam, Vector<Real> grad_weight, int threads) {
     const nb::gil_scoped_release unlocked;
-    prunus::argmin_backward(samples_of<Real>(q, weight, q.shape(1) / 2), {grad_z.data(), grad_a.data()}, a.data(), group.data(), lam,
-                            threads, grad_q.data(), grad_lam.data(), grad_weight.data());
+    prunus::argmin_backward(samples_of<Real>(q, weight, q.shape(1) / 2), {grad_z.data(), grad_a.data()}, a.data(),
+                            group.data(), lam, threads, grad_q.data(), grad_lam.data(), grad_weight.data());
 }
 
 template <class Real>
@@ -76,9 +76,9 @@ void routes(Matrix<const Real> s, Vector<const Real> a, Matrix<Real> z, int thre
 
 template <class Real>
 void sums_above(Matrix<const Real> s, Weight<Real> weight, Vector<const Real> a, Vector<double> total,
-                Vector<double> held, int threads) {
+                Vector<double> active_weight, int threads) {
     const nb::gil_scoped_release unlocked;
-    prunus::sums_above(samples_of<Real>(s, weight, s.shape(1)), a.data(), threads, total.data(), held.data());
+    prunus::sums_above(samples_of<Real>(s, weight, s.shape(1)), a.data(), threads, total.data(), active_weight.data());
 }
 
 template <class Real>
@@ -86,38 +86,40 @@ void linear_leaves(Matrix<const Real> x, Matrix<const Real> weight, Vector<const
                    int threads) {
     const nb::gil_scoped_release unlocked;
     const prunus::Tree tree{static_cast<std::int32_t>(bias.shape(0))};
-    prunus::linear_leaves<Real>(x.data(), x.shape(0), x.shape(1), weight.data(), bias.data(), tree, threads, leaf.data());
+    prunus::linear_leaves<Real>(x.data(), x.shape(0), x.shape(1), weight.data(), bias.data(), tree, threads,
+                                leaf.data());
 }
 
 template <class Real>
 void predict(Matrix<const Real> x, Matrix<const Real> weight, Vector<const Real> bias, Vector<const Real> a,
-             std::optional<Tensor3<const Real>> models, Matrix<const Real> constants, Matrix<Real> out, int threads) {
+             std::optional<Tensor3<const Real>> slope, Matrix<const Real> constant, Matrix<Real> out, int threads) {
     const nb::gil_scoped_release unlocked;
     const prunus::LinearTree<Real> model{
         {static_cast<std::int32_t>(bias.shape(0))}, static_cast<std::int64_t>(x.shape(1)),
         static_cast<std::int64_t>(out.shape(1)), weight.data(), bias.data(), a.data(),
-        models ? models->data() : nullptr, constants.data()};
+        slope ? slope->data() : nullptr, constant.data()};
     prunus::predict<Real>(model, x.data(), x.shape(0), threads, out.data());
 }
 
-prunus::Limits limits_of(const Matrix<const double>& rows) {
+prunus::Scaling scaling_of(const Matrix<const double>& rows) {
     const double* first = rows.data();
     const std::size_t columns = rows.shape(1);
     return {first, first + columns, first + 2 * columns, first + 3 * columns};
 }
 
 template <class Real>
-bool scale_columns(Matrix<const Real> x, Matrix<const double> limits, Matrix<float> out, int threads) {
+bool scale_columns(Matrix<const Real> x, Matrix<const double> scaling, Matrix<float> out, int threads) {
     const nb::gil_scoped_release unlocked;
-    return prunus::scale_columns<Real>(x.data(), x.shape(0), x.shape(1), limits_of(limits), threads, out.data());
+    return prunus::scale_columns<Real>(x.data(), x.shape(0), x.shape(1), scaling_of(scaling), threads, out.data());
 }
 
 template <class Real>
-bool table_leaves(Matrix<const Real> x, Matrix<const double> limits, Matrix<const float> weight,
+bool table_leaves(Matrix<const Real> x, Matrix<const double> scaling, Matrix<const float> weight,
                   Vector<const float> bias, Vector<std::int32_t> leaf, int threads) {
     const nb::gil_scoped_release unlocked;
     const prunus::PaddedSplits splits(weight.data(), bias.data(), bias.shape(0), x.shape(1));
-    return prunus::table_leaves<Real>(x.data(), x.shape(0), x.shape(1), limits_of(limits), splits, threads, leaf.data());
+    return prunus::table_leaves<Real>(x.data(), x.shape(0), x.shape(1), scaling_of(scaling), splits, threads,
+                                      leaf.data());
 }
 
 template <class Real>
@@ -134,15 +136,15 @@ void bind(nb::module_& m) {
           "grad_q"_a.noconvert(), "grad_lam"_a.noconvert(), "grad_weight"_a.noconvert(), "threads"_a);
     m.def("routes", &routes<Real>, "s"_a.noconvert(), "a"_a.noconvert(), "z"_a.noconvert(), "threads"_a);
     m.def("sums_above", &sums_above<Real>, "s"_a.noconvert(), "weight"_a.noconvert().none(), "a"_a.noconvert(),
-          "total"_a.noconvert(), "held"_a.noconvert(), "threads"_a);
+          "total"_a.noconvert(), "active_weight"_a.noconvert(), "threads"_a);
     m.def("linear_leaves", &linear_leaves<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
           "leaf"_a.noconvert(), "threads"_a);
-    m.def("scale_columns", &scale_columns<Real>, "x"_a.noconvert(), "limits"_a.noconvert(), "out"_a.noconvert(),
+    m.def("scale_columns", &scale_columns<Real>, "x"_a.noconvert(), "scaling"_a.noconvert(), "out"_a.noconvert(),
           "threads"_a);
-    m.def("table_leaves", &table_leaves<Real>, "x"_a.noconvert(), "limits"_a.noconvert(), "weight"_a.noconvert(),
+    m.def("table_leaves", &table_leaves<Real>, "x"_a.noconvert(), "scaling"_a.noconvert(), "weight"_a.noconvert(),
           "bias"_a.noconvert(), "leaf"_a.noconvert(), "threads"_a);
     m.def("predict", &predict<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
-          "a"_a.noconvert(), "models"_a.noconvert().none(), "constants"_a.noconvert(), "out"_a.noconvert(),
+          "a"_a.noconvert(), "slope"_a.noconvert().none(), "constant"_a.noconvert(), "out"_a.noconvert(),
           "threads"_a);
 }
 

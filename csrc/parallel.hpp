@@ -1,4 +1,4 @@
-// Runs the parts of a job on threads: OpenMP's where the compiler has it (it shares torch's pool), else our own.
+// Runs the parts of a job on threads: on OpenMP's, which torch uses too, or on our own if the compiler has no OpenMP.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace prunus {
 
 // Calls part(p) once for each p in [0, parts), on at most `threads` threads, and returns when all are done. If parts
-// throw, one of their exceptions is thrown on.
+// throw exceptions, the first one is thrown again here.
 template <class Part>
 void parallel(int threads, std::int64_t parts, const Part& part) {
     if (threads <= 1 || parts <= 1) {
@@ -50,18 +50,19 @@ void parallel(int threads, std::int64_t parts, const Part& part) {
 struct Rows {
     std::int64_t begin, end;
 
-    // Part p when n rows are cut into equal parts.
+    // Part p of n rows that are divided into equal parts.
     static Rows part(std::int64_t n, std::int64_t parts, std::int64_t p) {
         return {n * p / parts, n * (p + 1) / parts};
     }
 };
 
-// Into how many parts a job of this many (sample, node) pairs is cut: few for small ones, and for large ones enough that
-// a thread which is held up does not hold up the others. Not for the number of threads to decide: so the same sums are
-// added in the same order, whatever that number is.
-inline std::int64_t parts_of(std::int64_t pairs) {
+// The number of parts of a job with this many pairs of sample and node: few for small jobs, and for large ones so many
+// that one slow thread does not delay the others. It does not depend on the number of threads, so that the same sums
+// are added in the same order whatever that number is.
+inline std::int64_t number_of_parts(std::int64_t pairs) {
     constexpr std::int64_t small = std::int64_t{1} << 14, large = std::int64_t{1} << 18;
-    return std::max({std::int64_t{1}, std::min<std::int64_t>(pairs / small, 4), std::min<std::int64_t>(pairs / large, 64)});
+    const std::int64_t few = std::min<std::int64_t>(pairs / small, 4), many = std::min<std::int64_t>(pairs / large, 64);
+    return std::max({std::int64_t{1}, few, many});
 }
 
 }  // namespace prunus

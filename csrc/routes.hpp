@@ -1,5 +1,5 @@
-// Routes through a tree whose node masses are known, and the leaves at the end of single paths: what prediction needs.
-// Each row is worked on alone and in a fixed order: its result does not depend on the rows beside it.
+// Routes through a tree whose node masses are known, and the leaves at the end of single paths, as prediction needs
+// them. Each row is computed alone and in a fixed order, so its result does not depend on the other rows.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace prunus {
 
 template <class Real>
 void routes(const Samples<Real>& scores, const Real* a, int threads, Real* z) {
-    const std::int64_t cut = parts_of(scores.pairs()), nodes = scores.tree.nodes();
-    parallel(threads, cut, [&](std::int64_t p) {
-        for_blocks<Real>(scores, Rows::part(scores.n, cut, p), nullptr, [&](Descent<Real>& descent, Rows block) {
+    const std::int64_t n_parts = number_of_parts(scores.pairs()), nodes = scores.tree.nodes();
+    parallel(threads, n_parts, [&](std::int64_t p) {
+        for_blocks<Real>(scores, Rows::part(scores.n, n_parts, p), nullptr, [&](Descent<Real>& descent, Rows block) {
             Real* rows = z + block.begin * nodes;
             std::memset(rows, 0, (block.end - block.begin) * nodes * sizeof(Real));
             descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
@@ -28,7 +28,7 @@ void routes(const Samples<Real>& scores, const Real* a, int threads, Real* z) {
     });
 }
 
-// The scalar product in eight lanes, which the compiler may keep in vector registers: no sum is reordered.
+// The scalar product in eight lanes, which the compiler may keep in vector registers without reordering a sum.
 template <class Real>
 Real dot(const Real* x, const Real* y, std::int64_t size) {
     constexpr int lanes = 8;
@@ -45,18 +45,20 @@ Real dot(const Real* x, const Real* y, std::int64_t size) {
     return sum[0] + rest;
 }
 
-// The split functions are linear, weight (splits, columns) and bias (splits,): only those on the path are computed. Rows
-// are padded with zeros to a whole number of lanes, so that a leaf is the one that table_leaves.hpp finds, to the last
-// bit of a score: which of the two is used must not show.
+// Leaves of linear splits with weight, (splits, columns), and bias, (splits,). Only the splits on a row's path are
+// computed. Rows are padded with zeros to a whole number of lanes, so that their scores, and thus their leaves, are
+// those of table_leaves.hpp to the last bit.
 template <class Real>
 void linear_leaves(const Real* x, std::int64_t n, std::int64_t columns, const Real* weight, const Real* bias,
                    Tree tree, int threads, std::int64_t* leaf) {
-    const std::int64_t cut = parts_of(n * columns), width = (columns + 7) / 8 * 8;
+    const std::int64_t n_parts = number_of_parts(n * columns), width = (columns + 7) / 8 * 8;
     std::vector<Real> weights(tree.splits * width);
-    for (std::int64_t t = 0; t < tree.splits; ++t) std::copy_n(weight + t * columns, columns, weights.data() + t * width);
-    parallel(threads, cut, [&](std::int64_t p) {
+    for (std::int64_t t = 0; t < tree.splits; ++t) {
+        std::copy_n(weight + t * columns, columns, weights.data() + t * width);
+    }
+    parallel(threads, n_parts, [&](std::int64_t p) {
         constexpr std::int64_t rows_of_block = 128;
-        const Rows rows = Rows::part(n, cut, p);
+        const Rows rows = Rows::part(n, n_parts, p);
         std::vector<Real> buffer(rows_of_block * width);  // the padding stays zero
         for (std::int64_t begin = rows.begin; begin < rows.end; begin += rows_of_block) {
             const std::int64_t count = std::min(rows_of_block, rows.end - begin);

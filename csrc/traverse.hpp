@@ -11,12 +11,12 @@
 #include "memory.hpp"
 #include "parallel.hpp"
 #include "roots.hpp"
-#include "slopes.hpp"
+#include "backward.hpp"
 #include "tree.hpp"
 
 namespace prunus {
 
-// What the samples of one thread reach, in the order of the descent.
+// The pairs of sample and node that one part of the rows reaches, in the order of the descent.
 template <class Real>
 struct Reached {
     struct Visit {
@@ -28,7 +28,7 @@ struct Reached {
     Buffer<std::int32_t> row;  // within the block
     Buffer<Real> u;
     std::int64_t size = 0;
-    std::vector<std::int64_t> count;  // of each node; `lay_out` turns it into where the node's values go
+    std::vector<std::int64_t> count;  // of each node; `lay_out` turns it into the place of the node's next value
 };
 
 template <class Real>
@@ -81,23 +81,23 @@ void write_routes(Tree tree, const Reached<Real>& reached, const Real* a, Real* 
 template <class Real>
 void traverse_forward(const Samples<Real>& scores, double lam, int threads, Real* z, Real* a) {
     const Tree tree = scores.tree;
-    const std::int64_t cut = parts_of(scores.pairs());
-    std::vector<Reached<Real>> parts(cut);
-    parallel(threads, cut, [&](std::int64_t p) { collect(scores, Rows::part(scores.n, cut, p), parts[p]); });
+    const std::int64_t n_parts = number_of_parts(scores.pairs());
+    std::vector<Reached<Real>> parts(n_parts);
+    parallel(threads, n_parts, [&](std::int64_t p) { collect(scores, Rows::part(scores.n, n_parts, p), parts[p]); });
     NodeValues<Real> values = lay_out<Real>(tree, scores.weight != nullptr, parts);
-    parallel(threads, cut, [&](std::int64_t p) { gather(scores, parts[p], values); });
+    parallel(threads, n_parts, [&](std::int64_t p) { gather(scores, parts[p], values); });
 
-    const std::vector<double> roots = own_roots(tree, values, lam, cut > 1 ? threads : 1);
+    const std::vector<double> roots = own_roots(tree, values, lam, n_parts > 1 ? threads : 1);
     for (std::int32_t t = 0; t < tree.nodes(); ++t) {
         const Real own = floor_to<Real>(roots[t]);
-        a[t] = t == 0 ? own : std::min(own, a[Tree::parent(t)]);  // equal up to rounding, by the lemma
+        a[t] = t == 0 ? own : std::min(own, a[Tree::parent(t)]);  // by the lemma only rounding is capped
     }
     prefer_huge_pages(z, scores.pairs() * sizeof(Real));
-    parallel(threads, cut, [&](std::int64_t p) { write_routes(tree, parts[p], a, z); });
+    parallel(threads, n_parts, [&](std::int64_t p) { write_routes(tree, parts[p], a, z); });
 }
 
-// x if the condition holds, else 0, without a branch: compilers make one of the conditional here, and it is taken at
-// random. Unlike a product with 0 or 1 it does not pass on NaN.
+// x if the condition holds, else 0, without a branch. Compilers would turn a conditional expression into a branch that
+// is hard to predict. Unlike a product with 0 or 1 this does not pass on NaN.
 template <class Real>
 Real select(bool condition, Real x) {
     using Bits = std::conditional_t<sizeof(Real) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
@@ -110,9 +110,10 @@ Real select(bool condition, Real x) {
 }
 
 template <class Real>
-void sum_pull(const Samples<Real>& scores, Rows rows, const Gradients<Real>& grad, const Real* a, Pull& sums) {
+void sum_mass_gradients(const Samples<Real>& scores, Rows rows, const OutputGradients<Real>& grad, const Real* a,
+                        MassGradients& sums) {
     const std::int64_t nodes = scores.tree.nodes();
-    Buffer<std::int32_t> bounded(Descent<Real>::block_rows(scores.tree));  // rows whose z the mass bounds
+    Buffer<std::int32_t> bounded(Descent<Real>::block_rows(scores.tree));  // rows whose z equals the mass
     for_blocks<Real>(scores, rows, nullptr, [&](Descent<Real>& descent, Rows block) {
         const Real* grad_z = grad.z + block.begin * nodes;
         descent.template operator()<false>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
@@ -120,57 +121,57 @@ void sum_pull(const Samples<Real>& scores, Rows rows, const Gradients<Real>& gra
             if (!is_free(mass)) return;
             const auto [arrived, row, u, from] = here;
             std::int32_t* bound = bounded.data();
-            double pull = 0, held = 0;
+            double mass_grad = 0, active_weight = 0;
             std::int32_t count = 0;
             for (std::int32_t k = 0; k < arrived; ++k) {
                 bound[count] = row[k];
                 count += u[k] >= mass;
-                held += select(u[k] > mass, scores.weight_of(block.begin + row[k]));
+                active_weight += select(u[k] > mass, scores.weight_of(block.begin + row[k]));
             }
-            for (std::int32_t k = 0; k < count; ++k) pull += grad_z[bound[k] * nodes + t];
-            sums.pull[t] += pull;
-            sums.held[t] += held;
+            for (std::int32_t k = 0; k < count; ++k) mass_grad += grad_z[bound[k] * nodes + t];
+            sums.mass_grad[t] += mass_grad;
+            sums.active_weight[t] += active_weight;
         });
     });
 }
 
-// Adds the gradient of one node's arrivals to the splits that their rewards come from. `grad_s` has one more column
-// than there are splits: it takes what goes to the root's constant reward.
+// Adds the gradients of one node's arrivals to the splits that their rewards come from. `grad_s` has one more column
+// than there are splits, for the gradient of the root's constant reward.
 template <class Real>
 void add_to_scores(const Samples<Real>& scores, std::int64_t first_row, std::int32_t t, const Arrivals<Real>& here,
-                   Real mass, Real slope, const Real* grad_z, Real* grad_s) {
+                   Real mass, Real sum_grad, const Real* grad_z, Real* grad_s) {
     const std::int64_t nodes = scores.tree.nodes(), columns = scores.tree.splits + 1;
     const Real* weight = scores.weight == nullptr ? nullptr : scores.weight + first_row;
     const auto [count, rows, us, froms] = here;
     for (std::int32_t k = 0; k < count; ++k) {
         const std::int64_t row = rows[k];
         const std::int32_t from = froms[k];
-        const Real u = us[k], active = weight == nullptr ? slope : slope * weight[row];
+        const Real u = us[k], active = weight == nullptr ? sum_grad : sum_grad * weight[row];
         const Real to_u = select(u < mass, grad_z[row * nodes + t]) + select(u > mass, active);
         grad_s[row * columns + (from >> 1)] += select(from & 1, to_u) - select(!(from & 1), to_u);
     }
 }
 
 template <class Real>
-void add_to_weights(const Arrivals<Real>& here, Real mass, Real slope, Real* grad_weight) {
+void add_to_weights(const Arrivals<Real>& here, Real mass, Real sum_grad, Real* grad_weight) {
     for (std::int32_t k = 0; k < here.count; ++k) {
-        grad_weight[here.row[k]] += here.u[k] > mass ? slope * (here.u[k] - mass) : Real(0);
+        grad_weight[here.row[k]] += here.u[k] > mass ? sum_grad * (here.u[k] - mass) : Real(0);
     }
 }
 
 template <class Real>
-void write_gradients(const Samples<Real>& scores, Rows rows, const Gradients<Real>& grad, const Real* a,
-                     const std::vector<Real>& slope, Real* grad_s, Real* grad_weight) {
-    const std::int64_t splits = scores.tree.splits, room = Descent<Real>::block_rows(scores.tree);
-    Buffer<Real> to_s(room * (splits + 1));
+void write_gradients(const Samples<Real>& scores, Rows rows, const OutputGradients<Real>& grad, const Real* a,
+                     const std::vector<Real>& sum_grad, Real* grad_s, Real* grad_weight) {
+    const std::int64_t splits = scores.tree.splits;
+    Buffer<Real> to_s(Descent<Real>::block_rows(scores.tree) * (splits + 1));
     std::fill(grad_weight + rows.begin, grad_weight + rows.end, Real(0));
     for_blocks(scores, rows, grad.z, [&](Descent<Real>& descent, Rows block) {
         const Real* grad_z = grad.z + block.begin * scores.tree.nodes();
         std::fill_n(to_s.data(), (block.end - block.begin) * (splits + 1), Real(0));
         descent.template operator()<true>(block, [&](std::int32_t t, const Arrivals<Real>& here) {
-            if (scores.weight != nullptr) add_to_weights(here, a[t], slope[t], grad_weight + block.begin);
-            if (t == 0) return;  // a constant reward
-            add_to_scores(scores, block.begin, t, here, a[t], slope[t], grad_z, to_s.data());
+            if (scores.weight != nullptr) add_to_weights(here, a[t], sum_grad[t], grad_weight + block.begin);
+            if (t == 0) return;  // the root's reward is constant
+            add_to_scores(scores, block.begin, t, here, a[t], sum_grad[t], grad_z, to_s.data());
         });
         for (std::int64_t i = block.begin; i < block.end; ++i) {
             std::copy_n(to_s.data() + (i - block.begin) * (splits + 1), splits, grad_s + i * splits);
@@ -179,19 +180,20 @@ void write_gradients(const Samples<Real>& scores, Rows rows, const Gradients<Rea
 }
 
 template <class Real>
-void traverse_backward(const Samples<Real>& scores, const Gradients<Real>& grad, const Real* a, double lam, int threads,
-                       Real* grad_s, Real* grad_lam, Real* grad_weight) {
+void traverse_backward(const Samples<Real>& scores, const OutputGradients<Real>& grad, const Real* a, double lam,
+                       int threads, Real* grad_s, Real* grad_lam, Real* grad_weight) {
     const std::int32_t nodes = scores.tree.nodes();
-    const std::int64_t cut = parts_of(scores.pairs());
-    std::vector<Pull> sums(cut, Pull(nodes));
+    const std::int64_t n_parts = number_of_parts(scores.pairs());
+    std::vector<MassGradients> sums(n_parts, MassGradients(nodes));
     if (any_free(a, nodes)) {
-        parallel(threads, cut,
-                 [&](std::int64_t p) { sum_pull(scores, Rows::part(scores.n, cut, p), grad, a, sums[p]); });
+        parallel(threads, n_parts, [&](std::int64_t p) {
+            sum_mass_gradients(scores, Rows::part(scores.n, n_parts, p), grad, a, sums[p]);
+        });
     }
-    const std::vector<Real> slope = slopes(sums, grad.a, a, nullptr, lam, nodes, grad_lam);
+    const std::vector<Real> sum_grad = sum_gradients(sums, grad.a, a, nullptr, lam, nodes, grad_lam);
     prefer_huge_pages(grad_s, scores.n * scores.tree.splits * sizeof(Real));
-    parallel(threads, cut, [&](std::int64_t p) {
-        write_gradients(scores, Rows::part(scores.n, cut, p), grad, a, slope, grad_s, grad_weight);
+    parallel(threads, n_parts, [&](std::int64_t p) {
+        write_gradients(scores, Rows::part(scores.n, n_parts, p), grad, a, sum_grad, grad_s, grad_weight);
     });
 }
 

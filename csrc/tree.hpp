@@ -1,4 +1,4 @@
-// Complete binary trees in heap order, and samples with values for their splits or nodes.
+// Complete binary trees in heap order, and samples with one value for each split or for each node.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ struct Tree {
     static std::int32_t parent(std::int32_t t) { return (t - 1) / 2; }
 };
 
-// A weight that is no number: its sample takes part in nothing but its own z, which becomes NaN.
+// Whether a weight is valid. A sample with an invalid weight takes part in nothing but its own z, which becomes NaN.
 template <class Real>
 bool is_weight(Real w) {
     return w >= 0 && w < std::numeric_limits<Real>::infinity();
@@ -23,14 +23,17 @@ bool is_weight(Real w) {
 template <class Real>
 struct Samples {
     const Real* data;    // (n, columns)
-    const Real* weight;  // (n,), or null for ones
+    const Real* weight;  // (n,), or null if all weights are 1
     std::int64_t n;
     std::int64_t columns;
     Tree tree;
 
     const Real* row(std::int64_t i) const { return data + i * columns; }
-    bool poisoned(std::int64_t i) const { return weight != nullptr && !is_weight(weight[i]); }
-    Real weight_of(std::int64_t i) const { return weight == nullptr ? Real(1) : poisoned(i) ? Real(0) : weight[i]; }
+    bool has_invalid_weight(std::int64_t i) const { return weight != nullptr && !is_weight(weight[i]); }
+    Real weight_of(std::int64_t i) const {
+        if (weight == nullptr) return Real(1);
+        return has_invalid_weight(i) ? Real(0) : weight[i];
+    }
     std::int64_t pairs() const { return n * tree.nodes(); }
 };
 

@@ -1,6 +1,7 @@
-// Runs the CPU kernels without Python, so that the compiler's sanitizers see everything they do. Random problems of all
-// shapes and oddities; what can be checked without a second solver is. Returns 1 at the first that fails. The argument
-// is how many problems to solve. test_sanitizers.py compiles and runs it.
+// Runs the CPU kernels without Python, so that the compiler's sanitizers see everything they do. The problems are
+// random, of many shapes, some with ties, infinities and NaN. Whatever can be checked without a second solver is
+// checked. The program returns 1 at the first problem that fails; its argument is the number of problems.
+// test_sanitizers.py compiles and runs it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "../../csrc/argmin.hpp"
+#include "../../csrc/masses.hpp"
 #include "../../csrc/predict.hpp"
 #include "../../csrc/routes.hpp"
 #include "../../csrc/table_leaves.hpp"
@@ -110,7 +112,7 @@ struct Problem {
     }
     Samples<Real> scores() const { return samples(s, tree.splits); }
     Samples<Real> rewards(const std::vector<Real>& q) const { return samples(q, tree.nodes()); }
-    prunus::Gradients<Real> upstream() const { return {grad_z.data(), grad_a.data()}; }
+    prunus::OutputGradients<Real> upstream() const { return {grad_z.data(), grad_a.data()}; }
 };
 
 // All that one operator computes; NaN where it should but does not write.
@@ -135,7 +137,8 @@ bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
 
 template <class Real>
 void require_same_bits(const Evaluation<Real>& x, const Evaluation<Real>& y) {
-    require(same_bits(x.z, y.z) && same_bits(x.a, y.a) && same_bits(x.group, y.group), "repeating changes the solution");
+    require(same_bits(x.z, y.z) && same_bits(x.a, y.a) && same_bits(x.group, y.group),
+            "repeating changes the solution");
     require(same_bits(x.grad_x, y.grad_x) && same_bits(x.grad_weight, y.grad_weight) &&
                 std::memcmp(&x.grad_lam, &y.grad_lam, sizeof(Real)) == 0,
             "repeating changes the gradients");
@@ -165,7 +168,7 @@ Evaluation<Real> argmin(const Problem<Real>& p, const std::vector<Real>& q) {
     return out;
 }
 
-// Gives the memory that the kernels keep back to the system, whose new blocks the sanitizer knows the exact size of.
+// Returns the scratch memory of the kernels to the system: the sanitizer knows the exact size of new blocks only.
 void forget_scratch() {
     for (bool kept = true; kept;) {
         const prunus::Block block = prunus::ScratchPool::instance().take(1);
@@ -174,8 +177,8 @@ void forget_scratch() {
     }
 }
 
-// Evaluates in memory that is new and then in memory that holds what the first run left: what is read must have been
-// written.
+// Evaluates in new memory and then in memory that holds what the first run left. Equal results show that no value is
+// read before it is written.
 template <class Evaluate>
 auto twice(const Evaluate& evaluate) {
     forget_scratch();
@@ -196,8 +199,9 @@ void require_feasible(const Problem<Real>& p, const Evaluation<Real>& x, const s
     for (std::int64_t i = 0; i < p.n; ++i) {
         for (std::int32_t t = 0; t < nodes; ++t) {
             const Real z = x.z[i * nodes + t];
-            const bool spoiled = p.rewards(q).poisoned(i) || std::isnan(q[i * nodes + t]);
-            require(spoiled ? std::isnan(z) : z >= 0 && z <= x.a[t], "a route is outside [0, a], or not NaN if it must be");
+            const bool spoiled = p.rewards(q).has_invalid_weight(i) || std::isnan(q[i * nodes + t]);
+            require(spoiled ? std::isnan(z) : z >= 0 && z <= x.a[t],
+                    "a route is outside [0, a], or not NaN if it must be");
         }
     }
 }
@@ -205,7 +209,9 @@ void require_feasible(const Problem<Real>& p, const Evaluation<Real>& x, const s
 template <class Real>
 void require_close(const std::vector<Real>& x, const std::vector<Real>& y, const char* what) {
     double size = 1;
-    for (const Real value : x) size = std::isfinite(value) ? std::max(size, std::abs(static_cast<double>(value))) : size;
+    for (const Real value : x) {
+        if (std::isfinite(value)) size = std::max(size, std::abs(static_cast<double>(value)));
+    }
     const double most = size * (sizeof(Real) == 4 ? 1e-4 : 1e-11);
     for (std::size_t i = 0; i < x.size(); ++i) {
         const bool both_odd = !std::isfinite(x[i]) && !std::isfinite(y[i]);
@@ -265,10 +271,10 @@ void require_same_operator(const Problem<Real>& p, const Evaluation<Real>& trave
     if (!p.weight.empty()) require_close(traversed.grad_weight, solved.grad_weight, "the gradients of weights differ");
 }
 
-// Evaluates like `twice`, into memory that holds NaN.
+// Evaluates like `twice`, into memory that holds `filler`.
 template <class T, class Evaluate>
-std::vector<T> written_twice(std::int64_t size, T poison, const Evaluate& evaluate) {
-    std::vector<T> first(size, poison), second(size, poison);
+std::vector<T> written_twice(std::int64_t size, T filler, const Evaluate& evaluate) {
+    std::vector<T> first(size, filler), second(size, filler);
     forget_scratch();
     evaluate(first.data());
     evaluate(second.data());
@@ -291,8 +297,26 @@ void require_routes(Random& random, const Problem<Real>& p, const std::vector<Re
     const std::vector<Real> z = routes(p, a);
     for (std::int64_t i = 0; i < p.n * nodes; ++i) {
         const Real expected = prunus::route(q[i] + Real(0.5), a[i % nodes]);
-        require(std::isnan(expected) ? std::isnan(z[i]) : z[i] == expected, "a route is not the reward cut off at a mass");
+        require(std::isnan(expected) ? std::isnan(z[i]) : z[i] == expected, "a route is not clip(u, 0, a)");
     }
+}
+
+template <class Real>
+void require_sums_above(const Problem<Real>& p, const std::vector<Real>& q, const std::vector<Real>& a) {
+    const std::int32_t nodes = p.tree.nodes();
+    std::vector<double> total(nodes), active_weight(nodes), expected_total(nodes), expected_weight(nodes);
+    prunus::sums_above(p.scores(), a.data(), p.threads, total.data(), active_weight.data());
+    for (std::int64_t i = 0; i < p.n; ++i) {
+        const double weight = p.scores().weight_of(i);
+        for (std::int32_t t = 0; t < nodes; ++t) {
+            const Real u = q[i * nodes + t] + Real(0.5);
+            if (!(u > a[t])) continue;
+            expected_total[t] += weight * u;
+            expected_weight[t] += weight;
+        }
+    }
+    require_close(total, expected_total, "sums of w u over active samples differ");
+    require_close(active_weight, expected_weight, "weights of active samples differ");
 }
 
 // Whole numbers, so that scores are exact in any order of summation.
@@ -331,15 +355,16 @@ void require_table_leaves(Random& random, const Case& c, const Problem<Real>& p)
     if (c.odd) make_odd(random, x);
     const std::vector<double> center = whole<double>(random, columns), scale(columns, 2.0);
     const std::vector<double> low(columns, -1.5), high(columns, 2.5);
-    const prunus::Limits limits{center.data(), scale.data(), low.data(), high.data()};
+    const prunus::Scaling scaling{center.data(), scale.data(), low.data(), high.data()};
     std::vector<float> scaled(p.n * columns, std::numeric_limits<float>::quiet_NaN());
-    const bool finite = prunus::scale_columns(x.data(), p.n, columns, limits, p.threads, scaled.data());
+    const bool finite = prunus::scale_columns(x.data(), p.n, columns, scaling, p.threads, scaled.data());
     require(finite == std::all_of(x.begin(), x.end(), [](Real value) { return std::isfinite(value); }),
             "a value that is not finite goes unnoticed");
-    const std::vector<float> weight = normal<float>(random, splits * columns, 1.0), bias = normal<float>(random, splits, 1.0);
+    const std::vector<float> weight = normal<float>(random, splits * columns, 1.0);
+    const std::vector<float> bias = normal<float>(random, splits, 1.0);
     std::vector<std::int32_t> leaf(p.n, -1);
     const prunus::PaddedSplits padded(weight.data(), bias.data(), p.tree.splits, columns);
-    require(prunus::table_leaves(x.data(), p.n, columns, limits, padded, p.threads, leaf.data()) == finite,
+    require(prunus::table_leaves(x.data(), p.n, columns, scaling, padded, p.threads, leaf.data()) == finite,
             "leaves and scaled rows disagree on what is finite");
     if (!finite) return;
     std::vector<std::int64_t> expected(p.n, -1);
@@ -369,13 +394,15 @@ std::vector<Real> predict_by_routes(const Problem<Real>& p, const prunus::Linear
     };
     std::vector<Real> s(p.n * splits), z(p.n * nodes), out(p.n * outputs);
     for (std::int64_t i = 0; i < p.n; ++i) {
-        for (std::int64_t t = 0; t < splits; ++t) s[i * splits + t] = product(i, model.weight + t * columns) + model.bias[t];
+        for (std::int64_t t = 0; t < splits; ++t) {
+            s[i * splits + t] = product(i, model.weight + t * columns) + model.bias[t];
+        }
     }
     prunus::routes(Samples<Real>{s.data(), nullptr, p.n, splits, p.tree}, model.a, p.threads, z.data());
     for (std::int64_t i = 0; i < p.n; ++i) {
         for (std::int64_t tk = 0; tk < nodes * outputs; ++tk) {
-            const Real linear = model.models == nullptr ? Real(0) : product(i, model.models + tk * columns);
-            out[i * outputs + tk % outputs] += z[i * nodes + tk / outputs] * (model.constants[tk] + linear);
+            const Real linear = model.slope == nullptr ? Real(0) : product(i, model.slope + tk * columns);
+            out[i * outputs + tk % outputs] += z[i * nodes + tk / outputs] * (model.constant[tk] + linear);
         }
     }
     return out;
@@ -387,17 +414,18 @@ void require_predictions(Random& random, const Case& c, const Problem<Real>& p) 
     std::vector<Real> x = whole<Real>(random, p.n * columns), weight = whole<Real>(random, p.tree.splits * columns);
     for (Real& value : weight) value /= 8;  // some rows are undecided
     const std::vector<Real> bias = whole<Real>(random, p.tree.splits), a = falling_masses<Real>(random, p.tree);
-    const std::vector<Real> models = whole<Real>(random, nodes * outputs * columns);
-    const std::vector<Real> constants = whole<Real>(random, nodes * outputs);
+    const std::vector<Real> slope = whole<Real>(random, nodes * outputs * columns);
+    const std::vector<Real> constant = whole<Real>(random, nodes * outputs);
     const prunus::LinearTree<Real> model{
-        p.tree,   columns, outputs, weight.data(), bias.data(), a.data(), random() % 2 == 0 ? nullptr : models.data(),
-        constants.data()};
+        p.tree,   columns, outputs, weight.data(), bias.data(), a.data(), random() % 2 == 0 ? nullptr : slope.data(),
+        constant.data()};
     const auto predict = [&] {
-        return written_twice(p.n * outputs, Real(0), [&](Real* out) { prunus::predict(model, x.data(), p.n, p.threads, out); });
+        return written_twice(p.n * outputs, Real(0),
+                             [&](Real* out) { prunus::predict(model, x.data(), p.n, p.threads, out); });
     };
     require_close(predict_by_routes(p, model, x.data()), predict(), "predictions are not those along the routes");
     if (c.odd) make_odd(random, x);
-    predict();  // of what is no number anything may come, but no access out of bounds
+    predict();  // the outputs may be anything, but no access may be out of bounds
 }
 
 template <class Real>
@@ -409,7 +437,10 @@ void check(Random& random, const Case& c) {
     require_same_operator(p, traversed, q);
     require_feasible(p, twice([&] { return argmin(p, p.arbitrary); }), p.arbitrary);
     require_routes(random, p, q);
-    if (c.weights == Weights::none) require_close(routes(p, traversed.a), traversed.z, "masses of a batch give other routes");
+    require_sums_above(p, q, traversed.a);
+    if (c.weights == Weights::none) {
+        require_close(routes(p, traversed.a), traversed.z, "masses of a batch give other routes");
+    }
     require_leaves(random, c, p);
     require_table_leaves(random, c, p);
     require_predictions(random, c, p);
@@ -419,7 +450,8 @@ Case random_case(Random& random) {
     const int depth = static_cast<int>(random() % 9);
     const std::int64_t most = depth <= 5 ? 700 : 150;  // more rows than a block holds, and than one thread is given
     const std::int64_t n = random() % 4 == 0 ? random() % 3 : random() % most;
-    const auto weights = pick(random, std::vector<Weights>{Weights::none, Weights::plain, Weights::zero, Weights::invalid});
+    const std::vector<Weights> kinds{Weights::none, Weights::plain, Weights::zero, Weights::invalid};
+    const auto weights = pick(random, kinds);
     return {n,
             depth,
             pick(random, std::vector<double>{0.0, 1e-30, 1e-6, 0.3, 1.0, 17.0, 1e4, 1e30}),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from prunus.ops import available_backends
+from prunus.ops.backends import kernels
 
 
 class Target(NamedTuple):
@@ -39,9 +40,21 @@ def target(request: pytest.FixtureRequest) -> Target:
 
 @pytest.fixture
 def chosen(target: Target, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """A target whose backend is used by functions that choose one by themselves."""
-    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: target.backend)
+    """A target whose backend is used by the functions that choose one themselves."""
+    choose(target.backend, monkeypatch)
     return target
+
+
+@pytest.fixture
+def chosen_on_cpu(cpu_backend: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A backend for the CPU that is used by the functions that choose one themselves."""
+    choose(cpu_backend, monkeypatch)
+    return cpu_backend
+
+
+def choose(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("prunus.ops.routes", "prunus.ops.masses"):
+        monkeypatch.setattr(f"{module}.kernels_for", lambda _: kernels(backend))
 
 
 @pytest.fixture(params=["reference", "cpp"])

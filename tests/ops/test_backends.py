@@ -80,12 +80,12 @@ def test_backward_runs_on_the_backend_of_the_forward(asked: list[str]) -> None:
 
 
 def test_a_dtype_that_the_backend_does_not_take() -> None:
-    with pytest.raises(InputTypeError, match=r"'triton' works on torch\.float32, however: dtype=torch\.float64"):
+    with pytest.raises(InputTypeError, match=r"'triton' must be of torch\.float32, got dtype=torch\.float64"):
         choose_backend("triton", "cuda", torch.float64)
 
 
 def test_a_device_that_the_backend_does_not_take() -> None:
-    with pytest.raises(InputValueError, match="'cpp' works on cpu tensors, however: device='cuda'"):
+    with pytest.raises(InputValueError, match="'cpp' must be on cpu, got device='cuda'"):
         choose_backend("cpp", "cuda", torch.float32)
 
 

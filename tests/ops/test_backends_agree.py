@@ -40,6 +40,11 @@ STRENGTHS = [0.0, 1e-3, 1.0, 30.0, 1e4]
 POOLING_STRENGTHS = [0.0, 1e-3, 1.0, 30.0, 300.0, 1e4]
 
 
+def paired(sizes: list[tuple[int, int]], strengths: list[float], each: int = 2) -> list[tuple[int, int, float]]:
+    """Every size with `each` strengths, in turn, so that every strength meets few samples and many."""
+    return [(*size, strengths[(each * i + j) % len(strengths)]) for i, size in enumerate(sizes) for j in range(each)]
+
+
 def assert_agrees(
     target: Target,
     operator: Operator,
@@ -72,58 +77,59 @@ def test_new_memory_is_poisoned() -> None:
     assert torch.empty_like(torch.zeros(2, 2)).isnan().all()
 
 
-@pytest.mark.parametrize("lam", STRENGTHS)
-@pytest.mark.parametrize(("n", "depth"), SIZES)
+@pytest.mark.parametrize(("n", "depth", "lam"), paired(SIZES, STRENGTHS))
 def test_traverse(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_traverse, scores(n, depth), lam)
 
 
-@pytest.mark.parametrize("lam", STRENGTHS)
-@pytest.mark.parametrize(("n", "depth"), [(2, 0), (63, 4), (500, 6)])
+@pytest.mark.parametrize(("n", "depth", "lam"), paired([(500, 6), (63, 4), (2, 0), (63, 4), (500, 6)], STRENGTHS))
 def test_traverse_with_weights(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("n", "depth", "lam"), [(5001, 5, 1.0), (3000, 8, 1e-3), (2500, 3, 300.0), (4096, 0, 1e4)])
+@pytest.mark.parametrize(
+    ("n", "depth", "lam", "weighted"),
+    [
+        (5001, 5, 1.0, False),
+        (5001, 5, 1e-3, True),
+        (2500, 8, 1e-3, False),
+        (2500, 3, 300.0, False),
+        (2500, 3, 300.0, True),
+        (4096, 0, 1e4, True),
+    ],
+)
 def test_traverse_of_many_samples(target: Target, n: int, depth: int, lam: float, weighted: bool) -> None:
     assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n) if weighted else None)
 
 
-@pytest.mark.parametrize("lam", [1e-3, 1.0, 30.0])
-@pytest.mark.parametrize(("n", "depth"), [(63, 4), (500, 6)])
+@pytest.mark.parametrize(("n", "depth", "lam"), [(63, 4, 1.0), (63, 4, 30.0), (500, 6, 1e-3), (500, 6, 30.0)])
 def test_traverse_of_scores_within_the_margin(target: Target, n: int, depth: int, lam: float) -> None:
     s = scores(n, depth, scale=0.1)
     assert (path_rewards(s) > -0.5).all()
     assert_agrees(target, tree_traverse, s, lam)
 
 
-@pytest.mark.parametrize("lam", [1e-3, 1.0, 30.0])
-@pytest.mark.parametrize(("n", "depth"), [(63, 4), (500, 6)])
+@pytest.mark.parametrize(("n", "depth", "lam"), [(63, 4, 1.0), (63, 4, 30.0), (500, 6, 1e-3), (500, 6, 30.0)])
 def test_traverse_of_large_scores(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_traverse, scores(n, depth, scale=100.0), lam)
 
 
-@pytest.mark.parametrize("lam", STRENGTHS)
-@pytest.mark.parametrize(("n", "depth"), [(1, 0), (63, 4), (500, 6)])
+@pytest.mark.parametrize(("n", "depth", "lam"), paired([(500, 6), (63, 4), (1, 0), (63, 4), (500, 6)], STRENGTHS))
 def test_argmin_of_path_rewards(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_argmin, path_rewards(scores(n, depth)), lam, weights(n))
 
 
-@pytest.mark.parametrize("lam", POOLING_STRENGTHS)
-@pytest.mark.parametrize(("n", "depth"), POOLING_SIZES)
+@pytest.mark.parametrize(("n", "depth", "lam"), paired(POOLING_SIZES, POOLING_STRENGTHS))
 def test_argmin_with_pooling(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_argmin, rewards(n, depth), lam)
 
 
-@pytest.mark.parametrize("lam", POOLING_STRENGTHS)
-@pytest.mark.parametrize(("n", "depth"), POOLING_SIZES)
+@pytest.mark.parametrize(("n", "depth", "lam"), paired(POOLING_SIZES[::-1], POOLING_STRENGTHS))
 def test_argmin_with_pooling_and_weights(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_argmin, rewards(n, depth), lam, weights(n))
 
 
-@pytest.mark.parametrize("lam", [1e-3, 1.0, 30.0])
-@pytest.mark.parametrize(("n", "depth"), [(63, 4), (500, 5)])
+@pytest.mark.parametrize(("n", "depth", "lam"), [(63, 4, 1e-3), (63, 4, 30.0), (500, 5, 1.0), (500, 5, 30.0)])
 def test_argmin_with_pooling_of_masses_below_one(target: Target, n: int, depth: int, lam: float) -> None:
     q = rewards(n, depth) / 4
     assert pools(tree_argmin(q, lam, backend="reference").a)

@@ -185,7 +185,7 @@ def test_a_negative_weight_spoils_its_own_row(operator: Operator, triton: str) -
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_lam_on_the_cpu_is_refused(operator: Operator) -> None:
-    with pytest.raises(ValueError, match=r"lam\.device=cpu, the scores are on cuda:0"):
+    with pytest.raises(ValueError, match=r"lam\.device=cpu and scores on cuda:0"):
         operator(matrix(operator), torch.tensor(1.0))
 
 

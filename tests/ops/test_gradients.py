@@ -20,8 +20,9 @@ def inputs(operator: Operator, n: int = 5, depth: int = 2) -> tuple[Tensor, Tens
     return x.requires_grad_(), lam.requires_grad_(), (weights(n) + 0.1).requires_grad_()
 
 
-@pytest.mark.parametrize("lam", [0.05, 1.3, 20.0])
-@pytest.mark.parametrize(("n", "depth"), [(1, 0), (1, 2), (5, 1), (7, 3)])
+@pytest.mark.parametrize(
+    ("n", "depth", "lam"), [(1, 0, 1.3), (1, 2, 0.05), (5, 1, 0.05), (5, 1, 20.0), (7, 3, 1.3), (7, 3, 20.0)]
+)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_finite_differences(operator: Operator, n: int, depth: int, lam: float, cpu_backend: str) -> None:
     x, _, w = inputs(operator, n, depth)

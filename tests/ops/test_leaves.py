@@ -120,9 +120,9 @@ def test_parameters_are_taken() -> None:
 
 @pytest.mark.parametrize("splits", [2, 6, 8])
 def test_numbers_of_splits_of_no_tree_are_refused(splits: int) -> None:
-    with pytest.raises(InputValueError, match=rf"must be 2\*\*depth - 1 .*, however: {splits}"):
+    with pytest.raises(InputValueError, match=rf"must be 2\*\*depth - 1 .*, got {splits}"):
         tree_leaves(torch.zeros(3, splits))
-    with pytest.raises(InputValueError, match=rf"must be 2\*\*depth - 1 .*, however: {splits}"):
+    with pytest.raises(InputValueError, match=rf"must be 2\*\*depth - 1 .*, got {splits}"):
         wrong((3, 5), (splits, 5), (splits,))
 
 
@@ -141,7 +141,7 @@ def wrong(*shapes: tuple[int, ...]) -> Tensor:
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
-    with pytest.raises(InputValueError, match=r"shapes \(n, d\), \(splits, d\) and \(splits,\), however: \(3, 5\)"):
+    with pytest.raises(InputValueError, match=r"shapes \(n, d\), \(splits, d\) and \(splits,\), got \(3, 5\)"):
         wrong(*shapes)  # broke: the kernel read beyond the arrays
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_matrix_is_refused(shapes: tuple[tuple[int, ...], ...]) -> No
 
 
 def test_different_dtypes_are_refused() -> None:
-    with pytest.raises(InputTypeError, match=r"the same dtype, however: torch\.float64, torch\.float32 and torch\.f"):
+    with pytest.raises(InputTypeError, match=r"the same dtype, got torch\.float64, torch\.float32 and torch\.f"):
         linear_leaves(torch.zeros(3, 5).double(), torch.zeros(7, 5), torch.zeros(7))
 
 

@@ -36,8 +36,8 @@ def at_once(s: Tensor, lam: float, weight: Tensor | None = None) -> Tensor:
 
 @pytest.mark.parametrize("lam", STRENGTHS)
 @pytest.mark.parametrize(("n", "depth"), [(1, 0), (63, 0), (1, 3), (63, 4), (500, 6), (3, 9)])
-def test_chunks_do_not_matter(n: int, depth: int, lam: float, target: Target) -> None:
-    s = target.tensor(scores(n, depth))
+def test_chunks_do_not_matter(n: int, depth: int, lam: float, chosen: Target) -> None:
+    s = chosen.tensor(scores(n, depth))
     assert_same(streamed(s, lam), at_once(s, lam).cpu())
 
 
@@ -48,8 +48,8 @@ def test_the_size_of_chunks_does_not_matter(size: int) -> None:
 
 
 @pytest.mark.parametrize("lam", STRENGTHS)
-def test_weights_are_taken_into_account(lam: float, target: Target) -> None:
-    s, w = target.tensor(scores(500, 4)), target.tensor(weights(500))
+def test_weights_are_taken_into_account(lam: float, chosen: Target) -> None:
+    s, w = chosen.tensor(scores(500, 4)), chosen.tensor(weights(500))
     assert_same(streamed(s, lam, weight=w), at_once(s, lam, w).cpu())
 
 
@@ -127,13 +127,13 @@ def test_a_weight_that_is_no_number_counts_for_nothing(weight: float) -> None:
 def test_a_negative_weight_is_refused() -> None:
     w = torch.ones(63)
     w[20] = -3.0
-    with pytest.raises(InputValueError, match=r"sample_weight must not be negative, however: sample_weight\[3\]=-3.0"):
+    with pytest.raises(InputValueError, match=r"sample_weight must not be negative, got sample_weight\[3\]=-3.0"):
         streamed(scores(63, 3), 1.0, weight=w)
 
 
 @pytest.mark.parametrize("lam", [-1.0, float("nan")])
 def test_a_negative_strength_is_refused(lam: float) -> None:
-    with pytest.raises(InputValueError, match=f"lam must be at least 0, however: lam={lam}"):
+    with pytest.raises(InputValueError, match=f"lam must be at least 0, got lam={lam}"):
         streamed(scores(63, 3), lam)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from prunus.errors import InputTypeError, InputValueError
 from prunus.ops import path_rewards, tree_traverse
 from prunus.ops.routes import tree_routes
-from tests.ops.conftest import Target, skip_unless_available
+from tests.ops.conftest import Target
 from tests.ops.problems import generator, rewards, scores
 from tests.tolerances import FINITE_DIFFERENCE, NEAR_TIE, assert_same
 
@@ -137,9 +137,9 @@ def smooth(s: Tensor, a: Tensor) -> bool:
     return bool((u.abs().min() > 1e-4) & ((u - a).abs().min() > 1e-4))
 
 
+@pytest.mark.usefixtures("chosen_on_cpu")
 @pytest.mark.parametrize(("n", "depth"), [(1, 0), (5, 1), (7, 3)])
-def test_gradients_are_those_of_finite_differences(n: int, depth: int, cpu_backend: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: cpu_backend)
+def test_gradients_are_those_of_finite_differences(n: int, depth: int) -> None:
     s = scores(n, depth, scale=0.4)
     a = 0.1 + 0.8 * torch.rand(2 ** (depth + 1) - 1, generator=generator(3), dtype=torch.float64)
     assert smooth(s, a)
@@ -162,8 +162,8 @@ def gradients(function: Callable[[Tensor, Tensor], Tensor], s: Tensor, a: Tensor
     return torch.autograd.grad(function(s, a), (s, a), grad_z, materialize_grads=True)
 
 
-def test_a_gradient_goes_to_the_masses_alone_where_only_they_can_change(cpu_backend: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: cpu_backend)
+@pytest.mark.usefixtures("chosen_on_cpu")
+def test_a_gradient_goes_to_the_masses_alone_where_only_they_can_change() -> None:
     s, a = torch.tensor([[0.25]]), torch.tensor([1.0, 0.5, 0.5])
     grad_s, grad_a = gradients(tree_routes, s, a, torch.tensor([[1.0, 10.0, 100.0]]))
     assert grad_s.tolist() == [[-10.0]]  # u is 1.5, 0.25, 0.75
@@ -183,9 +183,9 @@ def test_gradients_have_no_derivatives() -> None:
         torch.autograd.grad(grad.sum(), s)
 
 
+@pytest.mark.usefixtures("chosen_on_cpu")
 @compiled
-def test_forward_is_a_sound_operator(cpu_backend: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: cpu_backend)
+def test_forward_is_a_sound_operator() -> None:
     arguments = scores(9, 2).requires_grad_(), (0.1 + 0.8 * masses(2)).requires_grad_()
     checks = torch.library.opcheck(torch.ops.prunus.tree_routes.default, arguments)
     assert set(checks.values()) == {"SUCCESS"}
@@ -198,10 +198,10 @@ def test_backward_is_a_sound_operator() -> None:
     assert set(checks.values()) == {"SUCCESS"}
 
 
+@pytest.mark.usefixtures("chosen_on_cpu")
 @compiled
 @pytest.mark.usefixtures("fresh_compiler")
-def test_compiled_equals_eager(cpu_backend: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: cpu_backend)
+def test_compiled_equals_eager() -> None:
 
     def surrounded(s: Tensor, a: Tensor) -> Tensor:
         return tree_routes(2 * s, a) + 1
@@ -220,9 +220,9 @@ def test_shapes_are_known_without_data(dtype: torch.dtype) -> None:
     assert (z.shape, z.dtype, z.device.type) == ((5, 15), dtype, "meta")
 
 
+@pytest.mark.usefixtures("chosen_on_cpu")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_short_dtypes_are_solved_in_single_precision(dtype: torch.dtype, cpu_backend: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: cpu_backend)
+def test_short_dtypes_are_solved_in_single_precision(dtype: torch.dtype) -> None:
     s, a = scores(63, 3).to(dtype), masses(3).to(dtype)
     z = tree_routes(s, a)
     assert z.dtype == dtype
@@ -251,13 +251,13 @@ def test_inputs_stay_as_they_are(chosen: Target) -> None:
 
 @pytest.mark.parametrize("splits", [2, 6, 8])
 def test_a_number_of_scores_of_no_tree_is_refused(splits: int) -> None:
-    with pytest.raises(InputValueError, match=rf"must be 2\*\*depth - 1 .*, however: {splits}"):
+    with pytest.raises(InputValueError, match=rf"must be 2\*\*depth - 1 .*, got {splits}"):
         tree_routes(torch.zeros(3, splits), torch.ones(15))
 
 
 @pytest.mark.parametrize("shape", [(14,), (16,), (7,), (15, 1), ()])
 def test_a_wrong_number_of_masses_is_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputValueError, match=r"a must have one entry for each of the 15 nodes, however: a.shape=\("):
+    with pytest.raises(InputValueError, match=r"a must have one entry for each of the 15 nodes, got a.shape=\("):
         tree_routes(torch.zeros(3, 7), torch.ones(shape))
 
 
@@ -275,19 +275,10 @@ def test_what_holds_no_scores_is_refused(s: Any) -> None:
 
 @pytest.mark.parametrize("a", [[1.0, 1.0, 1.0], 1.0, None])
 def test_masses_that_are_no_tensor_are_refused(a: Any) -> None:
-    with pytest.raises(InputTypeError, match=r"a must be a torch\.Tensor, however"):
+    with pytest.raises(InputTypeError, match=r"a must be a torch\.Tensor, got"):
         tree_routes(torch.zeros(3, 1), a)
 
 
 def test_masses_on_another_device_are_refused() -> None:
-    with pytest.raises(
-        InputValueError, match=r"a must be on the same device as s, however: a.device=meta, s.device=cpu"
-    ):
+    with pytest.raises(InputValueError, match=r"a must be on the same device as s, got a.device=meta, s.device=cpu"):
         tree_routes(torch.zeros(3, 1), torch.ones(3, device="meta"))
-
-
-def test_without_cpp_the_reference_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    skip_unless_available("cpp")
-    expected = tree_routes(scores(9, 3), masses(3))
-    monkeypatch.setattr("prunus.ops.routes.choose_backend", lambda *_: "reference")
-    assert torch.equal(tree_routes(scores(9, 3), masses(3)), expected)

@@ -32,13 +32,15 @@ def tree_argmin(
         min over z, a of   lam/2 |a|^2 + 1/2 sum_i w[i] |z[i] - q[i] - 1/2|^2
         subject to         0 <= z[i,t] <= a[t],   a[t] <= a[parent(t)],   0 <= a <= 1
 
-    Rewards that never grow along a path, such as those of `path_rewards`, are solved node by node; in general nodes
-    that press against their parents are pooled. If the rewards come from split scores, `tree_traverse` is faster.
+    If rewards never grow along a path, like those of `path_rewards`, each node is solved by itself. Otherwise a node
+    whose mass would exceed its parent's shares one mass with it. If the rewards come from split scores, `tree_traverse`
+    is faster.
 
     Parameters
     ----------
     q : Tensor of shape (n, 2**(depth + 1) - 1)
-        Rewards in heap order: of half, single or double precision. A NaN spoils nothing but its own entry of z.
+        Rewards in heap order, in half, single or double precision. A NaN makes its own entry of z NaN and has no other
+        effect.
     lam : float or 0-dim Tensor
         Pruning strength, at least 0. ``lam = 0`` prunes nothing: a = 1.
     sample_weight : Tensor of shape (n,), optional

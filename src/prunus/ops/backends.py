@@ -1,30 +1,45 @@
-"""Which code solves the tree argmin: one table of backends, and the one place where a backend is chosen."""
+"""The backends: which functions each offers, the table of them, and the one place where one is chosen."""
 
 import functools
 import importlib
 import inspect
 import warnings
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from prunus.errors import BackendError, InputTypeError, InputValueError
 
-__all__ = ["available_backends", "check_backend", "choose_backend", "kernels", "kernels_for"]
+if TYPE_CHECKING:  # torch alone is needed to run
+    from numpy.typing import NDArray
+
+__all__ = [
+    "InferenceKernels",
+    "Kernels",
+    "SolveKernels",
+    "available_backends",
+    "check_backend",
+    "choose_backend",
+    "kernels",
+    "kernels_for",
+]
 
 
-class Kernels(Protocol):
-    """The four functions of a backend. Inputs are float32 or float64 on one device; outputs are contiguous."""
+class SolveKernels(Protocol):
+    """What training needs: the two operators and their gradients."""
 
-    def traverse_forward(self, s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]: ...
+    def traverse_forward(self, s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Routes z, (n, T), and node masses a, (T,), of split scores s, (n, S)."""
 
     def traverse_backward(
         self, grad_z: Tensor, grad_a: Tensor, s: Tensor, a: Tensor, lam: Tensor, weight: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]: ...
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of the scores, of lam and of the sample weights."""
 
-    def argmin_forward(self, q: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]: ...
+    def argmin_forward(self, q: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Routes z, (n, T), node masses a, (T,), and for each node the topmost node of its group, (T,)."""
 
     def argmin_backward(
         self,
@@ -35,12 +50,42 @@ class Kernels(Protocol):
         group: Tensor,
         lam: Tensor,
         weight: Tensor | None,
-    ) -> tuple[Tensor, Tensor, Tensor]: ...
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of the rewards, of lam and of the sample weights."""
+
+
+class InferenceKernels(Protocol):
+    """What a fitted tree needs. A row's result does not depend on which other rows there are; sums aside."""
+
+    def routes(self, s: Tensor, a: Tensor) -> Tensor:
+        """Routes z, (n, T), of split scores s, (n, S), through a tree with masses a, (T,)."""
+
+    def sums_above(self, s: Tensor, weight: Tensor | None, a: Tensor) -> tuple[Tensor, Tensor]:
+        """Sums of w u over the samples with u above the masses a, (T,), and of their weights, (T,), as float64."""
+
+    def linear_leaves(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Leaf, (n,), of each row of x, (n, d), for linear splits with weight, (S, d), and bias, (S,)."""
+
+    def table_leaves(self, x: "NDArray[Any]", scaling: "NDArray[Any]", weight: Tensor, bias: Tensor) -> Tensor | None:
+        """Leaf, (n,), as int32, of each row of a table x, (n, d), after scaling; None if a value is not finite."""
+
+    def predict(
+        self, x: Tensor, weight: Tensor, bias: Tensor, a: Tensor, slope: Tensor | None, constant: Tensor
+    ) -> Tensor:
+        """Predictions, (n, k), of a tree with linear splits and linear functions, or constants, at its nodes."""
+
+
+class Kernels(SolveKernels, InferenceKernels, Protocol):
+    """All functions of a backend; `prunus.ops.reference` defines what each of them computes.
+
+    Tensors are float32 or float64, all of one dtype and on one device. They may be strided; outputs are contiguous.
+    Shapes are trusted.
+    """
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Where a backend can run, the module that holds its kernels, and the cure when that cannot be imported."""
+    """Where a backend can run, the module that holds its kernels, and what to do if that cannot be imported."""
 
     module: str
     devices: tuple[str, ...] | None
@@ -64,7 +109,7 @@ BACKENDS = {
     ),
     "reference": Backend("prunus.ops.reference", None, (torch.float32, torch.float64), ""),
 }
-"""Fastest first: "auto" takes the first that fits the tensor."""
+"""The backends, fastest first: "auto" takes the first that accepts the tensor."""
 
 
 def available_backends() -> tuple[str, ...]:
@@ -77,22 +122,22 @@ def available_backends() -> tuple[str, ...]:
 
 
 def check_backend(name: str, device: str, dtype: torch.dtype) -> None:
-    """The name is "auto", or that of a backend that takes tensors of this device and dtype, installed or not."""
+    """Raise an error unless the name is "auto", or a backend, installed or not, that accepts this device and dtype."""
     if name == "auto":
         return
     try:
         known = name in BACKENDS
     except TypeError:
-        raise InputTypeError(f"backend must be a str, however: {name!r}") from None
+        raise InputTypeError(f"backend must be a str, got {name!r}") from None
     if not known:
-        raise InputValueError(f"backend must be one of {['auto', *BACKENDS]}, however: {name!r}")
+        raise InputValueError(f"backend must be one of {['auto', *BACKENDS]}, got {name!r}")
     misfit = _misfit(name, device, dtype)
-    if misfit is not None and device != "meta":  # which has no data to compute on
+    if misfit is not None and device != "meta":  # tensors without data are only traced
         raise misfit
 
 
 def choose_backend(name: str, device: str, dtype: torch.dtype) -> str:
-    """The backend that is named, or the fastest that takes tensors of this device and dtype when name is "auto"."""
+    """The backend of this name or, if the name is "auto", the fastest that accepts tensors of this device and dtype."""
     if name == "auto":
         return _fastest(device, dtype)
     check_backend(name, device, dtype)
@@ -100,13 +145,13 @@ def choose_backend(name: str, device: str, dtype: torch.dtype) -> str:
     return name
 
 
-def kernels_for(x: Tensor) -> Any:
-    """The fastest kernels that take this tensor."""
+def kernels_for(x: Tensor) -> Kernels:
+    """The functions of the fastest backend for a tensor's device and dtype, which is float32 or float64."""
     return kernels(choose_backend("auto", x.device.type, x.dtype))
 
 
 def kernels(name: str) -> Kernels:
-    """The functions of a backend; BackendError with the cure if it does not work here."""
+    """The functions of a backend. If it does not work here, BackendError says why and what to do."""
     loaded = _load(name)
     if isinstance(loaded, Exception):
         raise BackendError(
@@ -133,7 +178,7 @@ def _fastest(device: str, dtype: torch.dtype) -> str:
 
 @functools.cache
 def _usable(name: str) -> bool:
-    """Whether the backend loads; says once why not, because the next one in the table is much slower."""
+    """Whether the backend can be imported. If not, one warning says why: the next backend is much slower."""
     loaded = _load(name)
     if isinstance(loaded, Exception):
         warnings.warn(
@@ -155,14 +200,14 @@ def _distance_to_caller() -> int:
 
 
 def _misfit(name: str, device: str, dtype: torch.dtype) -> Exception | None:
-    """Why this backend cannot take such tensors, whether or not it is installed."""
+    """The error that says why this backend, installed or not, does not accept such tensors; None if it does."""
     backend = BACKENDS[name]
     if backend.devices is not None and device not in backend.devices:
         return InputValueError(
-            f"backend {name!r} works on {' and '.join(backend.devices)} tensors, however: device={device!r}"
+            f"tensors for backend {name!r} must be on {' or '.join(backend.devices)}, got device={device!r}"
         )
     if dtype not in backend.dtypes:
         return InputTypeError(
-            f"backend {name!r} works on {' and '.join(map(str, backend.dtypes))}, however: dtype={dtype}"
+            f"tensors for backend {name!r} must be of {' or '.join(map(str, backend.dtypes))}, got dtype={dtype}"
         )
     return None

@@ -1,12 +1,15 @@
 """The CPU backend: allocates the outputs and calls the C++ kernels of ``prunus._core``."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.utils.dlpack import to_dlpack  # type: ignore[attr-defined]
 
 from prunus import _core
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "argmin_backward",
@@ -15,6 +18,7 @@ __all__ = [
     "predict",
     "routes",
     "sums_above",
+    "table_leaves",
     "traverse_backward",
     "traverse_forward",
 ]
@@ -49,7 +53,7 @@ def traverse_backward(
 
 
 def argmin_forward(q: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Routes z, (n, T), node masses a, (T,), and the pooled group of each node, named by its topmost node, (T,)."""
+    """Routes z, (n, T), node masses a, (T,), and for each node the topmost node of its group, (T,)."""
     nodes = q.shape[1]
     z, a, group = _empty_like(q), q.new_empty(nodes), q.new_empty(nodes, dtype=torch.int64)
     _core.argmin_forward(_rows(q), lam.item(), _rows(weight), _rows(z), _rows(a), _rows(group), torch.get_num_threads())
@@ -85,31 +89,39 @@ def routes(s: Tensor, a: Tensor) -> Tensor:
 
 
 def sums_above(s: Tensor, weight: Tensor | None, a: Tensor) -> tuple[Tensor, Tensor]:
-    """Weighted sums of the u above the masses a, (T,), and their weights, both in double precision."""
-    total, held = (torch.zeros(len(a), dtype=torch.float64) for _ in range(2))
-    _core.sums_above(_rows(s), _rows(weight), _rows(a), _rows(total), _rows(held), torch.get_num_threads())
-    return total, held
-
-
-def table_leaves(x: Any, scaling: Any, weight: Tensor, bias: Tensor) -> Tensor | None:
-    """Leaf, (n,), of rows of a numpy array that are to be scaled first, as int32; None if a value is not finite."""
-    leaf = torch.empty(len(x), dtype=torch.int32)
-    finite = _core.table_leaves(x, scaling, _rows(weight), _rows(bias), _rows(leaf), torch.get_num_threads())
-    return leaf if finite else None
+    """Sums of w u over the samples with u above the masses a, (T,), and of their weights, (T,), as float64."""
+    total, active_weight = (torch.zeros(len(a), dtype=torch.float64) for _ in range(2))
+    _core.sums_above(_rows(s), _rows(weight), _rows(a), _rows(total), _rows(active_weight), torch.get_num_threads())
+    return total, active_weight
 
 
 def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Leaf, (n,), that each row of x, (n, d), arrives at, by splits weight, (S, d), and bias, (S,)."""
+    """Leaf, (n,), of each row of x, (n, d), for linear splits with weight, (S, d), and bias, (S,)."""
     leaf = x.new_empty(x.shape[0], dtype=torch.int64)
     _core.linear_leaves(_rows(x), _rows(weight), _rows(bias), _rows(leaf), torch.get_num_threads())
     return leaf
 
 
-def predict(x: Tensor, weight: Tensor, bias: Tensor, a: Tensor, models: Tensor | None, constants: Tensor) -> Tensor:
-    """Predictions, (n, k), of a tree with linear splits, and models, (T, k, d), and constants, (T, k), at its nodes."""
-    out = x.new_zeros(x.shape[0], constants.shape[1])
-    x, weight, bias, a, models, constants, rows = map(_rows, (x, weight, bias, a, models, constants, out))
-    _core.predict(x, weight, bias, a, models, constants, rows, torch.get_num_threads())
+def table_leaves(x: "NDArray[Any]", scaling: "NDArray[Any]", weight: Tensor, bias: Tensor) -> Tensor | None:
+    """Leaf, (n,), as int32, of each row of a table x, (n, d), after scaling; None if a value is not finite."""
+    leaf = torch.empty(len(x), dtype=torch.int32)
+    finite = _core.table_leaves(x, scaling, _rows(weight), _rows(bias), _rows(leaf), torch.get_num_threads())
+    return leaf if finite else None
+
+
+def predict(x: Tensor, weight: Tensor, bias: Tensor, a: Tensor, slope: Tensor | None, constant: Tensor) -> Tensor:
+    """Predictions, (n, k), of a tree with linear splits and linear functions, or constants, at its nodes."""
+    out = x.new_zeros(x.shape[0], constant.shape[1])
+    _core.predict(
+        _rows(x),
+        _rows(weight),
+        _rows(bias),
+        _rows(a),
+        _rows(slope),
+        _rows(constant),
+        _rows(out),
+        torch.get_num_threads(),
+    )
     return out
 
 
@@ -118,5 +130,5 @@ def _empty_like(x: Tensor) -> Tensor:
 
 
 def _rows(x: Tensor | None) -> Any:
-    """Dense rows as the kernels take them: in a capsule, made in a tenth of the time of the tensor's ``__dlpack__``."""
+    """The contiguous tensor as a DLPack capsule, made in a tenth of the time of the tensor's ``__dlpack__``."""
     return None if x is None else to_dlpack(x.contiguous())

@@ -6,7 +6,7 @@ __all__ = ["depth_of_nodes", "depth_of_splits", "level", "n_nodes", "n_splits"]
 
 
 def n_splits(depth: int) -> int:
-    """Number of splits, that is of inner nodes, of a complete tree."""
+    """Number of splits (inner nodes) of a complete tree."""
     return int(2**depth) - 1
 
 
@@ -28,9 +28,7 @@ def depth_of_splits(splits: int) -> int:
     """
     depth = (splits + 1).bit_length() - 1
     if n_splits(depth) != splits:
-        raise InputValueError(
-            f"the number of split scores must be 2**depth - 1 (0, 1, 3, 7, 15, ...), however: {splits}"
-        )
+        raise InputValueError(f"the number of split scores must be 2**depth - 1 (0, 1, 3, 7, 15, ...), got {splits}")
     return depth
 
 
@@ -42,5 +40,5 @@ def depth_of_nodes(nodes: int) -> int:
     """
     depth = (nodes + 1).bit_length() - 2
     if depth < 0 or n_nodes(depth) != nodes:
-        raise InputValueError(f"the number of nodes must be 2**(depth + 1) - 1 (1, 3, 7, 15, ...), however: {nodes}")
+        raise InputValueError(f"the number of nodes must be 2**(depth + 1) - 1 (1, 3, 7, 15, ...), got {nodes}")
     return depth

@@ -1,4 +1,4 @@
-"""How an operator of prunus becomes one of torch's: dispatched, traceable by the compiler, differentiable, autocast."""
+"""Registers operators with torch, so that they can be dispatched, compiled, differentiated and autocast."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,9 +28,9 @@ def register(
     kernel : callable
         Computes on real tensors of any device.
     fake : callable
-        Allocates outputs of the right shape and dtype, for tracing.
+        Returns empty outputs of the right shape and dtype, for tracing.
     backward, setup_context : callable, optional
-        As in `torch.library.register_autograd`. Without them the operator refuses to be differentiated.
+        As in `torch.library.register_autograd`. Without them, differentiating the operator raises an error.
     """
     name = schema.partition("(")[0]
     qualified = f"prunus::{name}"
@@ -45,17 +45,17 @@ def register(
 
 
 def solve_dtype(x: Tensor) -> torch.dtype:
-    """The dtype a problem is solved in: float64 stays, all shorter ones become float32."""
+    """The dtype that a problem is solved in: float64 for float64, and float32 for all shorter dtypes."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def to_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """``x.to(dtype)``, without the time that takes where there is nothing to do."""
+    """``x.to(dtype)``, but faster if x has this dtype already."""
     return x if x.dtype == dtype else x.to(dtype)
 
 
 def to_result_dtype(result: Tensor, x: Tensor) -> Tensor:
-    """Results come in the dtype of the input, except that autocast keeps its float32 operators' results."""
+    """The result in the dtype of the input x; under autocast it stays as it is, as for torch's float32 operators."""
     if result.dtype == x.dtype or (not x.is_meta and torch.is_autocast_enabled(x.device.type)):
         return result
     return result.to(x.dtype)
@@ -64,7 +64,7 @@ def to_result_dtype(result: Tensor, x: Tensor) -> Tensor:
 def _autograd_kernel(
     operator: Any, backward: Callable[..., Any], setup_context: Callable[..., None]
 ) -> Callable[..., Any]:
-    """What `torch.library.register_autograd` would make, but quicker: for small trees the calls are the larger part."""
+    """Like `torch.library.register_autograd`, but with cheaper calls, which take most of the time for small trees."""
 
     def forward(ctx: Any, *inputs: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():

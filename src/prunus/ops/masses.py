@@ -1,17 +1,15 @@
-"""Node masses of a tree from more samples than fit in memory at once."""
+"""Node masses of a tree for more samples than fit into memory at once."""
 
 from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
-from prunus.ops import reference
-from prunus.ops.backends import choose_backend, kernels
+from prunus.ops.backends import kernels_for
 from prunus.ops.checks import check_lam, check_values, check_weight
 from prunus.ops.library import solve_dtype, to_dtype
 
-__all__ = ["streamed_masses"]
-
+__all__ = ["Chunks", "streamed_masses"]
 
 Chunks = Callable[[], Iterable[tuple[Tensor, Tensor | None]]]
 
@@ -19,15 +17,15 @@ Chunks = Callable[[], Iterable[tuple[Tensor, Tensor | None]]]
 def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
     """The node masses of `tree_traverse`, solved over chunks of the samples.
 
-    Each Newton step is one pass over the chunks; a good start saves passes and does not change the result beyond
-    rounding.
+    Each Newton step is one pass over the chunks. A good start saves passes and changes the result by rounding only.
 
     Parameters
     ----------
     chunks : callable
-        Gives a fresh iterable of (scores of shape (m, 2**depth - 1), weights of shape (m,) or None) at each call.
+        Returns a new iterable at each call, of pairs: scores of shape (m, 2**depth - 1), and weights of shape (m,) or
+        None.
     lam : float
-        Pruning strength for the sum over all samples, at least 0. 0 prunes nothing.
+        Pruning strength for the sum over all samples, at least 0. At 0 nothing is pruned.
     start : Tensor of shape (2**(depth + 1) - 1,)
         A guess of the masses, for example those of a part of the samples.
 
@@ -40,29 +38,19 @@ def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
     strength = check_lam(lam, start, torch.float64)
     if lam == 0:
         return torch.ones_like(start)
-    a = _step(chunks, strength, start.double())  # from any start the first step lands left of the roots
+    a = _step(chunks, strength, start.double())  # the first step lands left of the roots, whatever the start
     while bool(((proposed := _step(chunks, strength, a)) > a + 1e-9).any()):
         a = torch.maximum(a, proposed)
     return a.to(start.dtype)
 
 
 def _step(chunks: Chunks, lam: Tensor, a: Tensor) -> Tensor:
-    total, held = torch.zeros_like(a), torch.zeros_like(a)
+    total, active_weight = torch.zeros_like(a), torch.zeros_like(a)
     for s, weight in chunks():
         solved = to_dtype(s, solve_dtype(s))  # sums of thousands do not fit in half precision
         checked = check_weight(weight, solved, solved.dtype)
         check_values(lam, checked)
-        more_total, more_held = _sums(solved, checked, a.to(solved.dtype))
+        more_total, more_weight = kernels_for(solved).sums_above(solved, checked, a.to(solved.dtype))
         total += more_total
-        held += more_held
-    return (total / (lam + held)).clamp(max=1.0)
-
-
-def _sums(s: Tensor, weight: Tensor | None, a: Tensor) -> tuple[Tensor, Tensor]:
-    """Sums of a chunk; a sample whose weight is no number takes no part, as in `tree_traverse`."""
-    name = choose_backend("auto", s.device.type, s.dtype)
-    if name == "cpp":
-        sums: tuple[Tensor, Tensor] = kernels(name).sums_above(s, weight, a)  # type: ignore[attr-defined]
-        return sums
-    valid = s.new_ones(1, 1) if weight is None else weight.where((weight >= 0) & (weight < torch.inf), 0.0).unsqueeze(1)
-    return reference.sums_above(reference.path_rewards(s) + 0.5, valid, a)
+        active_weight += more_weight
+    return (total / (lam + active_weight)).clamp(max=1.0)

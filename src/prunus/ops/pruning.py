@@ -11,14 +11,14 @@ __all__ = ["integer_pruning"]
 
 
 def integer_pruning(q: Tensor, lam: float | Tensor, *, sample_weight: Tensor | None = None) -> Tensor:
-    """Nodes to keep so that rewards minus price are largest, a node only together with its parent.
+    """Choose the nodes to keep so that rewards minus price are largest; a kept node's parent is kept too.
 
     Solves the paper's mixed integer program for fixed splits exactly, in one pass from the leaves up::
 
         max over a in {0, 1}^T  of  sum_t a[t] (sum_i w[i] max(q[i, t], 0) - lam / 2)    s.t.  a[t] <= a[parent(t)]
 
-    A subtree that gains nothing is dropped; all nodes, the root too, when no tree gains anything. ``lam = 0`` keeps
-    every node.
+    A subtree whose gain is not positive is dropped; if no tree has a positive gain, that includes the root. ``lam = 0``
+    keeps every node.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def integer_pruning(q: Tensor, lam: float | Tensor, *, sample_weight: Tensor | N
 
 
 def _gains(q: Tensor, lam: Tensor, weight: Tensor | None) -> Tensor:
-    """What each node alone adds to the objective, (T,)."""
+    """What each node by itself adds to the objective, (T,)."""
     rewards = q.nan_to_num(nan=0.0).clamp(min=0.0)
     if weight is not None:
         rewards = rewards * weight.nan_to_num(nan=0.0, posinf=0.0).unsqueeze(1)
@@ -56,7 +56,7 @@ def _gains(q: Tensor, lam: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _best_rooted_subtree(gain: Tensor, depth: int) -> Tensor:
-    best = [gain[level(depth)]]  # of each subtree, its root kept; leaves first
+    best = [gain[level(depth)]]  # the largest gain of each subtree whose root is kept
     for d in reversed(range(depth)):
         best.insert(0, gain[level(d)] + torch.unflatten(best[0].clamp(min=0.0), 0, (-1, 2)).sum(1))
     keep = [best[0] > 0]

@@ -16,12 +16,12 @@ def path_rewards(s: Tensor) -> Tensor:
 
         q[t] = min(1, min over ancestors p of t of (+s[p] if t lies right of p else -s[p]))
 
-    The gradient of q[t] goes to the one ancestor that is the minimum (the topmost of equals).
+    The gradient of q[t] goes to the ancestor with the smallest value, to the topmost one if several are equal.
 
     Parameters
     ----------
     s : Tensor of shape (n, 2**depth - 1)
-        Split scores in heap order; negative goes left.
+        Split scores in heap order; a negative score goes left.
 
     Returns
     -------

@@ -1,13 +1,12 @@
-"""Routes through a tree whose node masses are known: one sample at a time, as prediction needs them."""
+"""Routes through a tree whose node masses are known: each sample by itself, as prediction needs them."""
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.ops import reference
-from prunus.ops.backends import choose_backend, kernels
+from prunus.ops.backends import kernels_for
 from prunus.ops.checks import check_matrix, shape
 from prunus.ops.heap import depth_of_splits, n_nodes
 from prunus.ops.library import register, solve_dtype, to_dtype, to_result_dtype
@@ -16,7 +15,7 @@ __all__ = ["linear_leaves", "tree_leaves", "tree_routes"]
 
 
 def tree_routes(s: Tensor, a: Tensor) -> Tensor:
-    """Route each sample on its own through a tree with given node masses.
+    """Route each sample by itself through a tree with given node masses.
 
     The minimiser z of the program of `tree_traverse` for fixed a::
 
@@ -25,7 +24,7 @@ def tree_routes(s: Tensor, a: Tensor) -> Tensor:
     Parameters
     ----------
     s : Tensor of shape (n, 2**depth - 1)
-        Split scores in heap order; negative goes left.
+        Split scores in heap order; a negative score goes left.
     a : Tensor of shape (2**(depth + 1) - 1,)
         Node masses.
 
@@ -41,65 +40,54 @@ def tree_routes(s: Tensor, a: Tensor) -> Tensor:
     check_matrix(s, "s")
     nodes = n_nodes(depth_of_splits(s.shape[1]))
     if not isinstance(a, Tensor):
-        raise InputTypeError(f"a must be a torch.Tensor, however: {type(a).__name__}")
+        raise InputTypeError(f"a must be a torch.Tensor, got {type(a).__name__}")
     if a.shape != (nodes,):
-        raise InputValueError(f"a must have one entry for each of the {nodes} nodes, however: a.shape={shape(a)}")
+        raise InputValueError(f"a must have one entry for each of the {nodes} nodes, got a.shape={shape(a)}")
     if a.device != s.device:
-        raise InputValueError(f"a must be on the same device as s, however: a.device={a.device}, s.device={s.device}")
+        raise InputValueError(f"a must be on the same device as s, got a.device={a.device}, s.device={s.device}")
     dtype = solve_dtype(s)
     return to_result_dtype(_tree_routes(to_dtype(s, dtype), to_dtype(a, dtype)), s)
 
 
 def tree_leaves(s: Tensor) -> Tensor:
-    """The leaf at the end of each sample's path: left where a score is negative.
+    """The leaf, (n,), at the end of each sample's path, which goes left where a score is negative.
 
     >>> tree_leaves(torch.tensor([[-1.0, 1.0, 0.0]]))
     tensor([4])
     """
     check_matrix(s, "s")
-    node = torch.zeros(s.shape[0], dtype=torch.int64, device=s.device)
-    for _ in range(depth_of_splits(s.shape[1])):
-        right = ~(s.gather(1, node.unsqueeze(1)).squeeze(1) < 0)
-        node = 2 * node + 1 + right
-    return node
+    return reference.leaves(s)
 
 
 def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """``tree_leaves(x @ weight.T + bias)``; on a CPU without the scores of splits that lie off a sample's path.
+    """``tree_leaves(x @ weight.T + bias)``; the C++ backend computes only the scores on each sample's path.
 
     >>> linear_leaves(torch.tensor([[2.0]]), torch.ones(1, 1), torch.tensor([-3.0]))
     tensor([1])
     """
     _check_linear(x, weight, bias)
-    name = choose_backend("auto", x.device.type, solve_dtype(x))
-    if name != "cpp" or x.dtype != solve_dtype(x):
-        return tree_leaves(torch.nn.functional.linear(x, weight, bias))
-    leaf: Tensor = kernels(name).linear_leaves(x, weight, bias)  # type: ignore[attr-defined]
-    return leaf
+    x, weight, bias = (to_dtype(value, solve_dtype(x)) for value in (x, weight, bias))
+    return kernels_for(x).linear_leaves(x, weight, bias)
 
 
 def _check_linear(x: Tensor, weight: Tensor, bias: Tensor) -> None:
-    """The kernel trusts these shapes: with others it would read what lies beyond the arrays."""
+    """Check shapes and dtypes: with other shapes a kernel would read beyond the ends of the arrays."""
     for name, value in (("x", x), ("weight", weight)):
         check_matrix(value, name)
     depth_of_splits(weight.shape[0])
     if weight.shape[1] != x.shape[1] or bias.shape != weight.shape[:1]:
         raise InputValueError(
             f"x, weight and bias must have shapes (n, d), (splits, d) and (splits,), "
-            f"however: {shape(x)}, {shape(weight)} and {shape(bias)}"
+            f"got {shape(x)}, {shape(weight)} and {shape(bias)}"
         )
     if not x.dtype == weight.dtype == bias.dtype:
         raise InputTypeError(
-            f"x, weight and bias must have the same dtype, however: {x.dtype}, {weight.dtype} and {bias.dtype}"
+            f"x, weight and bias must have the same dtype, got {x.dtype}, {weight.dtype} and {bias.dtype}"
         )
 
 
 def _forward(s: Tensor, a: Tensor) -> Tensor:
-    name = choose_backend("auto", s.device.type, s.dtype)
-    if name == "cpp":
-        z: Tensor = kernels(name).routes(s, a)  # type: ignore[attr-defined]
-        return z
-    return reference.routes(s, a)
+    return kernels_for(s).routes(s, a)
 
 
 def _fake_forward(s: Tensor, a: Tensor) -> Tensor:

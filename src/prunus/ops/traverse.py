@@ -1,4 +1,4 @@
-"""The tree argmin from split scores in one fused step: the hot path of training."""
+"""The tree argmin of split scores in one fused step, where training spends its time."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def tree_traverse(
 ) -> TreeArgmin:
     """Route samples through a tree of split scores and prune it, differentiable.
 
-    Gives what ``tree_argmin(path_rewards(s), lam)`` gives, without storing the rewards::
+    Returns what ``tree_argmin(path_rewards(s), lam)`` returns, without storing the rewards::
 
         min over z, a of   lam/2 |a|^2 + 1/2 sum_i w[i] |z[i] - q[i] - 1/2|^2,   q = path_rewards(s)
         subject to         0 <= z[i,t] <= a[t],   a[t] <= a[parent(t)],   0 <= a <= 1
@@ -26,8 +26,8 @@ def tree_traverse(
     Parameters
     ----------
     s : Tensor of shape (n, 2**depth - 1)
-        Split scores in heap order, of half, single or double precision; negative goes left. A NaN spoils nothing but
-        the z of its own sample below that split.
+        Split scores in heap order, in half, single or double precision; a negative score goes left. A NaN makes the z
+        of its own sample below that split NaN and has no other effect.
     lam : float or 0-dim Tensor
         Pruning strength, at least 0. ``lam = 0`` prunes nothing: a = 1.
     sample_weight : Tensor of shape (n,), optional

@@ -1,4 +1,4 @@
-"""tree_argmin on the GPU: which kernels run, and the ones that write routes and gradients of arbitrary rewards."""
+"""tree_argmin on the GPU: the order of the kernels, and those that write routes and gradients of arbitrary rewards."""
 
 import torch
 import triton
@@ -11,11 +11,11 @@ from prunus.ops.triton.pooling import group_kernel, order_kernel, own_roots_kern
 __all__ = ["argmin_backward", "argmin_forward"]
 
 ROWS, COLUMNS = 128, 8
-"""Tile of the kernels that go down the samples for a few nodes: eight float32 are one sector of memory."""
+"""Samples and nodes of a tile, for kernels that loop over the samples: eight float32 are one sector of memory."""
 
 
 def argmin_forward(q: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Routes z, (n, T), node masses a, (T,), and the pooled group of each node, named by its topmost node, (T,)."""
+    """Routes z, (n, T), node masses a, (T,), and for each node the topmost node of its group, (T,)."""
     q, weight = q.contiguous(), None if weight is None else weight.contiguous()
     n, nodes = q.shape
     depth, weighted = depth_of_nodes(nodes), weight is not None
@@ -41,17 +41,17 @@ def argmin_backward(
     """Gradients of the rewards, of lam and of the sample weights."""
     q, grad_z, weight = q.contiguous(), grad_z.contiguous(), None if weight is None else weight.contiguous()
     n, nodes = q.shape
-    pull, held, slope, grad_weight = *(torch.empty_like(a) for _ in range(3)), q.new_empty(n)
+    mass_grad, active_weight, sum_grad, grad_weight = *(torch.empty_like(a) for _ in range(3)), q.new_empty(n)
     options = {"NODES": nodes, "WEIGHTED": weight is not None}
-    args = q, weight, a, grad_z, grad_a.contiguous(), pull, held, n
-    pull_of_rewards_kernel[(triton.cdiv(nodes, COLUMNS),)](*args, **options, BLOCK=ROWS, COLUMNS=COLUMNS)
-    group_slope_kernel[(nodes,)](pull, held, group, lam, a, slope, NODES=nodes, BLOCK=512)
-    slope = slope[group]
+    args = q, weight, a, grad_z, grad_a.contiguous(), mass_grad, active_weight, n
+    mass_grad_of_rewards_kernel[(triton.cdiv(nodes, COLUMNS),)](*args, **options, BLOCK=ROWS, COLUMNS=COLUMNS)
+    group_sum_grad_kernel[(nodes,)](mass_grad, active_weight, group, lam, a, sum_grad, NODES=nodes, BLOCK=512)
+    sum_grad = sum_grad[group]
     grad_q = torch.empty_like(q)
     if n > 0:
-        args = q, weight, a, slope, grad_z, grad_q, grad_weight, n
+        args = q, weight, a, sum_grad, grad_z, grad_q, grad_weight, n
         gradients_of_rewards_kernel[(triton.cdiv(n, _TILE["BLOCK"]),)](*args, **options, **_TILE)
-    return grad_q, -(slope * a).sum(), grad_weight
+    return grad_q, -(sum_grad * a).sum(), grad_weight
 
 
 _TILE = {"BLOCK": 16, "COLUMNS": 128}
@@ -84,53 +84,53 @@ def routes_of_rewards_kernel(
 
 
 @triton.jit
-def pull_of_rewards_kernel(
+def mass_grad_of_rewards_kernel(
     q_ptr,
     weight_ptr,
     a_ptr,
     grad_z_ptr,
     grad_a_ptr,
-    pull_ptr,
-    held_ptr,
+    mass_grad_ptr,
+    active_weight_ptr,
     n,
     NODES: tl.constexpr,
     BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ):
-    """Per node: grad_a plus the sum of grad_z where the mass bounds z, and the active weight."""
+    """For each node: grad_a plus the sum of grad_z where z equals the mass, and the weight of the active samples."""
     nodes = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     a = tl.load(a_ptr + nodes, mask=nodes < NODES, other=0.0)
-    pull = tl.load(grad_a_ptr + nodes, mask=nodes < NODES, other=0.0)
-    held = tl.zeros([COLUMNS], tl.float32)
+    mass_grad = tl.load(grad_a_ptr + nodes, mask=nodes < NODES, other=0.0)
+    active_weight = tl.zeros([COLUMNS], tl.float32)
     for start in range(0, n, BLOCK):
         rows = start + tl.arange(0, BLOCK).to(tl.int64)
         u, weight = shifted(q_ptr, weight_ptr, rows, nodes, n, NODES, WEIGHTED)
         bounded = (u >= a[None, :]) & (rows[:, None] < n) & (nodes[None, :] < NODES)
-        pull += tl.sum(tl.load(grad_z_ptr + rows[:, None] * NODES + nodes[None, :], mask=bounded, other=0.0), 0)
-        held += tl.sum(tl.where(u > a[None, :], weight, 0.0), 0)
-    tl.store(pull_ptr + nodes, pull, mask=nodes < NODES)
-    tl.store(held_ptr + nodes, held, mask=nodes < NODES)
+        mass_grad += tl.sum(tl.load(grad_z_ptr + rows[:, None] * NODES + nodes[None, :], mask=bounded, other=0.0), 0)
+        active_weight += tl.sum(tl.where(u > a[None, :], weight, 0.0), 0)
+    tl.store(mass_grad_ptr + nodes, mass_grad, mask=nodes < NODES)
+    tl.store(active_weight_ptr + nodes, active_weight, mask=nodes < NODES)
 
 
 @triton.jit
-def group_slope_kernel(
-    pull_ptr, held_ptr, group_ptr, lam_ptr, a_ptr, slope_ptr, NODES: tl.constexpr, BLOCK: tl.constexpr
+def group_sum_grad_kernel(
+    mass_grad_ptr, active_weight_ptr, group_ptr, lam_ptr, a_ptr, sum_grad_ptr, NODES: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """d loss / d (sum of w u over the active samples) of the group that node program_id names; 0 if it names none."""
-    name = tl.program_id(0)
-    pull = 0.0
-    held = 0.0
+    """Gradient of the sum of w u over the active samples of the group whose topmost node is program_id, or 0."""
+    top = tl.program_id(0)
+    mass_grad = 0.0
+    active_weight = 0.0
     size = 0.0
     for start in range(0, NODES, BLOCK):
         node = start + tl.arange(0, BLOCK)
-        member = tl.load(group_ptr + node, mask=node < NODES, other=-1) == name
-        pull += tl.sum(tl.load(pull_ptr + node, mask=member, other=0.0))
-        held += tl.sum(tl.load(held_ptr + node, mask=member, other=0.0))
+        member = tl.load(group_ptr + node, mask=node < NODES, other=-1) == top
+        mass_grad += tl.sum(tl.load(mass_grad_ptr + node, mask=member, other=0.0))
+        active_weight += tl.sum(tl.load(active_weight_ptr + node, mask=member, other=0.0))
         size += tl.sum(member.to(tl.float32))
-    a = tl.load(a_ptr + name)
+    a = tl.load(a_ptr + top)
     free = (a > 0.0) & (a < 1.0) & (size > 0.0)
-    tl.store(slope_ptr + name, tl.where(free, pull / (tl.load(lam_ptr) * size + held), 0.0))
+    tl.store(sum_grad_ptr + top, tl.where(free, mass_grad / (tl.load(lam_ptr) * size + active_weight), 0.0))
 
 
 @triton.jit
@@ -138,7 +138,7 @@ def gradients_of_rewards_kernel(
     q_ptr,
     weight_ptr,
     a_ptr,
-    slope_ptr,
+    sum_grad_ptr,
     grad_z_ptr,
     grad_q_ptr,
     grad_weight_ptr,
@@ -155,11 +155,11 @@ def gradients_of_rewards_kernel(
         nodes = start + tl.arange(0, COLUMNS)
         u, weight = shifted(q_ptr, weight_ptr, rows, nodes, n, NODES, WEIGHTED)
         a = tl.load(a_ptr + nodes, mask=nodes < NODES, other=0.0)[None, :]
-        slope = tl.load(slope_ptr + nodes, mask=nodes < NODES, other=0.0)[None, :]
+        sum_grad = tl.load(sum_grad_ptr + nodes, mask=nodes < NODES, other=0.0)[None, :]
         at = rows[:, None] * NODES + nodes[None, :]
         mask = (rows[:, None] < n) & (nodes[None, :] < NODES)
         from_z = tl.load(grad_z_ptr + at, mask=mask & (u > 0.0) & (u < a), other=0.0)
         active = (u > a) & mask
-        tl.store(grad_q_ptr + at, from_z + tl.where(active, weight * slope, 0.0), mask=mask)
-        grad_weight += tl.sum(tl.where(active & (slope != 0.0), (u - a) * slope, 0.0), 1)
+        tl.store(grad_q_ptr + at, from_z + tl.where(active, weight * sum_grad, 0.0), mask=mask)
+        grad_weight += tl.sum(tl.where(active & (sum_grad != 0.0), (u - a) * sum_grad, 0.0), 1)
     tl.store(grad_weight_ptr + rows, grad_weight, mask=rows < n)

@@ -1,12 +1,12 @@
 """Roots of the nodes' phi from split scores, for many samples: passes over the lists of `layers`.
 
 A pass evaluates every node's phi at four points. phi is increasing and concave, so the roots of its tangents bound its
-root from the left and those of its chords from the right: each pass shrinks that bracket by an order of magnitude or
-more. Once few samples lie between the bracket's ends, their values are collected, and Newton's method on them alone,
-with the sums above the right end, finds the root. The first pass looks at points from 1/2 to 1 and at samples above 1/2
-only; what it finds bounds the roots from the left, and the second one's lists begin there.
+root from the left and those of its chords from the right. Each pass shrinks this bracket by an order of magnitude or
+more. Once few samples lie inside the bracket, their values are collected, and Newton's method finds the root from these
+values and the sums above the bracket. The first pass uses points from 1/2 to 1 and samples above 1/2 only. The lower
+bounds that it finds limit the lists of the second pass.
 
-settled holds a node's state: OPEN, SETTLED (the root is found) or NARROW (few values are left to collect).
+The state of a node is OPEN, SOLVED (its root is found) or NARROW (few values are left to collect).
 """
 
 import triton
@@ -15,7 +15,7 @@ import triton.language as tl
 from prunus.ops.triton.layers import (
     NARROW,
     OPEN,
-    SETTLED,
+    SOLVED,
     add_groups,
     arrivals,
     blocks_together,
@@ -40,7 +40,7 @@ def first_point(J: tl.constexpr):
 
 @triton.jit
 def add_sums(sums, us, weight, points, NODES: tl.constexpr, WEIGHTED: tl.constexpr):
-    """Adds w u and w of the lanes above each of four points, for each node of a subtree: eight sums a node."""
+    """Adds w u and w of the lanes above each of four points, for each node of a subtree: eight sums for each node."""
     added = ()
     for node in tl.static_range(NODES):
         u = us[node]
@@ -54,18 +54,18 @@ def add_sums(sums, us, weight, points, NODES: tl.constexpr, WEIGHTED: tl.constex
 
 @triton.jit
 def sum_subtree(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, index, root, group,
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, state_ptr, partial_ptr, n, blocks, index, root, group,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, TOGETHER: tl.constexpr,
     IS_TOP: tl.constexpr, HEIGHT: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """The sums of one subtree over a group of blocks; nothing if none of its nodes is open."""
+    """Writes the sums of one subtree over a group of blocks, or nothing if none of its nodes is open."""
     NODES: tl.constexpr = (1 << HEIGHT) - 1
     T: tl.constexpr = 2 * SPLITS + 1
     open_nodes = 1
     if not FIRST_PASS:
         open_nodes = 0
         for node in tl.static_range(NODES):
-            open_nodes += (tl.load(settled_ptr + node_of(root, node)) == OPEN).to(tl.int32)
+            open_nodes += (tl.load(state_ptr + node_of(root, node)) == OPEN).to(tl.int32)
     if open_nodes > 0:
         points = ()
         sums = ()
@@ -90,18 +90,18 @@ def sum_subtree(
 
 @triton.jit
 def sums_kernel(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks,
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, state_ptr, partial_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, LAYERS: tl.constexpr,
     ROWS: tl.constexpr, TOP: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Sums of w u and of w above four points, over the lists of one subtree for a group of blocks.
 
-    partial_ptr: (blocks, 8, nodes), of which a node uses a row a group; the eight are total and weight for each point.
+    partial_ptr, (blocks, 8, nodes): for each group of blocks the sum of w u and the sum of w above each of four points.
     """
     program = tl.program_id(0)
     if program < blocks:
         sum_subtree(
-            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks, 0, 0,
+            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, state_ptr, partial_ptr, n, blocks, 0, 0,
             program, SPLITS, WEIGHTED, FIRST_PASS, 1, True, TOP, ROWS, LANES,
         )  # fmt: skip
     program -= blocks
@@ -110,7 +110,7 @@ def sums_kernel(
         place = program // groups
         if (program >= 0) & (place < (1 << levels_above(layer, TOP))):
             sum_subtree(
-                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, settled_ptr, partial_ptr, n, blocks,
+                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, state_ptr, partial_ptr, n, blocks,
                 first_index(layer, TOP) + place, (1 << levels_above(layer, TOP)) - 1 + place, program % groups,
                 SPLITS, WEIGHTED, FIRST_PASS, blocks_together(layer), False, 3, ROWS, LANES,
             )  # fmt: skip
@@ -119,100 +119,101 @@ def sums_kernel(
 
 @triton.jit
 def floor_to_float32(x):
-    """The largest float32 not above x, so that u > x and u > floor say the same."""
+    """The largest float32 not above x: for every float32 u, u > x exactly if u > floor_to_float32(x)."""
     near = x.to(tl.float32)
     return tl.where(near.to(tl.float64) > x, near * (1.0 - 1.2e-7), near)
 
 
 @triton.jit
 def refine_kernel(
-    partial_ptr, lam_ptr, points_ptr, right_ptr, roots_ptr, settled_ptr, blocks,
+    partial_ptr, lam_ptr, points_ptr, right_ptr, roots_ptr, state_ptr, blocks,
     T: tl.constexpr, BLOCK: tl.constexpr, FIRST_PASS: tl.constexpr, WEIGHTED: tl.constexpr,
     LAYERS: tl.constexpr, TOP: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
-    """From the sums of a pass: roots from the left, and the points of the next pass from there to a bound on the right.
+    """From the sums of a pass: lower bounds of the roots, and the points of the next pass between both bounds.
 
-    right_ptr, (3, T): the least point that is known to lie right of the root, and the sums above it.
+    right_ptr, (3, T): the smallest point that is known to lie right of the root, and the two sums above it.
     """
     nodes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = nodes < T
     if not FIRST_PASS:
-        mask = mask & (tl.load(settled_ptr + nodes, mask=mask, other=SETTLED) == OPEN)
+        mask = mask & (tl.load(state_ptr + nodes, mask=mask, other=SOLVED) == OPEN)
         if tl.max(mask.to(tl.int32)) == 0:
             return
     groups = groups_of(nodes, blocks, LAYERS, TOP)
     sums = add_groups(partial_ptr, nodes, groups, 8, T)
     lam = tl.load(lam_ptr).to(tl.float64)
     low = tl.zeros([BLOCK], tl.float64)
-    right, total_right, held_right = low + 1.0, low, low
+    right, total_right, active_weight_right = low + 1.0, low, low
     if not FIRST_PASS:
         low = tl.load(points_ptr + nodes, mask=mask, other=0.0).to(tl.float64)
         right = tl.load(right_ptr + nodes, mask=mask, other=1.0)
         total_right = tl.load(right_ptr + T + nodes, mask=mask, other=0.0)
-        held_right = tl.load(right_ptr + 2 * T + nodes, mask=mask, other=0.0)
+        active_weight_right = tl.load(right_ptr + 2 * T + nodes, mask=mask, other=0.0)
     before, step = low, low
-    left, phi_left, held_left = low, low + float("nan"), low + float("nan")
+    left, phi_left, active_weight_left = low, low + float("nan"), low + float("nan")
     for j in tl.static_range(4):
         if FIRST_PASS:
             x = tl.zeros([BLOCK], tl.float64) + first_point(j)
         else:
             x = tl.load(points_ptr + j * T + nodes, mask=mask, other=0.0).to(tl.float64)
-        total, held = one_of(sums, 2 * j), one_of(sums, 2 * j + 1)
+        total, active_weight = one_of(sums, 2 * j), one_of(sums, 2 * j + 1)
         if j == 0:
-            step = total / (lam + held)
-        phi = (lam + held) * x - total
-        low = tl.maximum(low, total / (lam + held))
+            step = total / (lam + active_weight)
+        phi = (lam + active_weight) * x - total
+        low = tl.maximum(low, total / (lam + active_weight))
         on_left, on_right = (phi < 0.0) & (x >= left), (phi >= 0.0) & (x <= right)
         left, phi_left = tl.where(on_left, x, left), tl.where(on_left, phi, phi_left)
-        held_left = tl.where(on_left, held, held_left)
+        active_weight_left = tl.where(on_left, active_weight, active_weight_left)
         right, total_right = tl.where(on_right, x, right), tl.where(on_right, total, total_right)
-        held_right = tl.where(on_right, held, held_right)
-    phi_right = (lam + held_right) * right - total_right
+        active_weight_right = tl.where(on_right, active_weight, active_weight_right)
+    phi_right = (lam + active_weight_right) * right - total_right
     chord = left - phi_left * (right - left) / (phi_right - phi_left)
-    high = tl.where(chord < right, chord, right)  # not where the chord is NaN
-    settled = (low >= 1.0) | (high <= low * (1.0 + 1e-6))
+    high = tl.where(chord < right, chord, right)  # right, if the chord is NaN
+    solved = (low >= 1.0) | (high <= low * (1.0 + 1e-6))
     if not FIRST_PASS:
-        settled = settled | (tl.abs(step - before) <= 1e-6 * before)
-    state = tl.where(settled, SETTLED, OPEN)
-    if not WEIGHTED:  # then held is a number of samples: those inside the bracket, if spread evenly, can be collected
-        state = tl.where((state == OPEN) & (held_left - held_right <= groups * (CAPACITY // 4)), NARROW, state)
+        solved = solved | (tl.abs(step - before) <= 1e-6 * before)
+    state = tl.where(solved, SOLVED, OPEN)
+    if not WEIGHTED:  # then weights count samples; if those in the bracket are spread evenly, they can be collected
+        inside = active_weight_left - active_weight_right
+        state = tl.where((state == OPEN) & (inside <= groups * (CAPACITY // 4)), NARROW, state)
     low32 = tl.minimum(floor_to_float32(low), 1.0)
     high32 = tl.minimum(tl.maximum(high.to(tl.float32) * (1.0 + 1.2e-7), low32), right.to(tl.float32))
     tl.store(roots_ptr + nodes, low32, mask=mask)
-    tl.store(settled_ptr + nodes, state, mask=mask)
+    tl.store(state_ptr + nodes, state, mask=mask)
     tl.store(right_ptr + nodes, right, mask=mask)
     tl.store(right_ptr + T + nodes, total_right, mask=mask)
-    tl.store(right_ptr + 2 * T + nodes, held_right, mask=mask)
+    tl.store(right_ptr + 2 * T + nodes, active_weight_right, mask=mask)
     for j in tl.static_range(4):
         tl.store(points_ptr + j * T + nodes, low32 + (high32 - low32) * (j / 3), mask=mask)
 
 
 @triton.jit
-def collect(kept_ptr, count, wanted, u, weight, inside, WEIGHTED: tl.constexpr, CAPACITY: tl.constexpr):
-    """Appends u of the lanes inside, and their weights, to the count kept so far; returns how many there are now."""
+def collect(collected_ptr, count, wanted, u, weight, inside, WEIGHTED: tl.constexpr, CAPACITY: tl.constexpr):
+    """Appends u of the lanes inside, and their weights, to the `count` collected so far; returns the new number."""
     if wanted != 0:
         keep = inside.to(tl.int32)
         place = count + tl.cumsum(keep) - 1
-        tl.store(kept_ptr + place, u, mask=inside & (place < CAPACITY))
+        tl.store(collected_ptr + place, u, mask=inside & (place < CAPACITY))
         if WEIGHTED:
-            tl.store(kept_ptr + CAPACITY + place, weight, mask=inside & (place < CAPACITY))
+            tl.store(collected_ptr + CAPACITY + place, weight, mask=inside & (place < CAPACITY))
         count += tl.sum(keep)
     return count
 
 
 @triton.jit
 def collect_subtree(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, settled_ptr, kept_ptr, kept_count_ptr,
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, state_ptr, collected_ptr, collected_count_ptr,
     n, blocks, index, root, group,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, TOGETHER: tl.constexpr, IS_TOP: tl.constexpr, HEIGHT: tl.constexpr,
     ROWS: tl.constexpr, LANES: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
-    """The values between the bracket's ends, for each node of one subtree that is not settled, in a group of blocks."""
+    """Collects the values inside the bracket of each unsolved node of one subtree, from a group of blocks."""
     NODES: tl.constexpr = (1 << HEIGHT) - 1
     KINDS: tl.constexpr = 2 if WEIGHTED else 1
     lows, rights, wanted, counts, any_wanted = (), (), (), (), 0
     for node in tl.static_range(NODES):
-        is_wanted = (tl.load(settled_ptr + node_of(root, node)) != SETTLED).to(tl.int32)
+        is_wanted = (tl.load(state_ptr + node_of(root, node)) != SOLVED).to(tl.int32)
         lows = lows + (tl.load(roots_ptr + node_of(root, node)),)
         rights = rights + (tl.load(right_ptr + node_of(root, node)).to(tl.float32),)
         wanted, counts, any_wanted = wanted + (is_wanted,), counts + (is_wanted * 0,), any_wanted + is_wanted
@@ -226,32 +227,33 @@ def collect_subtree(
             weight = load_weight(weight_ptr, row, valid, WEIGHTED)
             counted = ()
             for node in tl.static_range(NODES):
-                at = kept_ptr + (node_of(root, node) * blocks + group).to(tl.int64) * (CAPACITY * KINDS)
+                at = collected_ptr + (node_of(root, node) * blocks + group).to(tl.int64) * (CAPACITY * KINDS)
                 inside = (us[node] > lows[node]) & (us[node] <= rights[node])
                 counted = counted + (
                     collect(at, counts[node], wanted[node], us[node], weight, inside, WEIGHTED, CAPACITY),
                 )
             counts = counted
         for node in tl.static_range(NODES):
-            tl.store(kept_count_ptr + node_of(root, node) * blocks + group, counts[node])
+            tl.store(collected_count_ptr + node_of(root, node) * blocks + group, counts[node])
 
 
 @triton.jit
 def collect_kernel(
-    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, settled_ptr, kept_ptr, kept_count_ptr,
+    s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, state_ptr, collected_ptr, collected_count_ptr,
     n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr,
     ROWS: tl.constexpr, TOP: tl.constexpr, LANES: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
-    """Values between the bracket's ends: kept_ptr, (nodes, blocks, kinds, CAPACITY), u and, if there are any, weights.
+    """Collects the values inside the brackets; its programs are those of sums_kernel.
 
-    kept_count_ptr, (nodes, blocks): how many there are, of which no more than CAPACITY are kept. Like sums_kernel.
+    collected_ptr, (nodes, blocks, kinds, CAPACITY): the values u and, if there are weights, their weights.
+    collected_count_ptr, (nodes, blocks): how many values there are, of which at most CAPACITY are stored.
     """
     program = tl.program_id(0)
     if program < blocks:
         collect_subtree(
-            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, settled_ptr, kept_ptr, kept_count_ptr,
-            n, blocks, 0, 0, program, SPLITS, WEIGHTED, 1, True, TOP, ROWS, LANES, CAPACITY,
+            s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, state_ptr, collected_ptr,
+            collected_count_ptr, n, blocks, 0, 0, program, SPLITS, WEIGHTED, 1, True, TOP, ROWS, LANES, CAPACITY,
         )  # fmt: skip
     program -= blocks
     for layer in tl.static_range(1, LAYERS):
@@ -259,8 +261,8 @@ def collect_kernel(
         place = program // groups
         if (program >= 0) & (place < (1 << levels_above(layer, TOP))):
             collect_subtree(
-                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, settled_ptr, kept_ptr,
-                kept_count_ptr, n, blocks, first_index(layer, TOP) + place,
+                s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, state_ptr, collected_ptr,
+                collected_count_ptr, n, blocks, first_index(layer, TOP) + place,
                 (1 << levels_above(layer, TOP)) - 1 + place, program % groups,
                 SPLITS, WEIGHTED, blocks_together(layer), False, 3, ROWS, LANES, CAPACITY,
             )  # fmt: skip
@@ -268,50 +270,52 @@ def collect_kernel(
 
 
 @triton.jit
-def add_kept(
-    kept_ptr, count_ptr, a, node, blocks, groups, most, total, held, WEIGHTED: tl.constexpr, CAPACITY: tl.constexpr
-):
-    """Adds the weighted sum of a node's collected values above a, and their weight."""
+def add_collected(
+    collected_ptr, count_ptr, a, node, blocks, groups, max_count, total, active_weight,
+    WEIGHTED: tl.constexpr, CAPACITY: tl.constexpr,
+):  # fmt: skip
+    """Adds the sum of w u over a node's collected values above a, and the sum of their weights."""
     for first in range(0, groups, 32):
         group = first + tl.arange(0, 32)[:, None]
         count = tl.load(count_ptr + node * blocks + group, mask=group < groups, other=0)
-        for start in range(0, most, 32):
+        for start in range(0, max_count, 32):
             place = start + tl.arange(0, 32)[None, :]
             at = (node * blocks + group).to(tl.int64) * CAPACITY * (2 if WEIGHTED else 1) + place
-            u = tl.load(kept_ptr + at, mask=place < count, other=-1.0)
+            u = tl.load(collected_ptr + at, mask=place < count, other=-1.0)
             weight = tl.full([32, 32], 1.0, tl.float32)
             if WEIGHTED:
-                weight = tl.load(kept_ptr + CAPACITY + at, mask=place < count, other=0.0)
+                weight = tl.load(collected_ptr + CAPACITY + at, mask=place < count, other=0.0)
             weight = tl.where(u > a, weight, 0.0)
             total += tl.sum(weight * u).to(tl.float64)
-            held += tl.sum(weight).to(tl.float64)
-    return total, held
+            active_weight += tl.sum(weight).to(tl.float64)
+    return total, active_weight
 
 
 @triton.jit
 def finish_kernel(
-    lam_ptr, right_ptr, kept_ptr, kept_count_ptr, roots_ptr, settled_ptr, blocks,
+    lam_ptr, right_ptr, collected_ptr, collected_count_ptr, roots_ptr, state_ptr, blocks,
     T: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
-    """Newton to the end for node program_id on its collected values; leaves the node open if not all were kept."""
+    """Runs Newton's method for node program_id on its collected values; the node stays open if not all were stored."""
     node = tl.program_id(0)
-    if tl.load(settled_ptr + node) == SETTLED:
+    if tl.load(state_ptr + node) == SOLVED:
         return
     groups = tl.max(groups_of(node + tl.arange(0, 1), blocks, LAYERS, TOP))
     group = tl.arange(0, 256)
-    most = tl.max(tl.load(kept_count_ptr + node * blocks + group, mask=group < groups, other=0))
-    complete = most <= CAPACITY
+    max_count = tl.max(tl.load(collected_count_ptr + node * blocks + group, mask=group < groups, other=0))
+    complete = max_count <= CAPACITY
     lam = tl.load(lam_ptr).to(tl.float64)
-    total_right, held_right = tl.load(right_ptr + T + node), tl.load(right_ptr + 2 * T + node)
+    total_right, active_weight_right = tl.load(right_ptr + T + node), tl.load(right_ptr + 2 * T + node)
     a = tl.load(roots_ptr + node)
     moving = complete
     while moving:
-        total, held = add_kept(
-            kept_ptr, kept_count_ptr, a, node, blocks, groups, most, total_right, held_right, WEIGHTED, CAPACITY
-        )
-        step = tl.minimum(floor_to_float32(total / (lam + held)), 1.0)
+        total, active_weight = add_collected(
+            collected_ptr, collected_count_ptr, a, node, blocks, groups, max_count, total_right, active_weight_right,
+            WEIGHTED, CAPACITY,
+        )  # fmt: skip
+        step = tl.minimum(floor_to_float32(total / (lam + active_weight)), 1.0)
         moving = step > a
-        # A step back means that rounding carried a onto or past the smallest active u: stay just below it.
+        # If the step is below a, rounding put a on or above the smallest active u: stay just below that u.
         a = tl.where(step > a, step, tl.where((step < a) & (a < 1.0), a * (1.0 - 4.8e-7), a))
     tl.store(roots_ptr + node, a)
-    tl.store(settled_ptr + node, complete.to(tl.int32))
+    tl.store(state_ptr + node, complete.to(tl.int32))

@@ -1,13 +1,13 @@
 """The tree in layers of three levels, and the samples that matter to each subtree of a layer.
 
-u only falls along a path. Where a sample's u is below a bound that the roots of phi, or the masses, below are known to
-exceed, the sample takes no part in them. So many samples are sent down layer by layer: for every subtree of a layer and
+u never grows along a path. If a sample's u at the root of a subtree is below all roots of phi, or all masses, in the
+subtree, the sample takes no part in them. So samples are sent down layer by layer: for every subtree of a layer and
 every block of rows there is a list of the rows whose u at the subtree's root is at least the subtree's bound, with
-their u. The kernels that sum over samples work on these lists: lanes are samples, and the few nodes of a subtree are
-unrolled.
+their u. The kernels that sum over samples work on these lists. Their lanes are samples, and the loop over the few nodes
+of a subtree is unrolled.
 
-Subtrees are numbered through all layers from the top (`index`); the subtree at the root of the tree has all rows and no
-list. List `index`, block b, begins at ((index - 1) * blocks + b) * block_rows.
+Subtrees are numbered through all layers from the top (`index`). The subtree at the root of the tree has all rows and no
+list. The list of subtree `index` and block b begins at ((index - 1) * blocks + b) * block_rows.
 """
 
 import torch
@@ -21,7 +21,7 @@ __all__ = [
     "FIRST_BOUND",
     "NARROW",
     "OPEN",
-    "SETTLED",
+    "SOLVED",
     "Lists",
     "add_groups",
     "arrivals",
@@ -37,29 +37,29 @@ __all__ = [
 ]
 
 HEIGHT = 3
-OPEN, SETTLED, NARROW = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
-"""States of a node whose root is looked for: see `brackets`."""
+OPEN, SOLVED, NARROW = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+"""States of a node whose root is searched for: see `brackets`."""
 
 FIRST_BOUND = tl.constexpr(0.5)
-"""The least u that the first pass over lists looks at."""
+"""The smallest u that the first pass over lists uses."""
 
 SECOND, LOWER = tl.constexpr(4), tl.constexpr(16)
-"""How many blocks of a subtree one program sums over, in the second layer and below: their lists are short."""
+"""How many blocks of a subtree one program sums over, in the second layer and in lower ones, whose lists are short."""
 
-MOST_BLOCKS = 256
-"""The sums of all blocks are added in one step: no more than this."""
+MAX_BLOCKS = 256
+"""The largest number of blocks: their sums are added in one step."""
 
 
 class Lists:
-    """Which rows matter to each subtree: empty lists for scores s, (n, splits), which `descend` fills.
+    """Lists of the rows that matter to each subtree, for scores s, (n, splits). They are empty until `descend`.
 
-    row and u have shape (subtrees - 1, blocks, block_rows), count has (subtrees - 1, blocks). All layers have three
-    levels but for the first, which has what remains.
+    row and u have shape (subtrees - 1, blocks, block_rows), count has shape (subtrees - 1, blocks). All layers have
+    three levels, except that the first has the levels that remain.
     """
 
     def __init__(self, s: Tensor) -> None:
         self.n, self.depth = s.shape[0], depth_of_splits(s.shape[1])
-        self.block_rows = max(128, triton.next_power_of_2(triton.cdiv(self.n, MOST_BLOCKS)))
+        self.block_rows = max(128, triton.next_power_of_2(triton.cdiv(self.n, MAX_BLOCKS)))
         self.blocks: int = triton.cdiv(self.n, self.block_rows)
         self.layers: int = triton.cdiv(self.depth + 1, HEIGHT)
         self.top_height = self.depth + 1 - HEIGHT * (self.layers - 1)
@@ -74,17 +74,17 @@ class Lists:
 
     @property
     def shape(self) -> dict[str, int]:
-        """What every kernel over the lists must know."""
+        """Arguments of every kernel over the lists."""
         return {"ROWS": self.block_rows, "TOP": self.top_height}
 
     @property
     def programs(self) -> int:
-        """Programs of a kernel that sums over all lists: in lower layers one takes several blocks of a subtree."""
+        """Programs of a kernel that sums over all lists; in lower layers one program sums over several blocks."""
         together = [1, SECOND.value] + [LOWER.value] * self.layers
         return sum(self.subtrees(layer) * triton.cdiv(self.blocks, together[layer]) for layer in range(self.layers))
 
     def chunk(self, layer: int) -> dict[str, int]:
-        """Lanes and warps for one list: below the top they are short."""
+        """Lanes and warps for one list; below the top layer the lists are short."""
         lanes = min(self.block_rows, 256) if layer == 0 else 64
         return {"CHUNK": lanes, "num_warps": lanes // 32}
 
@@ -96,12 +96,12 @@ class Lists:
                 SPLITS=s.shape[1], WEIGHTED=weight is not None, LAYER=layer, **self.shape, **self.chunk(layer),
             )  # fmt: skip
 
-    def bounds(self, values: Tensor, settled: Tensor | None) -> Tensor:
-        """For each subtree the least value of its nodes that matter: not settled, or if that is None, within (0, 1)."""
+    def bounds(self, values: Tensor, state: Tensor | None) -> Tensor:
+        """For each subtree the smallest value of its unsolved nodes or, without states, of its values in (0, 1)."""
         bound = values.new_empty(self.u.shape[0])
         if self.layers > 1:
             bound_kernel[(bound.numel(),)](
-                values, settled, bound, DEPTH=self.depth, LAYERS=self.layers, TOP=self.top_height, num_warps=1
+                values, state, bound, DEPTH=self.depth, LAYERS=self.layers, TOP=self.top_height, num_warps=1
             )
         return bound
 
@@ -120,13 +120,13 @@ def levels_above(LAYER: tl.constexpr, TOP: tl.constexpr):
 
 @triton.jit
 def blocks_together(LAYER: tl.constexpr):
-    """How many blocks of a subtree one program sums over; `Lists.programs` counts on it."""
+    """How many blocks of a subtree one program sums over; `Lists.programs` must agree."""
     return 1 if LAYER == 0 else (SECOND if LAYER == 1 else LOWER)
 
 
 @triton.jit
 def load_weight(weight_ptr, row, valid, WEIGHTED: tl.constexpr):
-    """Weights of some rows: 0 where a weight is no number."""
+    """Weights of some rows; an invalid weight counts as 0."""
     weight = tl.where(valid, 1.0, 0.0)
     if WEIGHTED:
         weight = tl.load(weight_ptr + row, mask=valid, other=0.0)
@@ -139,10 +139,10 @@ def group_lanes(
     count_ptr, n, blocks, index, group, TOGETHER: tl.constexpr, IS_TOP: tl.constexpr, ROWS: tl.constexpr,
     LANES: tl.constexpr,
 ):  # fmt: skip
-    """LANES lanes over the lists of a group of blocks, side by side: what waits for memory waits for all at once.
+    """Distributes LANES lanes over the lists of a group of blocks, so that loads from all these lists overlap.
 
-    Returns for each lane its block, its place among the lanes of that block, where the block's list begins, and how
-    long it is.
+    Returns for each lane its block, its place among the lanes of that block, and the begin and length of the block's
+    list.
     """
     lane = tl.arange(0, LANES)
     block = group * TOGETHER + lane // (LANES // TOGETHER)
@@ -155,7 +155,7 @@ def group_lanes(
 
 @triton.jit
 def arrivals(weight_ptr, row_ptr, u_ptr, begin, place, count, first_row, WEIGHTED: tl.constexpr, IS_TOP: tl.constexpr):
-    """At some places of lists: rows, their u at the subtree's root, and which lanes are in use. Others have u = -1."""
+    """Rows at some places of lists, their u at the subtree's root, and which lanes are in use. Others have u = -1."""
     valid = place < count
     if IS_TOP:
         row = (first_row + place).to(tl.int64)
@@ -173,7 +173,7 @@ def arrivals(weight_ptr, row_ptr, u_ptr, begin, place, count, first_row, WEIGHTE
 def subtree(u, s_ptr, row, valid, root, SPLITS: tl.constexpr, LEVELS: tl.constexpr):
     """u of the nodes of a subtree in heap order, a tuple of 2**LEVELS - 1 vectors, and the scores of its splits.
 
-    NaN stays within what is reached.
+    A NaN score makes the u below it NaN, in the nodes that the row reaches.
     """
     below = (u,)
     scores = ()
@@ -201,30 +201,30 @@ def node_of(root, NODE: tl.constexpr):
 
 
 @triton.jit
-def bound_kernel(values_ptr, settled_ptr, bound_ptr, DEPTH: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr):
-    """The least value of the nodes that matter in the tree below the root of subtree program_id + 1."""
+def bound_kernel(values_ptr, state_ptr, bound_ptr, DEPTH: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr):
+    """The bound of subtree program_id + 1, over all nodes below its root: see `Lists.bounds`."""
     index = tl.program_id(0) + 1
     for layer in tl.static_range(1, LAYERS):
         place = index - first_index(layer, TOP)
         if (place >= 0) & (place < (1 << levels_above(layer, TOP))):
             root = (1 << levels_above(layer, TOP)) - 1 + place
-            least = float("inf")
+            smallest = float("inf")
             for level in tl.static_range(DEPTH + 1 - TOP - 3 * (layer - 1)):
                 node = ((root + 1) << level) - 1 + tl.arange(0, 1 << level)
                 value = tl.load(values_ptr + node)
-                if settled_ptr is None:
-                    matters = (value > 0.0) & (value < 1.0)
+                if state_ptr is None:
+                    is_relevant = (value > 0.0) & (value < 1.0)
                 else:
-                    matters = tl.load(settled_ptr + node) != SETTLED
-                least = tl.minimum(least, tl.min(tl.where(matters, value, float("inf"))))
-            tl.store(bound_ptr + index - 1, least)
+                    is_relevant = tl.load(state_ptr + node) != SOLVED
+                smallest = tl.minimum(smallest, tl.min(tl.where(is_relevant, value, float("inf"))))
+            tl.store(bound_ptr + index - 1, smallest)
 
 
 @triton.jit
 def places_among(chosen, SETS: tl.constexpr):
-    """For each of SETS sets of lanes: how many of its lanes come before each lane, and how many there are.
+    """For each of SETS sets of lanes: the number of its lanes before each lane, and their number in all.
 
-    Four sets are counted at once, each in 16 bits.
+    Four sets are counted at once, each in 16 bits of an integer.
     """
     places = ()
     numbers = ()
@@ -248,7 +248,7 @@ def descend_kernel(
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr,
     ROWS: tl.constexpr, TOP: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Fills the lists of the subtrees below one subtree of LAYER, for one block of rows; in the order of the rows."""
+    """Fills the lists of the subtrees below one subtree of LAYER for one block, in the order of the rows."""
     IS_TOP: tl.constexpr = LAYER == 0
     HEIGHT: tl.constexpr = TOP if IS_TOP else 3
     block = tl.program_id(0)
@@ -290,7 +290,7 @@ def descend_kernel(
 
 @triton.jit
 def groups_of(nodes, blocks, LAYERS: tl.constexpr, TOP: tl.constexpr):
-    """How many groups of blocks have summed for each node."""
+    """Number of groups of blocks that have sums for each node."""
     groups = tl.zeros_like(nodes) + blocks
     for layer in tl.static_range(1, LAYERS):
         here = nodes + 1 >= (1 << levels_above(layer, TOP))
@@ -300,9 +300,9 @@ def groups_of(nodes, blocks, LAYERS: tl.constexpr, TOP: tl.constexpr):
 
 @triton.jit
 def add_groups(partial_ptr, nodes, groups, OF: tl.constexpr, T: tl.constexpr):
-    """The OF sums of all groups, added in double precision: (OF, nodes). One load for all: latency is what costs."""
-    MOST: tl.constexpr = 256
-    group = tl.arange(0, MOST).to(tl.int64)[:, None, None]
+    """The OF sums, (OF, nodes), of all groups, in double precision. One load for all saves latency."""
+    MAX_GROUPS: tl.constexpr = 256
+    group = tl.arange(0, MAX_GROUPS).to(tl.int64)[:, None, None]
     which = tl.arange(0, OF)[None, :, None]
     at = partial_ptr + (group * OF + which) * T + nodes[None, None, :]
     mask = (group < groups[None, None, :]) & (nodes[None, None, :] < T)

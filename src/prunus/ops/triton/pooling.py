@@ -10,7 +10,7 @@ __all__ = ["group_kernel", "order_kernel", "own_roots_kernel", "pool_kernel"]
 
 @triton.jit
 def shifted(q_ptr, weight_ptr, rows, nodes, n, NODES: tl.constexpr, WEIGHTED: tl.constexpr):
-    """u = q + 1/2, (rows, nodes), and weights, (rows, 1); a row whose weight is no number is NaN and weighs nothing."""
+    """u = q + 1/2, (rows, nodes), and weights, (rows, 1). A row with an invalid weight has u = NaN and weight 0."""
     mask = (rows[:, None] < n) & (nodes[None, :] < NODES)
     u = tl.load(q_ptr + rows[:, None] * NODES + nodes[None, :], mask=mask, other=-1.0) + 0.5
     weight = tl.where(rows < n, 1.0, 0.0)
@@ -50,17 +50,17 @@ def own_roots_kernel(
     moving = lam > 0.0
     while moving:
         total = tl.zeros([COLUMNS], tl.float32)
-        held = tl.zeros([COLUMNS], tl.float32)
+        active_weight = tl.zeros([COLUMNS], tl.float32)
         for start in range(0, n, BLOCK):
             rows = start + tl.arange(0, BLOCK).to(tl.int64)
             u, weight = shifted(q_ptr, weight_ptr, rows, nodes, n, NODES, WEIGHTED)
             active = tl.where(u > a[None, :], weight, 0.0)
             total += tl.sum(tl.where(active > 0.0, active * u, 0.0), 0)
-            held += tl.sum(active, 0)
-        step = total / (lam + held)
-        step = tl.where(step > 1.0, 1.0, step)  # NaN stays, and moves nothing
+            active_weight += tl.sum(active, 0)
+        step = total / (lam + active_weight)
+        step = tl.where(step > 1.0, 1.0, step)  # a NaN stays NaN and changes no root
         moving = tl.max((step > a).to(tl.int32), 0) > 0
-        # A step back: rounding carried a onto or past the smallest active u: stay just below it.
+        # If the step is below a, rounding put a on or above the smallest active u: stay just below that u.
         a = tl.where(step > a, step, tl.where(~moving & (step < a) & (a < 1.0), a * (1.0 - 4.8e-7), a))
     a = tl.where(lam > 0.0, a, tl.where(lam == 0.0, 1.0, float("nan")))
     tl.store(roots_ptr + nodes, a, mask=nodes < NODES)
@@ -69,7 +69,7 @@ def own_roots_kernel(
 
 @triton.jit
 def order_kernel(own_ptr, preferred_ptr, roots_ptr, NODES: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
-    """Where no sample prefers a child to its parent the roots are ordered by the lemma: undoes rounding there."""
+    """Undoes rounding where no sample prefers a child to its parent: by the lemma the child's root is not larger."""
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     root = tl.full([BLOCK], float("inf"), tl.float32)
     for step in tl.static_range(DEPTH + 1):
@@ -95,9 +95,9 @@ def pool_kernel(
     BLOCK: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ):
-    """Raises the root of one node of a level, HEIGHT above the leaves, to that of its group; those below are final.
+    """Raises the root of one node of a level, HEIGHT above the leaves, to that of its group. Lower roots are final.
 
-    A descendant belongs to the group at the value a if all roots from it up to the node, not counted, exceed a.
+    A descendant belongs to the group at the value a if its root and all roots between it and the node exceed a.
     """
     node = level_start + tl.program_id(0)
     a = tl.load(roots_ptr + node)
@@ -109,7 +109,7 @@ def pool_kernel(
     back = 0.0
     while moving:
         total = 0.0
-        held = 0.0
+        active_weight = 0.0
         size = 0.0
         for relative in range((2 << HEIGHT) - 1):
             # relative: heap index within the subtree; depth below the node: floor(log2(relative + 1))
@@ -126,10 +126,10 @@ def pool_kernel(
                 for start in range(0, n, BLOCK):
                     rows = start + tl.arange(0, BLOCK).to(tl.int64)
                     u, weight = shifted(q_ptr, weight_ptr, rows, member + tl.arange(0, 1), n, NODES, WEIGHTED)
-                    total, held = add_above(total, held, u, weight, a)
-        step = total / (lam * size + held)
-        step = tl.where(step > 1.0, 1.0, step)  # NaN stays, and moves nothing
-        # A step back: rounding carried a onto or past an active u or a member's root: retreat until it is not.
+                    total, active_weight = add_above(total, active_weight, u, weight, a)
+        step = total / (lam * size + active_weight)
+        step = tl.where(step > 1.0, 1.0, step)  # a NaN stays NaN and changes no root
+        # If the step is below a, rounding put a on or above an active u or a member's root: lower a until it is not.
         climbs = (step > a) & (back == 0.0)
         falls = (step < a) & (a < 1.0)
         back = tl.where(falls, tl.maximum(2.0 * back, 2.4e-7), back)
@@ -140,7 +140,7 @@ def pool_kernel(
 
 @triton.jit
 def group_kernel(roots_ptr, a_ptr, group_ptr, NODES: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
-    """Node masses, and the topmost node of each node's group: a node joins its parent where its root lies above."""
+    """Node masses, and the topmost node of each node's group. A node whose root is larger joins its parent's group."""
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.full([BLOCK], float("inf"), tl.float32)
     group = tl.zeros([BLOCK], tl.int64)

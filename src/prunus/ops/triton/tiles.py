@@ -1,7 +1,7 @@
-"""Pieces of kernels: a block of samples and the levels of the tree in registers.
+"""Functions that several kernels share: they hold a block of samples, level by level of the tree, in registers.
 
-A kernel loads all that it needs of a tree before it stores anything: as far as the compiler knows a store may change
-what a later load reads, so that a load after it would have to wait.
+A kernel loads all values of a tree before it stores anything: the compiler must assume that a store changes what a
+later load reads, and that load would have to wait.
 """
 
 import triton
@@ -18,7 +18,7 @@ def level_columns(LEVEL: tl.constexpr):
 
 @triton.jit
 def load_levels(values_ptr, DEPTH: tl.constexpr):
-    """A value of every node: a tuple of the levels, each (1, 2**level)."""
+    """One value for each node: a tuple of the levels, each of shape (1, 2**level)."""
     values = ()
     for level in tl.static_range(DEPTH + 1):
         values = values + (tl.load(values_ptr + level_columns(level)[None, :]),)
@@ -27,7 +27,7 @@ def load_levels(values_ptr, DEPTH: tl.constexpr):
 
 @triton.jit
 def load_scores(s_ptr, rows, n, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
-    """The scores of some rows: a tuple of the levels, each (BLOCK, 2**level)."""
+    """The scores of some rows: a tuple of the levels, each of shape (BLOCK, 2**level)."""
     scores = ()
     for level in tl.static_range(DEPTH):
         at = s_ptr + rows[:, None] * SPLITS + level_columns(level)[None, :]
@@ -39,7 +39,7 @@ def load_scores(s_ptr, rows, n, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
 def top(rows, n, weight_ptr, WEIGHTED: tl.constexpr):
     """The root's u, (BLOCK, 1), and the weights, (BLOCK,), of the rows.
 
-    Rows past the end reach nothing. A row whose weight is no number is NaN and weighs nothing.
+    Rows past the end reach no node. A row with an invalid weight has u = NaN and weight 0.
     """
     u = tl.where(rows < n, 1.5, -1.0)
     weight = tl.where(rows < n, 1.0, 0.0)
@@ -53,7 +53,7 @@ def top(rows, n, weight_ptr, WEIGHTED: tl.constexpr):
 
 @triton.jit
 def step_down(u, s):
-    """u of the next level, (BLOCK, 2**(level + 1)), from u and s of a level. NaN stays within what is reached."""
+    """u of the next level, (BLOCK, 2**(level + 1)), from u and s of a level. A NaN in s counts only where u > 0."""
     s = tl.where(u <= 0.0, 0.0, s)
     left = tl.minimum(u, 0.5 - s, propagate_nan=tl.PropagateNan.ALL)
     right = tl.minimum(u, 0.5 + s, propagate_nan=tl.PropagateNan.ALL)

@@ -1,4 +1,4 @@
-"""tree_traverse on the GPU: which kernels run, on what."""
+"""tree_traverse on the GPU: the order of the kernels, their grids and their memory."""
 
 import torch
 import triton
@@ -6,27 +6,33 @@ from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits, n_nodes
 from prunus.ops.triton.brackets import collect_kernel, finish_kernel, refine_kernel, sums_kernel
-from prunus.ops.triton.gradients import gradients_kernel, lam_kernel, node_slope_kernel, pull_kernel, slope_kernel
+from prunus.ops.triton.gradients import (
+    gradients_kernel,
+    lam_kernel,
+    mass_grad_kernel,
+    node_sum_grad_kernel,
+    sum_grad_kernel,
+)
 from prunus.ops.triton.layers import Lists
 from prunus.ops.triton.roots import cap_kernel, newton_kernel
-from prunus.ops.triton.routes import routes_kernel
+from prunus.ops.triton.routes import write_routes
 
 __all__ = ["traverse_backward", "traverse_forward"]
 
-FEW = 2048
-"""Up to so many samples one program a node is faster than passes over lists."""
+FEW_SAMPLES = 2048
+"""Up to this many samples, one program for each node is faster than passes over lists."""
 
 PASSES = 2
 """Passes that bracket the roots before the values inside the brackets are collected."""
 
 CAPACITY = 64
-"""Values collected for a node from a group of blocks. If there are more the node goes to newton_kernel."""
+"""Values that are collected for a node from a group of blocks. If there are more, newton_kernel solves the node."""
 
 LANES = 64
-"""Places in lists that one program sums over at a time."""
+"""Entries of lists that one program sums over at a time."""
 
-ADDED = 8
-"""Nodes whose sums over all groups of blocks one program adds."""
+NODES_PER_PROGRAM = 8
+"""Number of nodes for which one program adds the sums of all groups of blocks."""
 
 
 def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -36,14 +42,12 @@ def traverse_forward(s: Tensor, lam: Tensor, weight: Tensor | None) -> tuple[Ten
     depth, nodes = depth_of_splits(splits), n_nodes(depth_of_splits(splits))
     options = {"DEPTH": depth, "SPLITS": splits, "WEIGHTED": weight is not None}
     z, a, roots = s.new_empty(n, nodes), s.new_empty(nodes), s.new_empty(nodes)
-    settled = None if n <= FEW else _bracket(s, lam, weight, roots)
+    state = None if n <= FEW_SAMPLES else _bracket(s, lam, weight, roots)
     block = _node_block(n)
-    resume = {"RESUME": settled is not None, "ONE_BLOCK": settled is None and n <= block}
-    newton_kernel[(nodes,)](s, weight, lam, settled, roots, n, **options, BLOCK=block, **resume)
+    resume = {"RESUME": state is not None, "ONE_BLOCK": state is None and n <= block}
+    newton_kernel[(nodes,)](s, weight, lam, state, roots, n, **options, BLOCK=block, **resume)
     cap_kernel[(triton.cdiv(nodes, 128),)](roots, lam, a, T=nodes, DEPTH=depth, BLOCK=128)
-    if n > 0:
-        rows, warps = max(1, min(128, 1024 // (nodes + 1))), min(32, max(1, (nodes + 1) // 2048))
-        routes_kernel[(triton.cdiv(n, rows),)](s, weight, a, z, n, **options, BLOCK=rows, num_warps=warps)
+    write_routes(s, weight, a, z)
     return z, a
 
 
@@ -54,64 +58,64 @@ def traverse_backward(
     s, weight = s.contiguous(), None if weight is None else weight.contiguous()
     grad_z, grad_a = grad_z.contiguous(), grad_a.contiguous()
     n, splits = s.shape
-    slope, grad_s, grad_weight = torch.empty_like(a), torch.empty_like(s), s.new_empty(n)
+    sum_grad, grad_s, grad_weight = torch.empty_like(a), torch.empty_like(s), s.new_empty(n)
     options = {"DEPTH": depth_of_splits(splits), "SPLITS": splits, "WEIGHTED": weight is not None}
-    if n <= FEW:
-        args = s, weight, lam, a, grad_z, grad_a, slope, n
-        node_slope_kernel[(a.numel(),)](*args, **options, BLOCK=_node_block(n))
+    if n <= FEW_SAMPLES:
+        args = s, weight, lam, a, grad_z, grad_a, sum_grad, n
+        node_sum_grad_kernel[(a.numel(),)](*args, **options, BLOCK=_node_block(n))
     else:
-        _slopes(s, lam, weight, a, grad_z, grad_a, slope)
+        _sum_grads(s, lam, weight, a, grad_z, grad_a, sum_grad)
     if n > 0:
-        args = s, weight, a, slope, grad_z, grad_s, grad_weight, n
+        args = s, weight, a, sum_grad, grad_z, grad_s, grad_weight, n
         rows = max(1, min(128, 2048 // (a.numel() + 1)))
         warps = min(32, max(2, (a.numel() + 1) // 1024))
-        most = (
-            {"maxnreg": 128} if weight is None and warps <= 16 else {}
-        )  # more programs at a time, yet nothing spilled
-        gradients_kernel[(triton.cdiv(n, rows),)](*args, **options, BLOCK=rows, num_warps=warps, **most)
+        # With fewer registers more programs run at a time; without weights 128 are enough for all values.
+        registers = {"maxnreg": 128} if weight is None and warps <= 16 else {}
+        gradients_kernel[(triton.cdiv(n, rows),)](*args, **options, BLOCK=rows, num_warps=warps, **registers)
     grad_lam = torch.empty_like(lam)
-    lam_kernel[(1,)](slope, a, grad_lam, T=a.numel(), BLOCK=1024)
+    lam_kernel[(1,)](sum_grad, a, grad_lam, T=a.numel(), BLOCK=1024)
     return grad_s, grad_lam, grad_weight
 
 
-def _slopes(
-    s: Tensor, lam: Tensor, weight: Tensor | None, a: Tensor, grad_z: Tensor, grad_a: Tensor, slope: Tensor
+def _sum_grads(
+    s: Tensor, lam: Tensor, weight: Tensor | None, a: Tensor, grad_z: Tensor, grad_a: Tensor, sum_grad: Tensor
 ) -> None:
-    """Slopes by a pass over the lists of samples that may be active in some node with a free mass."""
+    """Write sum_grad by a pass over the lists of samples that may be active in a node with a free mass."""
     lists = Lists(s)
     lists.descend(s, weight, lists.bounds(a, None))
     partial = s.new_empty(lists.blocks, 2, a.numel())
-    pull_kernel[(lists.programs,)](
+    mass_grad_kernel[(lists.programs,)](
         s, weight, lists.row, lists.u, lists.count, a, grad_z, partial, lists.n, lists.blocks,
         SPLITS=s.shape[1], WEIGHTED=weight is not None, **lists.shape, LAYERS=lists.layers, LANES=LANES, num_warps=1,
     )  # fmt: skip
-    args = partial, lam, a, grad_a, slope, lists.blocks
+    args = partial, lam, a, grad_a, sum_grad, lists.blocks
     layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
-    slope_kernel[(triton.cdiv(a.numel(), ADDED),)](*args, T=a.numel(), BLOCK=ADDED, **layers)
+    sum_grad_kernel[(triton.cdiv(a.numel(), NODES_PER_PROGRAM),)](*args, T=a.numel(), BLOCK=NODES_PER_PROGRAM, **layers)
 
 
 def _bracket(s: Tensor, lam: Tensor, weight: Tensor | None, roots: Tensor) -> Tensor:
-    """Roots by passes over the lists; returns which nodes are settled."""
+    """Write roots by passes over the lists; returns the states of the nodes."""
     nodes, lists = roots.numel(), Lists(s)
     layers = {"LAYERS": lists.layers, "TOP": lists.top_height}
     of_lists = s, weight, lists.row, lists.u, lists.count
     options = {"SPLITS": s.shape[1], "WEIGHTED": weight is not None, "LANES": LANES, "num_warps": 1, **lists.shape}
     refine = {"T": nodes, "WEIGHTED": weight is not None, "CAPACITY": CAPACITY, **layers}
     points, partial = s.new_empty(4, nodes), s.new_empty(lists.blocks, 8, nodes)
-    right, settled = s.new_empty(3, nodes, dtype=torch.float64), torch.empty_like(roots, dtype=torch.int32)
+    right, state = s.new_empty(3, nodes, dtype=torch.float64), torch.empty_like(roots, dtype=torch.int32)
     for index in range(PASSES):
-        lists.descend(s, weight, lists.bounds(roots, settled) if index > 0 else None)
-        args = *of_lists, points, settled, partial, lists.n, lists.blocks
+        lists.descend(s, weight, lists.bounds(roots, state) if index > 0 else None)
+        args = *of_lists, points, state, partial, lists.n, lists.blocks
         sums_kernel[(lists.programs,)](*args, **options, LAYERS=lists.layers, FIRST_PASS=index == 0)
-        args = partial, lam, points, right, roots, settled, lists.blocks
-        refine_kernel[(triton.cdiv(nodes, ADDED),)](*args, **refine, BLOCK=ADDED, FIRST_PASS=index == 0)
-    kept = s.new_empty(nodes, lists.blocks, 1 if weight is None else 2, CAPACITY)
+        args = partial, lam, points, right, roots, state, lists.blocks
+        programs = (triton.cdiv(nodes, NODES_PER_PROGRAM),)
+        refine_kernel[programs](*args, **refine, BLOCK=NODES_PER_PROGRAM, FIRST_PASS=index == 0)
+    collected = s.new_empty(nodes, lists.blocks, 1 if weight is None else 2, CAPACITY)
     count = s.new_empty(nodes, lists.blocks, dtype=torch.int32)
-    args = *of_lists, roots, right, settled, kept, count, lists.n, lists.blocks
+    args = *of_lists, roots, right, state, collected, count, lists.n, lists.blocks
     collect_kernel[(lists.programs,)](*args, **options, LAYERS=lists.layers, CAPACITY=CAPACITY)
-    args = lam, right, kept, count, roots, settled, lists.blocks
+    args = lam, right, collected, count, roots, state, lists.blocks
     finish_kernel[(nodes,)](*args, **refine)
-    return settled
+    return state
 
 
 def _node_block(n: int) -> int:
