@@ -271,7 +271,7 @@ def test_an_estimator_that_is_not_fitted(path: Path) -> None:
 @pytest.mark.parametrize("model", [DecisionTreeClassifier(), nn.Linear(1, 1), None, {"a": 1}])
 def test_what_is_not_ours(model: Any, path: Path) -> None:
     with pytest.raises(
-        InputTypeError, match="ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel, however"
+        InputTypeError, match="ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel, got"
     ):
         prunus.save(model, path)
 
@@ -281,7 +281,7 @@ class Mine(LinearSplit):
 
 
 def test_a_split_of_ones_own_is_refused_with_the_cure(path: Path) -> None:
-    with pytest.raises(InputTypeError, match=r"however: Mine. Use pickle, or store model.state_dict\(\)"):
+    with pytest.raises(InputTypeError, match=r"got Mine. Use pickle, or store model.state_dict\(\)"):
         prunus.save(regressor(split=Mine).fit(X, values(X)), path)
     assert not path.exists()
 
@@ -290,7 +290,7 @@ def test_a_head_of_ones_own_is_refused_with_the_cure(path: Path) -> None:
     class Head(ConstantHead):
         pass
 
-    with pytest.raises(InputTypeError, match=r"however: Head\. Use pickle"):
+    with pytest.raises(InputTypeError, match=r"got Head\. Use pickle"):
         prunus.save(TreeModel(TreeLayer(LinearSplit(3, 2), 2), Head(3, 2, 1)), path)
 
 

@@ -285,7 +285,7 @@ def test_opsets(opset: int, leaf: str, hard: bool, path: Path) -> None:
 @pytest.mark.parametrize("opset", [12, 10_000, True, 19.0, "19"])
 def test_opsets_that_cannot_be_written(opset: Any, path: Path) -> None:
     tree = classifier().fit(X, labels(X))
-    with pytest.raises(InputValueError, match=r"opset must be an integer from 13 to .*, however: "):
+    with pytest.raises(InputValueError, match=r"opset must be an integer from 13 to .*, got "):
         export_onnx(tree, path, opset=opset)
 
 
@@ -327,14 +327,14 @@ def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
 def test_a_split_of_ones_own(path: Path) -> None:
     tree = regressor(split=lambda features, depth: nn.Linear(features, 2**depth - 1)).fit(X, values(X))
     with pytest.raises(
-        InputTypeError, match="split is one of LinearSplit, ELUSplit, MLPSplit, SparseSplit, however: Linear"
+        InputTypeError, match="split is one of LinearSplit, ELUSplit, MLPSplit, SparseSplit, got Linear"
     ):
         export_onnx(tree, path)
     assert not path.exists()
 
 
 def test_other_objects(path: Path) -> None:
-    with pytest.raises(InputTypeError, match="export_onnx writes the estimators of prunus, however: str"):
+    with pytest.raises(InputTypeError, match="export_onnx writes the estimators of prunus, got str"):
         export_onnx("tree", path)
 
 

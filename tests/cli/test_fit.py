@@ -108,7 +108,7 @@ def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
         (("--target", "kind", "--drop", "sise"), "did you mean 'size'?"),
         (("--target", "price", "--class-weight", "balanced"), "--class-weight is for classification"),
         (("--target", "kind", "--weights", "color"), "the weights 'color' must be numbers"),
-        (("--target", "kind", "--validation-fraction", "2"), "at least 0 and below 1, however: 2.0"),
+        (("--target", "kind", "--validation-fraction", "2"), "at least 0 and below 1, got 2.0"),
     ],
 )
 def test_a_mistake_gets_one_line_that_names_it(

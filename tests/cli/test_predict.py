@@ -57,7 +57,7 @@ def test_columns_that_are_missing_are_named(shell: Shell, folder: Path, tmp_path
 def test_a_text_in_a_column_of_numbers_is_found(shell: Shell, folder: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "t.csv", "size,color\n1.5,red\n2,5,red\n".replace("2,5", "2x5"))
     said = shell.mistake("predict", folder / "kind.prunus", data)
-    assert "line 3: column 'size' must hold numbers, as in training, however: '2x5'" in said
+    assert "line 3: column 'size' must hold numbers, as in training, got '2x5'" in said
 
 
 def test_categories_that_look_like_numbers_are_compared_as_text(shell: Shell, tmp_path: Path) -> None:

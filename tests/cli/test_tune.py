@@ -8,7 +8,6 @@ import pytest
 
 import prunus
 from prunus.cli import study as study_module
-from prunus.cli.own_head import as_plain, estimator_with_head
 from prunus.cli.search_space import FIRST, SPACES, suggest
 from prunus.cli.study import work
 from tests.cli.tables import Shell, csv, frame
@@ -61,19 +60,14 @@ def test_the_space_of_the_paper_is_within_ours() -> None:
     for space in SPACES:
         study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
         drawn[space] = {name for _ in range(20) for name in suggest(study.ask(), space)}
-    assert drawn["paper"] == {"depth", "pruning_strength", "split", "leaf", "layers", "dropout"}
+    assert drawn["paper"] == {"depth", "pruning_strength", "split", "leaf", "hidden_layer_sizes", "dropout"}
     assert drawn["all"] == drawn["paper"] | {"pieces", "learning_rate"}
 
 
-def test_a_network_in_the_leaves_has_the_layers_that_were_drawn(tmp_path: Path) -> None:
-    options = {"depth": 2, "leaf": "mlp", "layers": 4, "dropout": 0.25, "max_epochs": 1}
-    X = frame()[["size"]]  # noqa: N806
-    tree = as_plain(estimator_with_head("regression", options).fit(X, frame()["price"]))
-    assert type(tree) is prunus.ArgminTreeRegressor
-    prunus.save(tree, tmp_path / "t.prunus")
-    again = prunus.load(tmp_path / "t.prunus")
-    assert [layer.out_features for layer in again.model_.head.hidden if hasattr(layer, "out_features")] == [256] * 3
-    assert again.predict(X).tolist() == tree.predict(X).tolist()
+def test_everything_that_is_drawn_is_an_option_of_the_estimators() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    drawn = {name for space in SPACES for _ in range(20) for name in suggest(study.ask(), space)}
+    assert drawn <= set(prunus.ArgminTreeRegressor().get_params())
 
 
 def test_a_trial_too_many_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -383,9 +383,9 @@ def test_targets_may_be_of_all_kinds(target: str) -> None:
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        (["f"], r"must name columns of the table, \['a', 'b', 'c', 'd', 'e'\], however: 'f'"),
-        ([5], "positions below 5, however: 5"),
-        ([-6], "positions below 5, however: -6"),
+        (["f"], r"must name columns of the table, \['a', 'b', 'c', 'd', 'e'\], got 'f'"),
+        ([5], "positions below 5, got 5"),
+        ([-6], "positions below 5, got -6"),
         ([], "not none and not all"),
         (NAMES, "not none and not all"),
         ([0, 1, 2, 3, -1], "not none and not all"),

@@ -11,23 +11,23 @@ from sklearn.metrics import adjusted_rand_score
 
 from prunus.estimators.cluster_start import cluster_splits, ward_halves
 from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
-from prunus.estimators.node_statistics import node_statistics
-from prunus.estimators.tree import Tree
+from prunus.tree.statistics import node_statistics
 from tests.estimators.problems import Floats, table
 
 Nodes = npt.NDArray[np.int64]
+Kept = npt.NDArray[np.bool_]
 
 
-def kept_tree(n_nodes: int, *pruned: int) -> Tree:
-    """A tree without the subtrees at these nodes."""
+def kept_tree(n_nodes: int, *pruned: int) -> Kept:
+    """The nodes of a tree without the subtrees at these nodes."""
     kept = np.ones(n_nodes, dtype=bool)
     kept[list(pruned)] = False
     for t in range(1, n_nodes):
         kept[t] &= kept[(t - 1) // 2]
-    return Tree(kept.astype(np.float32), kept, kept.astype(np.float64), None, None)
+    return kept
 
 
-def hierarchy_of(tree: Tree, at: dict[int, list[float]]) -> Hierarchy:
+def hierarchy_of(tree: Kept, at: dict[int, list[float]]) -> Hierarchy:
     """That of rows of one number, which end in these nodes."""
     x = np.array([[value] for values in at.values() for value in values], dtype=np.float32)
     ends = np.repeat(list(at), [len(values) for values in at.values()])
@@ -80,8 +80,8 @@ def test_one_leaf() -> None:
         assert found.leaves.tolist() == [end]
         assert found.children.shape == (0, 2)
         assert found.heights.shape == found.nodes.shape == found.counts.shape == (0,)
-        assert flat_labels(found, len(tree.kept), 1).tolist() == [0] * len(tree.kept)
-        assert labels_at_depth(found, len(tree.kept), 2).tolist() == [0] * len(tree.kept)
+        assert flat_labels(found, len(tree), 1).tolist() == [0] * len(tree)
+        assert labels_at_depth(found, len(tree), 2).tolist() == [0] * len(tree)
 
 
 def test_nodes_that_no_row_reaches_are_passed_over() -> None:
@@ -137,7 +137,7 @@ def test_nodes_that_no_row_reached_belong_to_a_neighbor() -> None:
         assert labels.min() == 0
 
 
-def reached(seed: int) -> tuple[Tree, dict[int, list[float]]]:
+def reached(seed: int) -> tuple[Kept, dict[int, list[float]]]:
     """A tree with pruned pairs, and rows in some of its leaves."""
     random = np.random.default_rng(seed)
     tree = kept_tree(31, *[t for pair in range(1, 31, 2) if random.random() < 0.2 for t in (pair, pair + 1)])

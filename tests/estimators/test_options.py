@@ -70,12 +70,12 @@ def test_splits_of_ones_own_may_ignore_the_table() -> None:
 
 
 def test_a_split_factory_that_makes_no_module_is_refused() -> None:
-    with pytest.raises(InputTypeError, match=r"split\(features, depth\) must return a torch.nn.Module, however: int"):
+    with pytest.raises(InputTypeError, match=r"split\(features, depth\) must return a torch.nn.Module, got int"):
         regressor(split=lambda _features, depth: depth).fit(X, values(X))
 
 
 def test_a_split_with_another_number_of_scores_is_refused() -> None:
-    with pytest.raises(InputValueError, match=r"scores of shape \(n, 3\), however: Linear returned \(60, 5\)"):
+    with pytest.raises(InputValueError, match=r"scores of shape \(n, 3\), got Linear returned \(60, 5\)"):
         regressor(split=lambda features, _depth: nn.Linear(features, 5)).fit(X, values(X))
 
 

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.ops import available_backends
+from prunus.ops.backends import kernels
 from tests.estimators.problems import (
     KINDS,
     Floats,
@@ -125,7 +126,7 @@ def test_probabilities_are_those_of_the_torch_model(split: str, leaf: str) -> No
 def test_without_the_kernel_predictions_are_the_same(split: str, leaf: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = classifier(split=split, leaf=leaf).fit(X, labels(X))
     expected = [tree.predict_proba(X, hard=hard) for hard in (False, True)]
-    monkeypatch.setattr("prunus.estimators.prediction._has_cpp", lambda: False)
+    monkeypatch.setattr("prunus.tree.prediction.kernels_for", lambda _: kernels("reference"))
     for hard in (False, True):
         assert_allclose(tree.predict_proba(X, hard=hard), expected[hard], rtol=ENCODED)
 
@@ -137,15 +138,15 @@ def test_the_training_rows_do_not_stay_behind() -> None:
     assert parts[0] == parts[1]
 
 
-def test_polars_rows_are_predicted_in_pieces() -> None:
+def test_polars_rows_are_predicted_in_chunks() -> None:
     frame = as_polars(mixed(3000))
     tree = regressor().fit(frame[:40], frame["count"][:40])
-    pieces = np.concatenate([tree.predict(frame[begin : begin + 700]) for begin in range(0, 3000, 700)])
-    assert_array_equal(pieces, tree.predict(frame))
+    chunks = np.concatenate([tree.predict(frame[begin : begin + 700]) for begin in range(0, 3000, 700)])
+    assert_array_equal(chunks, tree.predict(frame))
 
 
 @pytest.mark.parametrize("kind", [ArgminTreeClassifier, ArgminTreeRegressor])
-def test_large_arrays_are_predicted_in_pieces(kind: Any) -> None:
+def test_large_arrays_are_predicted_in_chunks(kind: Any) -> None:
     x = table(20_000, 2)
     tree = kind(depth=1, max_epochs=1, random_state=0).fit(x[:50], (x[:50, 0] > 0).astype(int))
     halves = np.concatenate((tree.predict(x[:9_999]), tree.predict(x[9_999:])))

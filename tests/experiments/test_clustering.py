@@ -118,5 +118,5 @@ def test_heap_numbers_follow_the_merges() -> None:
 
 def test_leaves_too_deep_for_heap_numbers_are_named() -> None:
     chain = np.array([[0, 1], *([i + 1, 62 + i] for i in range(1, 62))])
-    with pytest.raises(ValueError, match=r"at most 61 levels deep .* however: 62; ask for fewer"):
+    with pytest.raises(ValueError, match=r"at most 61 levels deep .* got 62; ask for fewer"):
         heap_numbers(chain)

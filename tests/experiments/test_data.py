@@ -118,7 +118,7 @@ def test_a_missing_file_is_downloaded_once(tmp_path: Path, cache: Path, server: 
 
 def test_a_download_of_other_content_is_refused_and_removed(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "some.data").write_bytes(b"other")
-    with pytest.raises(DamagedDataError, match=f"of SHA-256 {SHA256}, however: "):
+    with pytest.raises(DamagedDataError, match=f"of SHA-256 {SHA256}, got "):
         locate("Some", source_of((tmp_path / "some.data").as_uri(), SHA256))
     assert list(cache.iterdir()) == []
 
@@ -179,12 +179,12 @@ def test_there_are_ten_sets() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"name must be one of Year, .*, however: 'year'"):
+    with pytest.raises(InputValueError, match=r"name must be one of Year, .*, got 'year'"):
         load("year")
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputValueError, match=r"folder must be a folder, however: .*nowhere"):
+    with pytest.raises(InputValueError, match=r"folder must be a folder, got .*nowhere"):
         load("Glass", tmp_path / "nowhere")
 
 
@@ -266,7 +266,7 @@ def test_year_and_higgs_test_on_their_last_rows(tmp_path: Path) -> None:
 
 def test_a_file_without_training_rows_is_refused(folder: Path) -> None:
     np.savetxt(folder / "YearPredictionMSD.txt", np.zeros((3, 91)), delimiter=",")
-    with pytest.raises(InputValueError, match="more than 51,630 rows, however: 3"):
+    with pytest.raises(InputValueError, match="more than 51,630 rows, got 3"):
         load("Year", folder)
 
 

@@ -54,7 +54,7 @@ def test_what_is_not_there_does_not_stop_the_rest(calls: list[Any], capsys: pyte
 def test_names_that_are_not_there_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         everything.main(["smal"])
-    assert "however: smal" in capsys.readouterr().err
+    assert "got smal" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if (RESULTS / f"{name}_cells.csv").exists()])

@@ -51,7 +51,7 @@ def test_an_error_is_told() -> None:
 
 
 def test_limits_must_be_positive() -> None:
-    with pytest.raises(InputValueError, match="seconds and megabytes must be positive, however: seconds=0"):
+    with pytest.raises(InputValueError, match="seconds and megabytes must be positive, got seconds=0"):
         run("CART", seconds=0)
 
 

@@ -225,7 +225,7 @@ def test_a_tree_of_a_solver_out_of_time_is_not_said_to_be_optimal(name: str) -> 
 
 def test_a_solver_that_found_nothing_in_time_says_so() -> None:
     x, y = table(150, "classes")
-    with pytest.raises(TimeoutError, match=r"time_limit must allow for a tree, however: none was found in 0\.001 s"):
+    with pytest.raises(TimeoutError, match=r"time_limit must allow for a tree, got none was found in 0\.001 s"):
         method("Optree-MIP")("classes", depth=2, time_limit=0.001).fit(x, y)
 
 
@@ -304,7 +304,7 @@ def test_a_missing_package_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatc
     [
         (np.zeros(3), np.zeros(3, int), "classes", r"x must have the shape \(n, d\)"),
         (np.zeros((3, 1)), np.zeros(2, int), "classes", r"y must have the shape \(3,\) as x has 3 rows"),
-        (np.full((3, 1), np.nan), np.zeros(3, int), "classes", "x must be finite, however: it has missing"),
+        (np.full((3, 1), np.nan), np.zeros(3, int), "classes", "x must be finite, got it has missing"),
         (np.zeros((3, 1)), np.array([-1, 0, 1]), "classes", "y must be class numbers from 0"),
         (np.zeros((3, 1)), np.array([np.inf, 0, 1]), "values", "y must be finite"),
     ],
@@ -315,14 +315,14 @@ def test_rows_and_targets_that_cannot_be_used_are_refused(x: Vector, y: Vector, 
 
 
 def test_targets_of_another_kind_are_refused() -> None:
-    with pytest.raises(InputTypeError, match=r"y must be class numbers from 0, however: targets\.dtype=dtype"):
+    with pytest.raises(InputTypeError, match=r"y must be class numbers from 0, got targets\.dtype=dtype"):
         method("CART")("classes").fit(np.zeros((2, 1), np.float32), np.array([0.5, 1.0]))
 
 
 def test_a_task_that_is_not_there_is_refused() -> None:
-    with pytest.raises(InputValueError, match=r"task must be one of \('classes', 'values'\), however: task='ranks'"):
+    with pytest.raises(InputValueError, match=r"task must be one of \('classes', 'values'\), got task='ranks'"):
         RivalBase("ranks")  # type: ignore[arg-type]
-    with pytest.raises(InputValueError, match="task must be 'classes' for GOSDT, however: task='values'"):
+    with pytest.raises(InputValueError, match="task must be 'classes' for GOSDT, got task='values'"):
         method("GOSDT")("values")
 
 

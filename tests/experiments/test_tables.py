@@ -159,7 +159,7 @@ def test_a_run_goes_on_where_it_was(
 def test_methods_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["small", "--methods=CRAT"])
-    assert "however: CRAT" in capsys.readouterr().err
+    assert "got CRAT" in capsys.readouterr().err
 
 
 def test_an_interrupt_ends_what_runs_and_stores_nothing_of_it(tmp_path: Path) -> None:

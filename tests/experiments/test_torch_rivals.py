@@ -401,10 +401,10 @@ def test_rows_held_out_are_not_trained_with() -> None:
 @pytest.mark.parametrize(
     ("rival", "options", "message"),
     [
-        (DNDT, {"temperature": 0}, "temperature must be from 1e-06 to 1, however: temperature=0"),
-        (NDF, {"depth": 0}, "depth must be from 1 to 16, however: depth=0"),
-        (ANT, {"dropout": 1}, "dropout must be from 0 to 0.99, however: dropout=1"),
-        (NODE, {"trees": 2, "layers": 3}, "layers must be from 1 to 2, however: layers=3"),
+        (DNDT, {"temperature": 0}, "temperature must be from 1e-06 to 1, got temperature=0"),
+        (NDF, {"depth": 0}, "depth must be from 1 to 16, got depth=0"),
+        (ANT, {"dropout": 1}, "dropout must be from 0 to 0.99, got dropout=1"),
+        (NODE, {"trees": 2, "layers": 3}, "layers must be from 1 to 2, got layers=3"),
     ],
 )
 def test_options_out_of_range_are_named(rival: type[TorchRival], options: dict[str, Any], message: str) -> None:

@@ -374,9 +374,9 @@ def test_estimators_that_are_not_fitted() -> None:
 
 
 def test_what_is_no_estimator() -> None:
-    with pytest.raises(InputTypeError, match="estimator must be one of prunus, however: int"):
+    with pytest.raises(InputTypeError, match="estimator must be one of prunus, got int"):
         plot_routing(3)
-    with pytest.raises(InputTypeError, match=r"histories are those of estimators of prunus, .*however: str"):
+    with pytest.raises(InputTypeError, match=r"histories are those of estimators of prunus, .*got str"):
         plot_active_nodes("tree")
 
 
@@ -387,16 +387,16 @@ def test_rows_of_another_width() -> None:
 
 @pytest.mark.parametrize("max_depth", [-1, 1.5, True, "2"])
 def test_a_last_level_that_is_none(max_depth: Any) -> None:
-    with pytest.raises(InputValueError, match="max_depth must be an integer of at least 0 or None, however"):
+    with pytest.raises(InputValueError, match="max_depth must be an integer of at least 0 or None, got"):
         plot_routing(with_masses(*PRUNED), X, max_depth=max_depth)
 
 
 def test_labels_that_are_not_there() -> None:
     y = labels(X, "abc")
     tree = classifier().fit(X, y)
-    with pytest.raises(InputValueError, match=r"label must be one of those in y, .*'b'.*, however: 'd'"):
+    with pytest.raises(InputValueError, match=r"label must be one of those in y, .*'b'.*, got 'd'"):
         plot_class_routing(tree, X, y, label="d")
-    with pytest.raises(InputValueError, match="y must have rows of the class to draw, however: none is 'c'"):
+    with pytest.raises(InputValueError, match="y must have rows of the class to draw, got none is 'c'"):
         plot_class_routing(tree, X[y != "c"], y[y != "c"], label="c")
     with pytest.raises(InputValueError, match="labels must name a class at least"):
         plot_class_routings(tree, X, y, labels=[])
@@ -405,9 +405,9 @@ def test_labels_that_are_not_there() -> None:
 def test_labels_for_other_rows() -> None:
     y = labels(X)
     tree = classifier().fit(X, y)
-    with pytest.raises(InputValueError, match="y must have a label for each of the 60 rows of X, however: 59"):
+    with pytest.raises(InputValueError, match="y must have a label for each of the 60 rows of X, got 59"):
         plot_class_routing(tree, X, y[:-1], label=1)
-    with pytest.raises(InputValueError, match=r"y must have shape \(n,\), however: y.shape=\(60, 1\)"):
+    with pytest.raises(InputValueError, match=r"y must have shape \(n,\), got y.shape=\(60, 1\)"):
         plot_class_routing(tree, X, y[:, None], label=1)
 
 
@@ -418,37 +418,37 @@ def test_a_history_in_which_active_nodes_were_not_noted() -> None:
 
 
 def test_a_history_without_times() -> None:
-    with pytest.raises(InputValueError, match=r"a history must have \"seconds\" .*however: it has 'train_loss'"):
+    with pytest.raises(InputValueError, match=r"a history must have \"seconds\" .*got it has 'train_loss'"):
         plot_error_over_time({"ours": {"train_loss": [1.0, 0.5]}})
 
 
 @pytest.mark.parametrize("records", [{}, [("ours", (1.0, 2.0))], None])
 def test_records_that_are_no_dict(records: Any) -> None:
-    with pytest.raises(InputTypeError, match="records must be a dict with an entry at least, however"):
+    with pytest.raises(InputTypeError, match="records must be a dict with an entry at least, got"):
         plot_error_over_time(records)
 
 
 @pytest.mark.parametrize("record", [3.0, (1.0, 2.0, 3.0), ("fast", "good")])
 def test_records_that_are_no_pairs(record: Any) -> None:
-    with pytest.raises(InputTypeError, match=r"a record must be a pair of seconds and error.*however: that of 'ours'"):
+    with pytest.raises(InputTypeError, match=r"a record must be a pair of seconds and error.*got that of 'ours'"):
         plot_error_over_time({"ours": record})
 
 
 @pytest.mark.parametrize("record", [([1.0, 2.0], [1.0]), ([], []), ([[1.0]], [[1.0]])])
 def test_records_of_other_shapes(record: Any) -> None:
-    with pytest.raises(InputValueError, match="one entry for each seed, however: those of 'ours' have the shapes"):
+    with pytest.raises(InputValueError, match="one entry for each seed, got those of 'ours' have the shapes"):
         plot_error_over_time({"ours": record})
 
 
 @pytest.mark.parametrize("record", [(0.0, 1.0), (-1.0, 1.0), (np.nan, 1.0), (1.0, np.inf)])
 def test_numbers_that_a_log_axis_lacks(record: Any) -> None:
-    with pytest.raises(InputValueError, match="seconds must be positive, and all numbers finite, however"):
+    with pytest.raises(InputValueError, match="seconds must be positive, and all numbers finite, got"):
         plot_error_over_time({"ours": record})
 
 
 def test_axes_that_are_none() -> None:
     several = Figure().subplots(1, 2)
-    with pytest.raises(InputTypeError, match="ax must be an Axes of matplotlib, however: ndarray"):
+    with pytest.raises(InputTypeError, match="ax must be an Axes of matplotlib, got ndarray"):
         plot_routing(with_masses(*PRUNED), X, ax=several)
 
 

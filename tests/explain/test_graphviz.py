@@ -128,17 +128,17 @@ def test_it_is_written_to_a_file() -> None:
 
 
 def test_a_file_that_is_none() -> None:
-    with pytest.raises(InputTypeError, match="out_file must be a path, an open file or None, however: int"):
+    with pytest.raises(InputTypeError, match="out_file must be a path, an open file or None, got int"):
         export_graphviz(nasty_tree(), 3)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": "some"}, "label must be one of 'all', 'root', 'none', however: 'some'"),
-        ({"max_depth": -1}, "max_depth must be an integer of at least 0 or None, however: -1"),
-        ({"precision": 0.5}, "precision must be an integer of at least 0, however: 0.5"),
-        ({"max_features": 0}, "max_features must be an integer of at least 1, however: 0"),
+        ({"label": "some"}, "label must be one of 'all', 'root', 'none', got 'some'"),
+        ({"max_depth": -1}, "max_depth must be an integer of at least 0 or None, got -1"),
+        ({"precision": 0.5}, "precision must be an integer of at least 0, got 0.5"),
+        ({"max_features": 0}, "max_features must be an integer of at least 1, got 0"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:

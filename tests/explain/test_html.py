@@ -96,7 +96,7 @@ def test_values_without_rows_are_refused(tmp_path: Path) -> None:
 
 
 def test_classes_of_other_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputValueError, match="y must have a value for each of the 60 rows of X, however: 59"):
+    with pytest.raises(InputValueError, match="y must have a value for each of the 60 rows of X, got 59"):
         export_html(fitted(), tmp_path / "tree.html", X, labels(X)[:-1])
     assert not (tmp_path / "tree.html").exists()
 

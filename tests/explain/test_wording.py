@@ -125,7 +125,7 @@ def test_too_few_names(names: dict[str, Any], message: str) -> None:
 
 def test_names_that_are_no_list() -> None:
     tree = classifier().fit(X, labels(X))
-    with pytest.raises(InputTypeError, match="feature_names must be a list of names, however: 'abc'"):
+    with pytest.raises(InputTypeError, match="feature_names must be a list of names, got 'abc'"):
         read_words(tree, "abc")
 
 

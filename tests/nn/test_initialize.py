@@ -154,10 +154,10 @@ class Squares(nn.Module):
 
 @pytest.mark.parametrize("split", [nn.Linear(5, 7), nn.Identity(), nn.ModuleDict({"scores": nn.Linear(5, 7)})])
 def test_another_module_is_refused(split: nn.Module) -> None:
-    with pytest.raises(InputTypeError, match=f"spread_splits needs a split .*, however: {type(split).__name__}"):
+    with pytest.raises(InputTypeError, match=f"spread_splits needs a split .*, got {type(split).__name__}"):
         spread_splits(split, inputs(9))
 
 
 def test_no_samples_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"needs a sample at least, however: x.shape=\(0, 5\)"):
+    with pytest.raises(InputValueError, match=r"needs a sample at least, got x.shape=\(0, 5\)"):
         spread_splits(LinearSplit(5, 3), inputs(0))

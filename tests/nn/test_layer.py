@@ -118,7 +118,7 @@ def test_scores_of_a_wrong_width_are_refused(width: int, training: bool) -> None
     layer = TreeLayer(nn.Linear(5, width) if width else Nothing(), depth=3).train(training)
     name = type(layer.split).__name__
     with pytest.raises(
-        InputValueError, match=rf"depth 3 must return .* \(n, 7\), however: {name} returned \(9, {width}\)"
+        InputValueError, match=rf"depth 3 must return .* \(n, 7\), got {name} returned \(9, {width}\)"
     ):
         layer(inputs(9))
 
@@ -130,13 +130,13 @@ class Nothing(nn.Module):
 
 def test_scores_with_another_number_of_dimensions_are_refused() -> None:
     layer = TreeLayer(LinearSplit(5, 3), depth=3)
-    with pytest.raises(InputValueError, match=r"however: LinearSplit returned \(2, 9, 7\)"):
+    with pytest.raises(InputValueError, match=r"got LinearSplit returned \(2, 9, 7\)"):
         layer(torch.zeros(2, 9, 5))
 
 
 @pytest.mark.parametrize("depth", [-1, 13])
 def test_a_depth_out_of_range_is_refused(depth: int) -> None:
-    with pytest.raises(InputValueError, match=rf"depth must be from 0 to 12, however: depth={depth}"):
+    with pytest.raises(InputValueError, match=rf"depth must be from 0 to 12, got {depth}"):
         TreeLayer(nn.Identity(), depth)
 
 
@@ -149,25 +149,25 @@ def test_a_depth_may_be_a_whole_number_of_numpy() -> None:
 
 @pytest.mark.parametrize("strength", [-1.0, float("nan"), float("inf")])
 def test_a_pruning_strength_out_of_range_is_refused(strength: float) -> None:
-    with pytest.raises(InputValueError, match=f"pruning_strength must be finite and at least 0, however: .*{strength}"):
+    with pytest.raises(InputValueError, match=f"pruning_strength must be finite and at least 0, got .*{strength}"):
         TreeLayer(nn.Identity(), 3, strength)
 
 
 @pytest.mark.parametrize("strength", ["1", None, [1.0]])
 def test_a_pruning_strength_that_is_no_number_is_refused(strength: float) -> None:
-    with pytest.raises(InputTypeError, match="pruning_strength must be a number, however"):
+    with pytest.raises(InputTypeError, match="pruning_strength must be a number, got"):
         TreeLayer(nn.Identity(), 3, strength)
 
 
 @pytest.mark.parametrize("batch_size", [0, -8])
 def test_a_batch_size_below_1_is_refused(batch_size: int) -> None:
-    with pytest.raises(InputValueError, match=f"batch_size must be at least 1, however: batch_size={batch_size}"):
+    with pytest.raises(InputValueError, match=f"batch_size must be at least 1, got {batch_size}"):
         TreeLayer(nn.Identity(), 3, batch_size=batch_size)
 
 
 @pytest.mark.parametrize("batch_size", [16.0, "16", True])
 def test_a_batch_size_that_is_no_whole_number_is_refused(batch_size: Any) -> None:
-    with pytest.raises(InputTypeError, match="batch_size must be an int or None, however"):
+    with pytest.raises(InputTypeError, match="batch_size must be an int or None, got"):
         TreeLayer(nn.Identity(), 3, batch_size=batch_size)
 
 

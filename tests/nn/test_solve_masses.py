@@ -163,10 +163,10 @@ def test_the_mode_stays_after_an_error() -> None:
 
 
 def test_no_samples_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"there must be one at least, however: x.shape=\(0, 5\)"):
+    with pytest.raises(InputValueError, match=r"there must be one at least, got x.shape=\(0, 5\)"):
         tree().solve_masses(inputs(0))
 
 
 def test_a_batch_size_below_1_is_refused() -> None:
-    with pytest.raises(InputValueError, match="batch_size must be at least 1, however: batch_size=0"):
+    with pytest.raises(InputValueError, match="batch_size must be at least 1, got 0"):
         tree().solve_masses(inputs(9), batch_size=0)

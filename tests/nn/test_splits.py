@@ -73,14 +73,14 @@ def test_dropout_is_random_in_training_and_off_in_eval_mode() -> None:
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("depth", [-1, 13])
 def test_a_depth_out_of_range_is_refused(split: type[nn.Module], depth: int) -> None:
-    with pytest.raises(InputValueError, match=rf"depth must be from 0 to 12, however: depth={depth}"):
+    with pytest.raises(InputValueError, match=rf"depth must be from 0 to 12, got {depth}"):
         split(5, depth)
 
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("depth", [2.0, "2", None, True, torch.tensor(2)])
 def test_a_depth_that_is_no_whole_number_is_refused(split: type[nn.Module], depth: object) -> None:
-    with pytest.raises(InputTypeError, match="depth must be an int, however"):
+    with pytest.raises(InputTypeError, match="depth must be an int, got"):
         split(5, depth)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from prunus.ops.backends import kernels_for
-from prunus.ops.chunks import CHUNK, chunked
+from prunus.ops.chunks import chunked
 from prunus.ops.routes import tree_leaves, tree_routes
 from prunus.tree.paths import path_nodes, path_sums
 from prunus.tree.record import Floats, Layers, Leaves, Splits, Tree
@@ -31,6 +31,8 @@ Nodes = npt.NDArray[np.int64]
 Leaf = npt.NDArray[np.integer]
 Outputs = npt.NDArray[np.float64]
 
+CHUNK = 2048
+"""Rows of which the routes along one path are written out at a time."""
 UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
 
 
@@ -157,7 +159,7 @@ def _network_outputs(leaves: Leaves, mass: Floats, rows: Tensor, ends: Nodes) ->
     def of_chunk(chunk: Tensor) -> Tensor:
         return _outputs(leaves, chunk, _path_routes(mass, next(chunks), len(chunk)))
 
-    return chunked(of_chunk, rows)
+    return chunked(of_chunk, rows, CHUNK)
 
 
 def _path_routes(mass: Floats, ends: Nodes, n: int) -> Tensor:

@@ -1,0 +1,39 @@
+"""The record as named arrays, and back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from prunus.errors import InputTypeError
+from prunus.tree import Splits
+from prunus.tree.prediction import find_ends, hard_outputs, soft_outputs
+from prunus.tree.storage import tree_from_record, tree_to_record
+from tests.tree.problems import LEAVES, SPLITS, D, T, floats, tree
+
+X = floats(20, D, seed=9)
+
+
+@pytest.mark.parametrize(("splits", "leaves"), list(zip([*SPLITS, "linear"], LEAVES, strict=True)))
+def test_a_tree_comes_back_as_it_was(splits: str, leaves: str) -> None:
+    record = tree(splits, leaves)
+    again = tree_from_record(*tree_to_record(record))
+    ends = find_ends(record, X)
+    assert_array_equal(find_ends(again, X), ends)
+    assert_array_equal(soft_outputs(again, X), soft_outputs(record, X))
+    assert_array_equal(hard_outputs(again, X, ends), hard_outputs(record, X, ends))
+    assert (again.leaves.kind, again.n_parameters) == (record.leaves.kind, 12)
+    assert again.cluster is None
+
+
+def test_clusters_come_back() -> None:
+    cluster = np.arange(T)
+    again = tree_from_record(*tree_to_record(tree(cluster=cluster)))
+    assert_array_equal(again.cluster, cluster)
+
+
+def test_splits_of_ones_own_are_refused() -> None:
+    own = replace(tree(), splits=Splits(None, function=lambda x: x))
+    with pytest.raises(InputTypeError, match="Use pickle"):
+        tree_to_record(own)
