@@ -32,6 +32,7 @@ from prunus.nn import (
     TreeModel,
     Whiten,
 )
+from prunus.targets import Classes
 from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()
@@ -215,7 +216,7 @@ def test_the_file_is_safetensors(path: Path) -> None:
     prunus.save(classifier().fit(X, labels(X)), path)
     header = header_of(path)
     ours = json.loads(header["__metadata__"]["prunus"])
-    assert (ours["format"], ours["kind"], ours["prunus"]) == (1, "ArgminTreeClassifier", prunus.__version__)
+    assert (ours["format"], ours["kind"], ours["prunus"]) == (2, "ArgminTreeClassifier", prunus.__version__)
     assert {"model.tree.a", "tree.kept"} < set(header)
 
 
@@ -328,7 +329,7 @@ def test_the_warning_points_at_the_caller(path: Path) -> None:
 
 def test_labels_that_are_neither_text_nor_numbers_are_refused(path: Path) -> None:
     tree = classifier().fit(X, labels(X))
-    tree.classes_ = np.array([("a", 1), ("b", 2)], dtype=[("name", "U1"), ("number", int)])
+    tree.target_ = Classes(np.array([("a", 1), ("b", 2)], dtype=[("name", "U1"), ("number", int)]))
     with pytest.raises(InputTypeError, match="use pickle for others"):
         prunus.save(tree, path)
 
@@ -373,8 +374,8 @@ def test_safetensors_of_others(path: Path) -> None:
 
 def test_a_file_of_a_newer_version(path: Path) -> None:
     prunus.save(regressor().fit(X, values(X)), path)
-    with pytest.raises(ModelFileError, match=r"written by prunus 9.1, with format 2.*pip install --upgrade prunus"):
-        prunus.load(rewritten(path, format=2, prunus="9.1"))
+    with pytest.raises(ModelFileError, match=r"written by prunus 9.1, with format 3.*pip install --upgrade prunus"):
+        prunus.load(rewritten(path, format=3, prunus="9.1"))
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "1"}', "null", "no json"])

@@ -64,7 +64,7 @@ def test_a_warm_start_refuses_other_columns() -> None:
 
 def test_a_warm_start_refuses_new_classes() -> None:
     tree = classifier(warm_start=True).fit(X, Y)
-    with pytest.raises(InputValueError, match=r"y must hold the classes \[0, 1\], got 2 is in it"):
+    with pytest.raises(InputValueError, match=r"y must hold the classes \[0, 1\], got 2"):
         tree.fit(X, Y + 1)
 
 
@@ -77,7 +77,7 @@ def test_a_warm_start_refuses_more_outputs() -> None:
 @pytest.mark.parametrize(("option", "value"), [("depth", 3), ("split", "elu"), ("split", "mlp"), ("leaf", "linear")])
 def test_a_warm_start_refuses_to_rebuild_the_tree(option: str, value: Any) -> None:
     tree = classifier(warm_start=True).fit(X, Y).set_params(**{option: value})
-    with pytest.raises(InputValueError, match=f"{option} must be as in the fit that is to be gone on with.*{value}"):
+    with pytest.raises(InputValueError, match=f"{option} must be as in the fit that is continued.*{value}"):
         tree.fit(X, Y)
 
 
@@ -118,12 +118,12 @@ def test_a_partial_fit_takes_weights() -> None:
 
 def test_a_partial_fit_refuses_new_classes() -> None:
     tree = classifier().partial_fit(X, Y)
-    with pytest.raises(InputValueError, match=r"y must hold the classes \[0, 1\], got 2 is in it"):
+    with pytest.raises(InputValueError, match=r"y must hold the classes \[0, 1\], got 2"):
         tree.partial_fit(X, Y + 1)
 
 
 def test_a_first_partial_fit_refuses_classes_that_were_not_announced() -> None:
-    with pytest.raises(InputValueError, match=r"y must hold the classes \[5, 6\], got 0 is in it"):
+    with pytest.raises(InputValueError, match=r"y must hold the classes \[5, 6\], got 0"):
         classifier().partial_fit(X, Y, classes=[5, 6])
 
 

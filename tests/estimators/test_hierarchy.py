@@ -141,7 +141,7 @@ def reached(seed: int) -> tuple[Kept, dict[int, list[float]]]:
     """A tree with pruned pairs, and rows in some of its leaves."""
     random = np.random.default_rng(seed)
     tree = kept_tree(31, *[t for pair in range(1, 31, 2) if random.random() < 0.2 for t in (pair, pair + 1)])
-    leaves = np.flatnonzero(tree.is_leaf)
+    leaves = np.array([t for t in np.flatnonzero(tree) if 2 * t + 1 >= 31 or not tree[2 * t + 1]])
     some = random.choice(leaves, size=random.integers(1, len(leaves) + 1), replace=False)
     return tree, {int(t): random.normal(size=3).tolist() for t in some}
 

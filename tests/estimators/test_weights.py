@@ -137,7 +137,11 @@ def test_validation_rows_may_lack_a_class_that_has_a_weight() -> None:
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [({0: -1.0}, "finite and not negative"), ({0: np.nan}, "finite"), ({0: 0, 1: 0}, "makes all of them zero")],
+    [
+        ({0: -1.0}, "finite and not negative"),
+        ({0: np.nan}, "finite"),
+        ({0: 0, 1: 0}, "leave a row with a positive weight"),
+    ],
 )
 def test_class_weights_that_are_none_are_refused(weights: Any, message: str) -> None:
     with pytest.raises(InputValueError, match=message):

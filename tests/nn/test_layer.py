@@ -117,9 +117,7 @@ def test_gradients_reach_the_split(training: bool) -> None:
 def test_scores_of_a_wrong_width_are_refused(width: int, training: bool) -> None:
     layer = TreeLayer(nn.Linear(5, width) if width else Nothing(), depth=3).train(training)
     name = type(layer.split).__name__
-    with pytest.raises(
-        InputValueError, match=rf"depth 3 must return .* \(n, 7\), got {name} returned \(9, {width}\)"
-    ):
+    with pytest.raises(InputValueError, match=rf"depth 3 must return .* \(n, 7\), got {name} returned \(9, {width}\)"):
         layer(inputs(9))
 
 

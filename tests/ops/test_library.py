@@ -215,9 +215,7 @@ def test_autocast_keeps_double_precision(operator: Operator, cpu_backend: str) -
     assert z.dtype == a.dtype == torch.float64
 
 
-@pytest.mark.parametrize(
-    ("count", "cpu_backend"), [(2, "cpp"), (7, "cpp"), (3, "reference")], indirect=["cpu_backend"]
-)
+@pytest.mark.parametrize(("count", "cpu_backend"), [(2, "cpp"), (7, "cpp"), (3, "reference")], indirect=["cpu_backend"])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_number_of_threads_does_not_matter(
     operator: Operator, count: int, threads: Callable[[int], None], cpu_backend: str

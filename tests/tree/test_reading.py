@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.tree import reading
-from prunus.tree.prediction import find_ends, hard_outputs
+from prunus.tree.prediction import find_ends, find_leaves, hard_outputs
 from prunus.tree.reading import TrainedRows, best_pruning, keep_pairs, read_tree
 from tests.tree.problems import LEAVES, MASS, SPLITS, D, K, T, floats
 
@@ -38,9 +38,9 @@ def test_statistics_are_those_of_the_rows_that_pass(weight: Any) -> None:
     tree = read(weight=weight)
     ends = find_ends(tree, X)
     given = np.ones(len(X)) if weight is None else weight
-    for t in np.flatnonzero(tree.kept):
-        below = {t} | {s for s in range(T) if s > t and t in _ancestors(s)}
-        passes = np.isin(ends, list(below))
+    for t in np.flatnonzero(tree.kept).tolist():
+        below = [t, *(s for s in range(T) if t in _ancestors(s))]
+        passes = np.isin(ends, below)
         assert tree.share[t] == pytest.approx(given[passes].sum() / given.sum())
         mean = np.average(WANTED[passes], axis=0, weights=given[passes])
         assert_allclose(tree.mean[t], mean, rtol=1e-5, atol=1e-6)
@@ -63,8 +63,12 @@ def test_the_correction_leaves_no_mean_residual_in_a_node(leaves: str) -> None:
 
 def test_rows_descend_once(monkeypatch: pytest.MonkeyPatch) -> None:
     descents = []
-    real = reading.find_leaves
-    monkeypatch.setattr(reading, "find_leaves", lambda *given: descents.append(len(given[1])) or real(*given))
+
+    def counted(splits: Any, x: Any) -> Any:
+        descents.append(len(x))
+        return find_leaves(splits, x)
+
+    monkeypatch.setattr(reading, "find_leaves", counted)
     read()
     assert descents == [200]
 

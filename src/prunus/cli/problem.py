@@ -118,7 +118,7 @@ def read_problem(options: argparse.Namespace, *, always_hold_out: bool = False) 
     weight = None if options.weights is None else _weights(source, options.weights)[target.given]
     fraction = options.validation_fraction
     if fraction is not None and not 0 <= fraction < 1:
-        raise Mistake(f"--validation-fraction must be at least 0 and below 1, however: {fraction}")
+        raise Mistake(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
     n = len(target.values)
     if fraction is None:
         fraction = VALIDATION_FRACTION if always_hold_out or n >= SMALL else 0.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -19,7 +20,7 @@ from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.defaults import Recipe, recipe
 from prunus.estimators.devices import choose_device
-from prunus.estimators.fitted import FittedTree, encode
+from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import Rows, hold_out, read_eval_set, read_rows, to_samples
 from prunus.estimators.torch_state import plain_torch
@@ -200,8 +201,12 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
     def _hold_out(
         self, rows: Rows, eval_set: Any, target: Target, encoder: TableEncoder, plan: Recipe, seed: int
     ) -> tuple[Rows, Rows | None]:
+        def encoded(table: Any) -> npt.NDArray[np.float32]:
+            check_width(encoder, table, type(self).__name__)
+            return encoder.transform(table)
+
         if eval_set is not None:
-            return rows, read_eval_set(eval_set, target, encoder)
+            return rows, read_eval_set(eval_set, target, encoded)
         if plan.early_stopping_rounds is None or len(rows) < 5:
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)

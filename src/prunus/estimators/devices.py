@@ -25,10 +25,10 @@ def _find_device(name: str | torch.device) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise InputValueError(f"device must be 'auto' or one of torch's, such as 'cuda', however: {name!r}") from error
+        raise InputValueError(f"device must be 'auto' or one of torch's, such as 'cuda', got {name!r}") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputValueError(
-            f"device={name!r} must be there, however: torch {torch.__version__} sees {torch.cuda.device_count()} "
+            f"device={name!r} must be there, but torch {torch.__version__} sees {torch.cuda.device_count()} "
             "NVIDIA GPUs. Use device='auto'"
         )
     return device

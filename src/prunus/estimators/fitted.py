@@ -24,7 +24,7 @@ from prunus.tree.prediction import (
     table_leaves,
 )
 
-__all__ = ["FittedTree", "encode"]
+__all__ = ["FittedTree", "check_width", "encode"]
 
 Outputs = npt.NDArray[np.float64]
 
@@ -98,17 +98,21 @@ class FittedTree:
 
     def _ends(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The last kept node, (n,), on each row's one path."""
-        ends: npt.NDArray[np.int64] = self.tree_.ends[self._leaves(X)]
+        leaves = self._leaves(X)
+        ends: npt.NDArray[np.int64] = self.tree_.ends[leaves]
         return ends
 
     @plain_torch()
     def _leaves(self, X: Any) -> npt.NDArray[np.integer]:  # noqa: N803
         """The leaf of the complete tree, (n,), on each row's one path; numbers that need only be scaled go straight."""
         check_is_fitted(self)
-        _check_table(self, X)
+        check_width(self.encoder_, X, type(self).__name__)
         scaling, splits = self.encoder_.scaling_of(X), self.tree_.splits
         leaves = None if scaling is None else table_leaves(splits, X, scaling)
-        return find_leaves(splits, self.encoder_.transform(X)) if leaves is None else leaves
+        if leaves is None:
+            return find_leaves(splits, encode(self, X))
+        _check_feature_names(self, X, reset=False)
+        return leaves
 
     @plain_torch()
     def _predict(self, X: Any, of_outputs: Callable[[Outputs], npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
@@ -144,14 +148,14 @@ def _take(values: npt.NDArray[Any], rows: npt.NDArray[np.integer]) -> npt.NDArra
 
 def encode(estimator: FittedTree, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
     """Rows of a table as a fitted estimator takes them."""
-    _check_table(estimator, X)
-    return estimator.encoder_.transform(X)
-
-
-def _check_table(estimator: FittedTree, X: Any) -> None:  # noqa: N803
-    """Names and number of columns. The encoder would say the same of an array, but speak of itself."""
-    expected = estimator.encoder_.n_features_in_
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:
-        name = type(estimator).__name__
-        raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
+    check_width(estimator.encoder_, X, type(estimator).__name__)
+    x = estimator.encoder_.transform(X)
     _check_feature_names(estimator, X, reset=False)
+    return x
+
+
+def check_width(encoder: TableEncoder, X: Any, name: str) -> None:  # noqa: N803
+    """Raise an error if an array has too many or too few columns; that of the encoder would speak of itself."""
+    expected = encoder.n_features_in_
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:
+        raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")

@@ -1,5 +1,6 @@
 """From a user's table, targets and weights to training samples."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,6 @@ import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
-from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.targets import Target
 from prunus.training import Samples
@@ -54,14 +54,14 @@ def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Ta
     return merge_rows(Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x))))
 
 
-def read_eval_set(eval_set: Any, target: Target, encoder: TableEncoder) -> Rows:
+def read_eval_set(eval_set: Any, target: Target, encode: Callable[[Any], npt.NDArray[np.float32]]) -> Rows:
     """The rows that a caller wants to validate on."""
     if isinstance(eval_set, list) and len(eval_set) == 1:  # as XGBoost and LightGBM have it
         (eval_set,) = eval_set
     if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
         raise InputValueError("eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple")
     try:
-        x = encoder.transform(eval_set[0])
+        x = encode(eval_set[0])
         targets = target.read(eval_set[1], x)
         weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
         return Rows(x, targets, target.weigh(targets, weight))

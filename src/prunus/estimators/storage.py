@@ -20,7 +20,7 @@ __all__ = ["from_record", "to_record"]
 Record = dict[str, Any]
 Tensors = dict[str, Tensor]
 
-_PAIRS = "pairs of keys and values"
+_PAIRS, _TUPLE = "pairs of keys and values", "tuple"
 _COUNTED = ("n_iter_", "best_iteration_", "history_")
 
 
@@ -97,7 +97,9 @@ def _as_plain(value: Any) -> Any:
         return {_PAIRS: [[_as_plain(key), _as_plain(weight)] for key, weight in value.items()]}
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, tuple):  # json has none
+        return {_TUPLE: [_as_plain(item) for item in value]}
+    if isinstance(value, list):
         return [_as_plain(item) for item in value]
     if isinstance(value, (Path, torch.device)):
         return str(value)
@@ -105,4 +107,6 @@ def _as_plain(value: Any) -> Any:
 
 
 def _from_plain(value: Any) -> Any:
-    return dict(value[_PAIRS]) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return tuple(value[_TUPLE]) if _TUPLE in value else dict(value[_PAIRS])

@@ -1,7 +1,7 @@
 """torch's global switches, which a program may have turned while an estimator works."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 
 import torch
 
@@ -12,17 +12,22 @@ __all__ = ["plain_torch"]
 def plain_torch() -> Iterator[None]:
     """Gradients on, single precision and the CPU by default: what is inside does not depend on the program outside.
 
+    A program's autocast, which would compute products in half precision, is off as well.
+
     >>> with torch.no_grad(), plain_torch():
     ...     torch.is_grad_enabled()
     True
     """
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
-    on_cpu = nullcontext() if device.type == "cpu" else torch.device("cpu")
-    with torch.inference_mode(False), torch.enable_grad(), on_cpu:
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        if device.type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
         if dtype != torch.float32:
+            stack.callback(torch.set_default_dtype, dtype)
             torch.set_default_dtype(torch.float32)
-        try:
-            yield
-        finally:
-            if dtype != torch.float32:
-                torch.set_default_dtype(dtype)
+        yield

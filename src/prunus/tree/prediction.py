@@ -48,9 +48,9 @@ def score_rows(splits: Splits, x: Tensor) -> Tensor:
 @torch.inference_mode()
 def find_leaves(splits: Splits, x: Floats) -> Nodes:
     """The leaf of the complete tree at the end of each row's one path, (n,)."""
-    rows = torch.from_numpy(x)
+    rows = _tensor(x)
     if splits.weight is not None and splits.bias is not None:
-        weight, bias = torch.from_numpy(splits.weight), torch.from_numpy(splits.bias)
+        weight, bias = _tensor(splits.weight), _tensor(splits.bias)
         leaves: Nodes = kernels_for(rows).linear_leaves(rows, weight, bias).numpy()
         return leaves
     return chunked(lambda chunk: tree_leaves(score_rows(splits, chunk)), rows).numpy()
@@ -78,7 +78,7 @@ def table_leaves(splits: Splits, table: npt.NDArray[Any], scaling: npt.NDArray[n
     """
     if splits.weight is None or splits.bias is None:
         return None
-    weight, bias = torch.from_numpy(splits.weight), torch.from_numpy(splits.bias)
+    weight, bias = _tensor(splits.weight), _tensor(splits.bias)
     leaves = kernels_for(weight).table_leaves(table, scaling, weight, bias)
     return None if leaves is None else leaves.numpy()
 
@@ -86,26 +86,26 @@ def table_leaves(splits: Splits, table: npt.NDArray[Any], scaling: npt.NDArray[n
 @torch.inference_mode()
 def find_routes(tree: Tree, x: Floats) -> Floats:
     """Routes z, (n, T): how much of each row reaches each node."""
-    mass = torch.from_numpy(tree.mass)
-    return chunked(lambda rows: tree_routes(score_rows(tree.splits, rows), mass), torch.from_numpy(x)).numpy()
+    mass = _tensor(tree.mass)
+    return chunked(lambda rows: tree_routes(score_rows(tree.splits, rows), mass), _tensor(x)).numpy()
 
 
 @torch.inference_mode()
 def soft_outputs(tree: Tree, x: Floats) -> Outputs:
     """Outputs along all routes, (n, k)."""
-    rows, mass = torch.from_numpy(x), torch.from_numpy(tree.mass)
+    rows, mass = _tensor(x), _tensor(tree.mass)
     leaves = tree.leaves
     if tree.weight is None or tree.bias is None or tree.splits.bounded or leaves.constant is None:
         out = chunked(lambda chunk: _outputs(leaves, chunk, tree_routes(score_rows(tree.splits, chunk), mass)), rows)
         return out.double().numpy()
     out = kernels_for(rows).predict(
         rows,
-        torch.from_numpy(tree.weight),
-        torch.from_numpy(tree.bias),
+        _tensor(tree.weight),
+        _tensor(tree.bias),
         mass,
-        None if leaves.slope is None else torch.from_numpy(leaves.slope),
-        torch.from_numpy(leaves.constant),
-    ) + torch.from_numpy(leaves.bias)
+        None if leaves.slope is None else _tensor(leaves.slope),
+        _tensor(leaves.constant),
+    ) + _tensor(leaves.bias)
     return _with_shared(leaves, rows, out).double().numpy()
 
 
@@ -129,11 +129,11 @@ def path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tensor
 
 
 def _path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tensor:
-    rows = torch.from_numpy(x)
+    rows = _tensor(x)
     if leaves.constant is None:
         return _network_outputs(leaves, mass, rows, ends)
     of_nodes = path_sums(mass[:, None] * leaves.constant) + leaves.bias
-    out = torch.from_numpy(of_nodes).index_select(0, torch.from_numpy(ends))
+    out = _tensor(of_nodes).index_select(0, _tensor(ends))
     if leaves.slope is not None:
         _add_slopes(out, path_sums(mass[:, None, None] * leaves.slope), rows, ends)
     return _with_shared(leaves, rows, out)
@@ -142,14 +142,14 @@ def _path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tenso
 def _add_slopes(out: Tensor, slopes: Floats, rows: Tensor, ends: Nodes) -> None:
     """Add the linear model of the node that each row ends in, in place."""
     for node in np.unique(ends).tolist():
-        here = torch.from_numpy(np.flatnonzero(ends == node))
-        out[here] += (rows[here].unsqueeze(1) * torch.from_numpy(slopes[node])).sum(2)
+        here = _tensor(np.flatnonzero(ends == node))
+        out[here] += (rows[here].unsqueeze(1) * _tensor(slopes[node])).sum(2)
 
 
 def _with_shared(leaves: Leaves, rows: Tensor, out: Tensor) -> Tensor:
     if leaves.shared is None:
         return out
-    shared = torch.from_numpy(leaves.shared)
+    shared = _tensor(leaves.shared)
     return out + chunked(lambda chunk: functional.linear(chunk, shared), rows)
 
 
@@ -167,26 +167,31 @@ def _path_routes(mass: Floats, ends: Nodes, n: int) -> Tensor:
     nodes, begins = path_nodes(ends)
     z = np.zeros((n, len(mass)), dtype=np.float32)
     z[np.arange(len(ends)).repeat(np.diff(begins)), nodes] = mass[nodes]
-    return torch.from_numpy(z)
+    return _tensor(z)
 
 
 def _outputs(leaves: Leaves, x: Tensor, z: Tensor) -> Tensor:
     """Outputs, (n, k), of rows and routes."""
-    out = torch.from_numpy(leaves.bias).expand(len(x), -1)
+    out = _tensor(leaves.bias).expand(len(x), -1)
     if leaves.constant is not None:
-        out = out + z @ torch.from_numpy(leaves.constant)
+        out = out + z @ _tensor(leaves.constant)
     if leaves.slope is not None:
-        of_nodes = torch.einsum("nd,tkd->nkt", x, torch.from_numpy(leaves.slope))
+        of_nodes = torch.einsum("nd,tkd->nkt", x, _tensor(leaves.slope))
         out = out + (of_nodes * z.unsqueeze(1)).sum(2)
     if leaves.shared is not None:
-        out = out + functional.linear(x, torch.from_numpy(leaves.shared))
+        out = out + functional.linear(x, _tensor(leaves.shared))
     if leaves.network is not None:
         out = out + _through(leaves.network, torch.cat((x, z), 1))
     return out
 
 
+def _tensor(array: npt.NDArray[Any]) -> Tensor:
+    """A tensor that shares memory with the array, if that may be written to: torch warns of others."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
 def _through(layers: Layers, x: Tensor) -> Tensor:
     """The outputs of the last layer."""
     for i, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
-        x = functional.linear(UNITS[layers.unit](x) if i else x, torch.from_numpy(weight), torch.from_numpy(bias))
+        x = functional.linear(UNITS[layers.unit](x) if i else x, _tensor(weight), _tensor(bias))
     return x

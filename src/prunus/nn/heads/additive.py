@@ -16,7 +16,7 @@ from prunus.tree import Leaves
 __all__ = ["AdditiveHead"]
 
 
-class AdditiveHead(Head, nn.Module):
+class AdditiveHead(Head):
     """A value for each node, as `ConstantHead` has it, plus one linear model of the inputs for all nodes.
 
     That is a linear function of inputs and routes side by side, with which the paper clusters.

@@ -15,7 +15,7 @@ from prunus.tree import Leaves
 __all__ = ["ConstantHead"]
 
 
-class ConstantHead(Head, nn.Module):
+class ConstantHead(Head):
     """A value for each node: the prediction is their sum, weighted by the routes.
 
     Parameters

@@ -28,7 +28,7 @@ class LeafTraining:
     """Parameters that then do not decay."""
 
 
-class Head:
+class Head(nn.Module):
     """A kind of leaf: a torch module from inputs and routes to outputs that can also be started and read into a record.
 
     A new kind is a file with such a module, and a line in `prunus.nn.registry`. What it reads into the record is what
@@ -50,8 +50,7 @@ class Head:
         dropout: float,  # noqa: ARG003
     ) -> nn.Module:
         """A new head of this kind; `hidden` and `dropout` are for kinds that have hidden layers."""
-        head: nn.Module = cls(features, depth, outputs)  # type: ignore[call-arg,assignment]
-        return head
+        return cls(features, depth, outputs)
 
     def options(self) -> dict[str, Any]:
         """The arguments that make a module of the same shape."""

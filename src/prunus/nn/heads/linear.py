@@ -16,7 +16,7 @@ from prunus.tree import Leaves
 __all__ = ["LinearHead"]
 
 
-class LinearHead(Head, nn.Module):
+class LinearHead(Head):
     """A linear model for each node: the prediction is the sum of theirs, weighted by the routes.
 
     Parameters

@@ -16,7 +16,7 @@ from prunus.tree import Leaves
 __all__ = ["MLPHead"]
 
 
-class MLPHead(Head, nn.Module):
+class MLPHead(Head):
     """A multilayer perceptron on inputs and routes side by side.
 
     Parameters

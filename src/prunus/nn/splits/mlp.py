@@ -14,7 +14,7 @@ from prunus.tree import Splits
 __all__ = ["MLPSplit"]
 
 
-class MLPSplit(Split, nn.Module):
+class MLPSplit(Split):
     """Splits that share a multilayer perceptron.
 
     Parameters

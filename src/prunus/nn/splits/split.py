@@ -9,7 +9,7 @@ from prunus.tree import Splits
 __all__ = ["Split"]
 
 
-class Split:
+class Split(nn.Module):
     """A kind of split: a torch module that can also be described, placed and read into a record.
 
     A new kind is a file with such a module, and a line in `prunus.nn.registry`.
