@@ -185,8 +185,7 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
-@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+@pytest.mark.parametrize(("split", "head"), list(zip(SPLITS.values(), HEADS.values(), strict=True)))
 def test_a_model(split: nn.Module, head: nn.Module, path: Path) -> None:
     model = TreeModel(TreeLayer(split, 2, 0.5, batch_size=20), head)
     x = torch.from_numpy(X).float()

@@ -19,9 +19,13 @@ BEYOND_TORCH = ("sklearn", "pandas", "scipy", "matplotlib", "cvxpy")
 ALLOWED = {
     "ops": ("ops", "errors", "_core"),
     "data": ("data", "errors", "_core"),
-    "nn": ("nn", "ops", "errors"),
+    "tree": ("tree", "ops", "errors"),
+    "targets": ("targets", "data", "errors"),
+    "nn": ("nn", "tree", "ops", "errors"),
     "training": ("training", "nn", "ops", "errors"),
-    "estimators": ("estimators", "training", "nn", "data", "ops", "errors"),
+    "estimators": ("estimators", "training", "nn", "targets", "tree", "data", "ops", "errors", "palette"),
+    "explain": ("explain", "estimators", "targets", "tree", "data", "errors", "palette", "__version__"),
+    "onnx": ("onnx", "estimators", "targets", "tree", "data", "ops", "errors", "__version__"),
 }
 """What each folder may import of prunus: itself, and what lies below."""
 

@@ -30,7 +30,7 @@ __all__ = [
     "tree_summary",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _ELSEWHERE = {
     "ArgminTreeClassifier": "prunus.estimators",

@@ -17,7 +17,8 @@ Labels = npt.NDArray[Any]
 
 SPLITS = ("linear", "elu", "mlp", "sparse")
 LEAVES = ("additive", "constant", "linear", "mlp")
-KINDS = [(split, leaf) for split in SPLITS for leaf in LEAVES]
+KINDS = [*(("linear", leaf) for leaf in LEAVES), ("elu", "linear"), ("mlp", "additive"), ("sparse", "mlp")]
+"""Every leaf with the splits that predictions have a kernel for, and every other split with another leaf."""
 
 
 def table(n: int = 60, columns: int = 3, *, seed: int = 0) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 from prunus.cli.command import Outcome, say
 from prunus.cli.mistakes import Interrupted, Mistake
-from prunus.cli.models import check_output
+from prunus.cli.models import check_output, is_clusterer
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.progress import EpochLines
 from prunus.cli.reading import add_reading_options
@@ -77,7 +77,7 @@ def model_record(estimator: Any) -> dict[str, Any]:
         "kind": summary.kind,
         "leaf": summary.leaf,
         "depth": summary.depth,
-        "leaves": getattr(estimator, "n_leaves_", summary.n_leaves),  # of clusters: those with rows
+        "leaves": estimator.n_leaves_ if is_clusterer(estimator) else summary.n_leaves,  # of clusters: those with rows
         "parameters": summary.n_parameters,
         "epochs": estimator.n_iter_,
         "best_epoch": estimator.best_iteration_ + 1,

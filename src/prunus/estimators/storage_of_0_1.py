@@ -36,7 +36,15 @@ def upgraded(kind: str, record: Record, tensors: Tensors) -> tuple[Record, Tenso
         found |= {f"{part}.{name}": torch.tensor(array) for name, array in arrays.items()}
     if "_ends_" in tensors:
         found["rows.ends"] = tensors["_ends_"]
-    return record | {part: plain for part, (_, plain) in parts.items()}, found
+    plain = {part: entry for part, (_, entry) in parts.items()}
+    return record | plain | {"params": record["params"] | _network_options(record["model"]["head"])}, found
+
+
+def _network_options(head: Record) -> Record:
+    """Options that leaves with networks had without saying so."""
+    if "hidden" not in head:
+        return {}
+    return {"hidden_layer_sizes": list(head["hidden"]), "dropout": head["dropout"]}
 
 
 def _read_tree(record: Record, tensors: Tensors) -> Tree:

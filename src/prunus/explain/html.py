@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import prunus
+from prunus import __version__
 from prunus.errors import InputValueError
 from prunus.explain.page_record import page_record
 
@@ -63,7 +63,7 @@ def export_html(
     page = _filled(
         {
             "title": html.escape(title or _TITLES[record["task"]]),
-            "version": html.escape(prunus.__version__),
+            "version": html.escape(__version__),
             "style": _asset("style.css"),
             "script": "\n".join(_asset(name) for name in _SCRIPTS),
             "record": _as_json(record),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import prunus
+from prunus import __version__
 from prunus.onnx.graph import Graph, Port
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def to_proto(graph: Graph, *, opset: int, name: str, doc: str, metadata: dict[st
         opset_imports=imports,
         ir_version=helper.find_min_ir_version_for(imports),  # for the oldest runtimes that have these operators
         producer_name="prunus",
-        producer_version=prunus.__version__,
+        producer_version=__version__,
         doc_string=doc,
     )
     helper.set_model_props(model, metadata)
