@@ -12,7 +12,7 @@ from tests.ops.problems import generator, rewards, scores, weights
 from tests.ops.qp import Array, kkt_residual, solve_qp
 from tests.tolerances import INTERIOR_POINT, KKT
 
-PROBLEMS_PER_CASE = 20
+PROBLEMS_PER_CASE = 12
 CASES = [
     pytest.param(kind, depth, weighted, id=f"{kind}-depth{depth}-{'weighted' if weighted else 'unweighted'}")
     for k, kind in enumerate(("traverse", "path_rewards", "arbitrary"))

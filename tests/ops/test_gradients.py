@@ -35,7 +35,7 @@ def test_finite_differences(operator: Operator, n: int, depth: int, lam: float, 
 
 
 def test_finite_differences_where_nodes_pool(cpu_backend: str) -> None:
-    q = (rewards(5, 3, seed=3) + torch.linspace(-1, 1, 15, dtype=torch.float64)).requires_grad_()
+    q = (rewards(3, 3, seed=3) + torch.linspace(-1, 1, 15, dtype=torch.float64)).requires_grad_()
     lam = torch.tensor(4.0, dtype=torch.float64, requires_grad=True)
     assert pools(tree_argmin(q, lam, backend=cpu_backend).a)
     assert torch.autograd.gradcheck(
@@ -52,7 +52,7 @@ def test_finite_differences_at_no_pruning(operator: Operator, cpu_backend: str) 
 @pytest.mark.parametrize("output", ["z", "a"])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_one_output_alone_is_used(operator: Operator, output: str, cpu_backend: str) -> None:
-    x, lam, w = inputs(operator)
+    x, lam, w = inputs(operator, n=3)
 
     def solve(x: Tensor, lam: Tensor, w: Tensor) -> Tensor:
         chosen: Tensor = getattr(operator(x, lam, sample_weight=w, backend=cpu_backend), output)

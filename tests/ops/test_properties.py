@@ -18,7 +18,7 @@ settings.register_profile(
     "prunus",
     deadline=None,
     derandomize=True,
-    max_examples=50,
+    max_examples=40,
 )
 settings.load_profile("prunus")
 
@@ -73,7 +73,7 @@ def test_solution_obeys_the_constraints_exactly(problem: Problem) -> None:
 
 
 @given(problem=problems())
-@settings(max_examples=120)
+@settings(max_examples=100)
 def test_solution_is_optimal(problem: Problem) -> None:
     q, lam, w = problem
     for backend in CPU_BACKENDS:
