@@ -87,6 +87,6 @@ def parents(nodes: int) -> Tensor:
 
 
 def pools(a: Tensor) -> bool:
-    """Whether some node, neither pruned nor whole, is held down by its parent."""
+    """Whether some node with a free mass has the same mass as its parent."""
     above = a[parents(a.numel())]
     return bool(((a == above) & (a > 0) & (a < 1))[1:].any())

@@ -12,12 +12,12 @@ from tests.ops.problems import generator, rewards, scores, weights
 from tests.ops.qp import Array, kkt_residual, solve_qp
 from tests.tolerances import INTERIOR_POINT, KKT
 
-PROBLEMS_PER_CASE = 10
+PROBLEMS_PER_CASE = 12
 CASES = [
     pytest.param(kind, depth, weighted, id=f"{kind}-depth{depth}-{'weighted' if weighted else 'unweighted'}")
-    for kind in ("traverse", "path_rewards", "arbitrary")
+    for k, kind in enumerate(("traverse", "path_rewards", "arbitrary"))
     for depth in range(5)
-    for weighted in (False, True)
+    for weighted in ((depth + k) % 2 == 0,)
 ]
 over_cases = pytest.mark.parametrize(("kind", "depth", "weighted"), CASES)
 

@@ -1,5 +1,7 @@
 """Which backend runs, and what is said when a fast one cannot."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -118,9 +120,12 @@ def test_without_the_extension_asking_for_it_raises_with_the_cure() -> None:
 
 def test_with_the_extension_nothing_is_said() -> None:
     skip_unless_available("cpp")
-    report = run_without((), SCRIPT)
-    assert report["warnings"] == []
-    assert report["refusal"] is None
+    backends._fastest.cache_clear()
+    backends._usable.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree_traverse(scores(5, 2), 1.0)
+        tree_traverse(scores(5, 2), 1.0, backend="cpp")
 
 
 def test_a_missing_backend_raises_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,8 +39,7 @@ def test_there_are_as_many_rooted_subtrees_as_expected() -> None:
     assert [len(rooted_subtrees(depth)) for depth in range(4)] == [2, 5, 26, 677]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("lam", [0.5, 4.0, 10.0])
+@pytest.mark.parametrize(("lam", "weighted"), [(0.5, True), (4.0, False), (10.0, True)])
 @pytest.mark.parametrize("depth", range(4))
 @pytest.mark.parametrize("kind", ["path", "arbitrary"])
 def test_is_the_best_of_all_subtrees(kind: str, depth: int, lam: float, weighted: bool) -> None:
