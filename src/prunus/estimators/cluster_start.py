@@ -1,18 +1,41 @@
 """Where clustering starts: splits between the two halves that Ward's method finds, from the root down."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.linalg import LinAlgWarning
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils import check_random_state
 
-__all__ = ["agreed_halves", "cluster_splits", "ward_halves"]
+from prunus.estimators.building import start_model
+from prunus.nn import TreeModel, Whiten
+from prunus.ops.chunks import chunked
+from prunus.ops.routes import tree_leaves
+from prunus.training import Samples
+from prunus.tree.statistics import node_statistics
+
+__all__ = [
+    "agreed_halves",
+    "cluster_splits",
+    "model_inputs",
+    "start_clustered",
+    "start_without_targets",
+    "ward_halves",
+]
 
 Floats = npt.NDArray[np.float64]
 
+DECORRELATION = 0.25
+"""Of the features that are clustered: between 0, as they are, and 0.5, not correlated at all."""
+FLOOR = 0.1
+"""Directions of little variance hold noise: they are magnified by little."""
+SHARPNESS = 4.0
+"""Standard deviation of the scores at the start: few rows are undecided, so that clusters stay apart."""
 GROUPS = 300
 """Groups of similar rows that are merged, at a split that more rows reach."""
 ROWS = 60_000
@@ -27,6 +50,45 @@ NOISE = 0.03
 """Of the mean variance: directions with less are not magnified."""
 LARGE = 0.05
 """Share of the rows: at splits that fewer reach, groups are merged in one space only."""
+
+
+def model_inputs(model: TreeModel, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Encoded rows in the coordinates in which the model splits them."""
+    with torch.inference_mode():
+        return chunked(model.inputs, torch.from_numpy(x)).numpy()
+
+
+@torch.no_grad()
+def start_clustered(model: TreeModel, train: Samples, seed: int) -> None:
+    """Start with splits between clusters, and nodes that predict the means of the rows that pass them."""
+    if isinstance(model.inputs, Whiten):
+        model.inputs.fit(train.x, train.weight, power=DECORRELATION, floor=FLOOR, most_spread=1.0)
+    x = model.inputs(train.x)
+    weight = np.ones(len(x)) if train.weight is None else train.weight.double().cpu().numpy()
+    random = check_random_state(seed % 2**32)
+    directions, biases = cluster_splits(x.cpu().numpy(), weight, model.tree.depth, SHARPNESS, random)
+    split: Any = model.tree.split
+    split.set_planes(torch.from_numpy(directions), torch.from_numpy(biases))
+    leaves = tree_leaves(split(x)).cpu().numpy()
+    means = node_statistics(train.y.cpu().numpy(), leaves, weight, len(model.tree.a)).mean
+    head: Any = model.head
+    head.start(torch.from_numpy(means))
+
+
+@torch.no_grad()
+def start_without_targets(
+    model: TreeModel, train: Samples, targets: npt.NDArray[np.int64], generator: torch.Generator
+) -> None:
+    """Start at random, in inputs without the targets: where these are constant, the map to inputs ignores them.
+
+    Inputs are standardized only, as in the paper: where all directions vary alike, random splits part no clusters.
+    """
+    x = train.x.clone()
+    x[:, torch.from_numpy(targets)] = 0.0
+    start_model(model, Samples(x, train.y, train.weight), generator, decorrelation=0.0)
+    if not isinstance(model.inputs, Whiten):  # too many to be decorrelated
+        model.inputs = Whiten(x.shape[1]).to(x.device)
+        model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))
 
 
 def cluster_splits(

@@ -8,38 +8,26 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
-from prunus.estimators.building import start_model
-from prunus.estimators.cluster_start import cluster_splits
+from prunus.estimators.cluster_start import model_inputs, start_clustered, start_without_targets
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.fitted import encode
 from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, merge_closest, read_hierarchy
 from prunus.estimators.torch_state import plain_torch
-from prunus.nn import TreeModel, Whiten
+from prunus.nn import TreeModel
 from prunus.nn.registry import LEAVES, SPLITS, has_planes
-from prunus.ops.chunks import chunked
-from prunus.ops.heap import n_nodes
-from prunus.ops.routes import tree_leaves
 from prunus.targets import Columns, Target
 from prunus.training import Samples
 from prunus.tree.paths import last_kept
 from prunus.tree.prediction import find_ends, find_routes
 from prunus.tree.reading import Prune, keep_pairs
-from prunus.tree.statistics import node_statistics
 
 __all__ = ["ArgminTreeClusterer"]
 
-DECORRELATION = 0.25
-"""Of the features that are clustered: between 0, as they are, and 0.5, not correlated at all."""
-FLOOR = 0.1
-"""Directions of little variance hold noise: they are magnified by little."""
-SHARPNESS = 4.0
-"""Standard deviation of the scores at the start: few rows are undecided, so that clusters stay apart."""
 REFINING_STEPS = 300
 REFINING_RATE = 1e-3
 
@@ -186,7 +174,7 @@ class ArgminTreeClusterer(
         x = self.encoder_.transform(X)
         ends = find_ends(self.tree_, x)
         weight = np.ones(len(ends)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        self.hierarchy_ = read_hierarchy(self.tree_.kept, _inputs(self.model_, x), ends, weight)
+        self.hierarchy_ = read_hierarchy(self.tree_.kept, model_inputs(self.model_, x), ends, weight)
         n_clusters = self.n_leaves_ if self.n_clusters is None else min(int(self.n_clusters), self.n_leaves_)
         self.tree_ = replace(self.tree_, cluster=flat_labels(self.hierarchy_, self.tree_.n_nodes, n_clusters))
         self._set_rows(ends)
@@ -342,27 +330,11 @@ class ArgminTreeClusterer(
         self, model: TreeModel, train: Samples, target: Columns, plan: Recipe, generator: torch.Generator
     ) -> None:
         if target.positions is not None:
-            _start_without_targets(model, train, target.positions, generator)
+            start_without_targets(model, train, target.positions, generator)
         elif has_planes(model.tree.split):
-            self._start_clustered(model, train, int(generator.initial_seed()))
+            start_clustered(model, train, int(generator.initial_seed()))
         else:
             super()._start(model, train, target, plan, generator)
-
-    @torch.no_grad()
-    def _start_clustered(self, model: TreeModel, train: Samples, seed: int) -> None:
-        """Splits between clusters; nodes that predict the means of the rows that pass them."""
-        if isinstance(model.inputs, Whiten):
-            model.inputs.fit(train.x, train.weight, power=DECORRELATION, floor=FLOOR, most_spread=1.0)
-        x = model.inputs(train.x)
-        weight = np.ones(len(x)) if train.weight is None else train.weight.double().cpu().numpy()
-        random = check_random_state(seed % 2**32)
-        directions, biases = cluster_splits(x.cpu().numpy(), weight, self.depth, SHARPNESS, random)
-        split: Any = model.tree.split
-        split.set_planes(torch.from_numpy(directions), torch.from_numpy(biases))
-        leaves = tree_leaves(split(x)).cpu().numpy()
-        means = node_statistics(train.y.cpu().numpy(), leaves, weight, n_nodes(self.depth)).mean
-        head: Any = model.head
-        head.start(torch.from_numpy(means))
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
         """Keep siblings together, so that every row ends in a leaf, and not too many leaves."""
@@ -375,7 +347,7 @@ class ArgminTreeClusterer(
             n_leaves = (int(kept.sum()) + 1) // 2  # every inner node has two children
             if self.max_leaf_nodes is None or n_leaves <= self.max_leaf_nodes:
                 return kept
-            hierarchy = read_hierarchy(kept, _inputs(model, x), last_kept(kept)[leaf], weight)
+            hierarchy = read_hierarchy(kept, model_inputs(model, x), last_kept(kept)[leaf], weight)
             return merge_closest(kept, hierarchy, self.max_leaf_nodes)
 
         return prune
@@ -385,25 +357,3 @@ class ArgminTreeClusterer(
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-@plain_torch()
-def _inputs(model: TreeModel, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Encoded rows in the coordinates in which they are split."""
-    with torch.inference_mode():
-        return chunked(model.inputs, torch.from_numpy(x)).numpy()
-
-
-def _start_without_targets(
-    model: TreeModel, train: Samples, targets: npt.NDArray[np.int64], generator: torch.Generator
-) -> None:
-    """A random start, in inputs without the targets: where these are constant, the map to inputs ignores them.
-
-    Inputs are standardized only, as in the paper: where all directions vary alike, random splits part no clusters.
-    """
-    x = train.x.clone()
-    x[:, torch.from_numpy(targets)] = 0.0
-    start_model(model, Samples(x, train.y, train.weight), generator, decorrelation=0.0)
-    if not isinstance(model.inputs, Whiten):  # too many to be decorrelated
-        model.inputs = Whiten(x.shape[1]).to(x.device)
-        model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))

@@ -1,12 +1,11 @@
 """A value for each node, and one linear model for all."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from prunus.nn.checks import check_depth
 from prunus.nn.heads.head import Head, LeafTraining
 from prunus.nn.networks import array
 from prunus.nn.whiten import in_encoded
@@ -40,8 +39,7 @@ class AdditiveHead(Head):
     training_defaults: ClassVar[LeafTraining] = LeafTraining(learning_rate=0.02, weight_decay=0.3)
 
     def __init__(self, in_features: int, depth: int, out_features: int) -> None:
-        super().__init__()
-        self.in_features, self.depth, self.out_features = in_features, check_depth(depth), out_features
+        super().__init__(in_features, depth, out_features)
         self.weight = nn.Parameter(torch.zeros(out_features, n_nodes(depth)))
         self.slope = nn.Parameter(torch.zeros(out_features, in_features))
         self.bias = nn.Parameter(torch.zeros(out_features))
@@ -49,10 +47,6 @@ class AdditiveHead(Head):
     def forward(self, x: Tensor, z: Tensor) -> Tensor:
         """Predictions, (n, k)."""
         return functional.linear(z, self.weight, self.bias) + functional.linear(x, self.slope)
-
-    def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
-        return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:
         """The leaves as plain arrays."""

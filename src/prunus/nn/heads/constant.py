@@ -1,12 +1,11 @@
 """A value for each node."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from prunus.nn.checks import check_depth
 from prunus.nn.heads.head import Head, LeafTraining
 from prunus.nn.networks import array
 from prunus.ops.heap import n_nodes
@@ -39,18 +38,13 @@ class ConstantHead(Head):
     )
 
     def __init__(self, in_features: int, depth: int, out_features: int) -> None:
-        super().__init__()
-        self.in_features, self.depth, self.out_features = in_features, check_depth(depth), out_features
+        super().__init__(in_features, depth, out_features)
         self.weight = nn.Parameter(torch.zeros(out_features, n_nodes(depth)))
         self.bias = nn.Parameter(torch.zeros(out_features))
 
     def forward(self, _x: Tensor, z: Tensor) -> Tensor:
         """Predictions, (n, k)."""
         return functional.linear(z, self.weight, self.bias)
-
-    def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
-        return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:  # noqa: ARG002
         """The leaves as plain arrays."""

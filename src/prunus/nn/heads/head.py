@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from prunus.nn.checks import check_depth
 from prunus.tree import Leaves
 
 __all__ = ["Head", "LeafTraining"]
@@ -39,6 +40,12 @@ class Head(nn.Module):
     """How the prediction is made, for people: completes "a prediction is made from ..."."""
     training_defaults: ClassVar[LeafTraining]
 
+    def __init__(self, in_features: int, depth: int, out_features: int) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.depth = check_depth(depth)
+        self.out_features = out_features
+
     @classmethod
     def build(
         cls,
@@ -54,7 +61,7 @@ class Head(nn.Module):
 
     def options(self) -> dict[str, Any]:
         """The arguments that make a module of the same shape."""
-        raise NotImplementedError
+        return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:
         """The leaves as plain arrays, for encoded rows; `inputs` is what the model applies to these before."""

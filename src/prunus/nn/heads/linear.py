@@ -1,12 +1,11 @@
 """A linear model for each node."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from prunus.nn.checks import check_depth
 from prunus.nn.heads.head import Head, LeafTraining
 from prunus.nn.networks import array
 from prunus.nn.whiten import in_encoded
@@ -38,8 +37,7 @@ class LinearHead(Head):
     training_defaults: ClassVar[LeafTraining] = LeafTraining(learning_rate=0.02, weight_decay=0.3)
 
     def __init__(self, in_features: int, depth: int, out_features: int) -> None:
-        super().__init__()
-        self.in_features, self.depth, self.out_features = in_features, check_depth(depth), out_features
+        super().__init__(in_features, depth, out_features)
         rows = out_features * n_nodes(depth)
         self.weight = nn.Parameter(torch.zeros(rows, in_features))
         self.offset = nn.Parameter(torch.zeros(rows))
@@ -50,10 +48,6 @@ class LinearHead(Head):
         of_nodes = functional.linear(x, self.weight, self.offset)  # (n, k * T)
         of_nodes = torch.unflatten(of_nodes, 1, (self.out_features, -1))
         return (of_nodes * z.unsqueeze(1)).sum(2) + self.bias
-
-    def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
-        return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:
         """The leaves as plain arrays."""

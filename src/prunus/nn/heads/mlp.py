@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prunus.nn.checks import check_depth
 from prunus.nn.heads.head import Head, LeafTraining
 from prunus.nn.networks import dropout_of, hidden_widths, mlp, read_layers
 from prunus.ops.heap import n_nodes
@@ -49,8 +48,7 @@ class MLPHead(Head):
         hidden: Sequence[int] = (128, 128),
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        self.in_features, self.depth, self.out_features = in_features, check_depth(depth), out_features
+        super().__init__(in_features, depth, out_features)
         widths = (in_features + n_nodes(depth), *hidden)
         self.hidden = mlp(widths, dropout)
         self.out = nn.Linear(widths[-1], out_features)
@@ -67,9 +65,7 @@ class MLPHead(Head):
 
     def options(self) -> dict[str, Any]:
         """The arguments that make a module of the same shape."""
-        network = {"hidden": hidden_widths(self.hidden), "dropout": dropout_of(self.hidden)}
-        size = {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
-        return size | network
+        return super().options() | {"hidden": hidden_widths(self.hidden), "dropout": dropout_of(self.hidden)}
 
     def read(self, inputs: nn.Module) -> Leaves:
         """The leaves as plain arrays."""
