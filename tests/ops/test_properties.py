@@ -12,7 +12,7 @@ from torch import Tensor
 from prunus.ops import available_backends, integer_pruning, path_rewards, tree_argmin, tree_traverse
 from tests.ops.problems import parents
 from tests.ops.qp import kkt_residual
-from tests.tolerances import KKT, assert_same
+from tests.tolerances import KKT, ROUNDING, assert_same
 
 settings.register_profile(
     "prunus",
@@ -127,7 +127,7 @@ def test_routes_lose_their_cap_as_lam_vanishes(q: Tensor) -> None:
         z = tree_argmin(q, lam, backend=backend).z
         missing = (q + 0.5).clamp(0, 1) - z  # sums to lam times the masses, in each group of nodes
         assert missing.min() >= 0
-        assert missing.max() <= lam * q.shape[1]
+        assert missing.max() <= lam * q.shape[1] + ROUNDING[torch.float64]  # broke: lam + n is rounded
 
 
 @given(problem=problems())
