@@ -326,9 +326,7 @@ def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
 
 def test_a_split_of_ones_own(path: Path) -> None:
     tree = regressor(split=lambda features, depth: nn.Linear(features, 2**depth - 1)).fit(X, values(X))
-    with pytest.raises(
-        InputTypeError, match="split is one of prunus, got Linear"
-    ):
+    with pytest.raises(InputTypeError, match="split is one of prunus, got Linear"):
         export_onnx(tree, path)
     assert not path.exists()
 

@@ -13,6 +13,7 @@ from prunus.ops import available_backends
 from prunus.ops.backends import kernels
 from tests.estimators.problems import (
     KINDS,
+    LEAVES,
     Floats,
     as_pandas,
     as_polars,
@@ -151,6 +152,16 @@ def test_large_arrays_are_predicted_in_chunks(kind: Any) -> None:
     tree = kind(depth=1, max_epochs=1, random_state=0).fit(x[:50], (x[:50, 0] > 0).astype(int))
     halves = np.concatenate((tree.predict(x[:9_999]), tree.predict(x[9_999:])))
     assert_array_equal(halves, tree.predict(x))
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_predicting_changes_nothing_of_the_estimator(leaf: str) -> None:
+    tree = classifier(leaf=leaf).fit(X, labels(X))
+    before = {name: id(value) for name, value in vars(tree).items()}
+    for hard in (False, True):
+        tree.predict(X, hard=hard)
+    tree.apply(X)
+    assert {name: id(value) for name, value in vars(tree).items()} == before
 
 
 def test_options_set_after_the_fit_do_not_matter() -> None:

@@ -14,8 +14,6 @@ __all__ = ["model_from_record", "model_to_record"]
 
 Record = dict[str, Any]
 
-_MODULES: dict[str, Any] = {kind.__name__: kind for kind in (*SPLITS.values(), *LEAVES.values())}
-
 
 def model_to_record(model: TreeModel) -> Record:
     """All of a model but its weights, of plain types only.
@@ -50,8 +48,9 @@ def _describe(module: Any, known: tuple[type[Any], ...]) -> Record:
 
 
 def _make(record: Record) -> nn.Module:
+    known: dict[str, Any] = {kind.__name__: kind for kind in (*SPLITS.values(), *LEAVES.values())}
     options = {name: value for name, value in record.items() if name != "kind"}
-    module: nn.Module = _MODULES[record["kind"]](**options)
+    module: nn.Module = known[record["kind"]](**options)
     return module
 
 
