@@ -1,4 +1,4 @@
-"""A value for each node, and one linear model for all."""
+"""A value for each node, plus one linear model for all nodes."""
 
 from typing import Any, ClassVar
 
@@ -17,16 +17,16 @@ __all__ = ["AdditiveHead"]
 
 
 class AdditiveHead(Head):
-    """A value for each node, as `ConstantHead` has it, plus one linear model of the inputs for all nodes.
+    """A value for each node, as in `ConstantHead`, plus one linear model of the inputs for all nodes.
 
-    That is a linear function of inputs and routes side by side, with which the paper clusters.
+    This is a linear function of inputs and routes side by side, which the paper uses for clustering.
 
     Parameters
     ----------
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
+        Depth of the tree, from 0 to 12.
     out_features : int
         Number of outputs, k.
 
@@ -51,7 +51,7 @@ class AdditiveHead(Head):
         return functional.linear(z, self.weight, self.bias) + functional.linear(x, self.slope)
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:

@@ -17,14 +17,14 @@ __all__ = ["LinearHead"]
 
 
 class LinearHead(Head):
-    """A linear model for each node: the prediction is the sum of theirs, weighted by the routes.
+    """A linear model for each node: the prediction is the sum of their outputs, weighted by the routes.
 
     Parameters
     ----------
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
+        Depth of the tree, from 0 to 12.
     out_features : int
         Number of outputs, k.
 
@@ -52,7 +52,7 @@ class LinearHead(Head):
         return (of_nodes * z.unsqueeze(1)).sum(2) + self.bias
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:
