@@ -310,7 +310,7 @@ def squared(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 )
 def test_options_that_are_code_are_left_out_with_a_warning(option: str, value: Any, path: Path, capfd: Any) -> None:
     tree = regressor(**{option: value}).fit(X, values(X))
-    with pytest.warns(UserWarning, match=f"options that are code or objects are not stored: {option};"):
+    with pytest.warns(UserWarning, match=f"options that are code or objects are not stored: {option}."):
         prunus.save(tree, path)
     loaded = prunus.load(path)
     assert_array_equal(loaded.predict(X), tree.predict(X))
@@ -406,7 +406,7 @@ def test_damaged_records(changes: dict[str, Any], path: Path) -> None:
 
 def test_a_kind_that_is_not_known(path: Path) -> None:
     prunus.save(regressor().fit(X, values(X)), path)
-    with pytest.raises(ModelFileError, match="holds a 'Forest', which this version of prunus does not know"):
+    with pytest.raises(ModelFileError, match="contains a 'Forest', which this version of prunus does not know"):
         prunus.load(rewritten(path, kind="Forest"))
 
 

@@ -1,4 +1,4 @@
-"""The errors prunus raises for a user's mistake; each also is the matching standard error."""
+"""The errors that prunus raises for a user's mistake. Each is also a standard error, such as ValueError."""
 
 __all__ = [
     "BackendError",
@@ -32,7 +32,7 @@ class CheckpointError(PrunusError, ValueError):
 
 
 class TrainingError(PrunusError, ArithmeticError):
-    """Training cannot go on: the loss is no number."""
+    """Training cannot continue, because the loss is NaN or infinite."""
 
 
 class ModelFileError(PrunusError, ValueError):

@@ -1,4 +1,4 @@
-"""Models in files: one safetensors file whose header holds the rest as JSON; reading one runs no code from it."""
+"""Model files: safetensors, with everything that is not a tensor as JSON in the header. Loading a file runs no code."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from prunus.nn.configuration import model_from_record, model_to_record
 __all__ = ["load", "save"]
 
 FORMAT = 2
-"""Of the files that are written; files up to it are read. Format 1 is that of prunus 0.1.0."""
+"""The format that is written. Older formats can be read; format 1 is that of prunus 0.1.0."""
 ESTIMATORS = ("ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor")
 
 
@@ -29,8 +29,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel
-        Options that are code, such as a loss of one's own, are left out with a warning; predictions do not need them.
-        Those that are paths or devices become text.
+        Options that are code, such as a loss function of your own, are left out with a warning; predictions do not
+        need them. Paths and devices are stored as text.
     path : str or path
         The file, which is replaced if it exists. By convention it ends in ``.prunus``.
 
@@ -59,11 +59,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read what `save` wrote.
+    """Read a model from a file that `save` wrote.
 
     Parameters
     ----------
     path : str or path
+        The file.
 
     Returns
     -------
@@ -74,10 +75,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         if header["kind"] == "TreeModel":
             model = model_from_record(header["model"])
-            model.load_state_dict(tensors, assign=True)  # in the precision they have
+            model.load_state_dict(tensors, assign=True)  # keep the precision of the stored tensors
             return model.eval()
         if header["kind"] not in ESTIMATORS:
-            raise ModelFileError(f"{path} holds a {header['kind']!r}, which this version of prunus does not know")
+            raise ModelFileError(f"{path} contains a {header['kind']!r}, which this version of prunus does not know")
         kind = getattr(import_module("prunus.estimators"), header["kind"])
         if header["format"] == 1:
             header, tensors = import_module("prunus.estimators.storage_of_0_1").upgraded(
@@ -91,7 +92,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Replace the file once all is written."""
+    """Write to a temporary file first, so that an error leaves an existing file as it was."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save in; make it first")
     if path.is_dir():
@@ -103,7 +104,7 @@ def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> 
     except SafetensorError as error:
         raise OSError(f"{path} could not be written: {error}") from error
     finally:
-        partial.unlink(missing_ok=True)  # it is there still only after an error, such as a full disk
+        partial.unlink(missing_ok=True)  # it still exists only after an error, such as a full disk
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -117,7 +118,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             if "prunus" not in metadata:
                 raise ModelFileError(f"{path} is a safetensors file, but not one of prunus")
             header = _read_header(path, metadata["prunus"])
-            # Clones lie in memory as new tensors do: where they do not, matrix products may round otherwise.
+            # Clones are aligned as new tensors are; with another alignment matrix products may round differently.
             return header, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         if isinstance(error, ModelFileError):
@@ -140,8 +141,8 @@ def _read_header(path: Path, text: str) -> dict[str, Any]:
 def _warn_of_code(record: dict[str, Any]) -> None:
     if record["left_out"]:
         warnings.warn(
-            f"options that are code or objects are not stored: {', '.join(record['left_out'])}; they will be as by "
-            "default after loading. Predictions do not need them",
+            f"options that are code or objects are not stored: {', '.join(record['left_out'])}. They will have their "
+            "default values after loading; predictions do not need them",
             UserWarning,
             stacklevel=3,
         )

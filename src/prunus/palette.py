@@ -1,18 +1,18 @@
-"""The colors of all pictures: colors that all people can tell apart, by Okabe and Ito, and two more."""
+"""The colors of all pictures: the palette of Okabe and Ito, which color-blind people can distinguish, and two more."""
 
 import colorsys
 
 __all__ = ["CLUSTER", "COLORS", "HIGH", "LOW", "class_color", "mixed", "tinted"]
 
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c", "#8c564b", "#6a3d9a")
-"""Of the first classes."""
+"""The colors of the first classes."""
 LOW, HIGH = COLORS[0], COLORS[1]
-"""The ends of a range of values."""
+"""The colors at the two ends of a range of values."""
 CLUSTER = COLORS[2]
 
 
 def class_color(k: int) -> str:
-    """The color of class k; after the chosen ones come hues that are far from the last ones.
+    """The color of class k; beyond the palette, hues that differ much from one class to the next.
 
     >>> class_color(0)
     '#0072b2'
@@ -23,7 +23,7 @@ def class_color(k: int) -> str:
 
 
 def mixed(first: str, second: str, share: float) -> str:
-    """A color between two, with this share of the second.
+    """A mixture of two colors, with this share of the second.
 
     >>> mixed("#000000", "#ffffff", 0.5)
     '#808080'
@@ -33,7 +33,7 @@ def mixed(first: str, second: str, share: float) -> str:
 
 
 def tinted(color: str, strength: float) -> str:
-    """A color on white, from hardly any of it to all.
+    """A mixture of white and a color, with this share of the color.
 
     >>> tinted("#000000", 0.0)
     '#ffffff'

@@ -77,7 +77,7 @@ def test_a_warm_start_refuses_more_outputs() -> None:
 @pytest.mark.parametrize(("option", "value"), [("depth", 3), ("split", "elu"), ("split", "mlp"), ("leaf", "linear")])
 def test_a_warm_start_refuses_to_rebuild_the_tree(option: str, value: Any) -> None:
     tree = classifier(warm_start=True).fit(X, Y).set_params(**{option: value})
-    with pytest.raises(InputValueError, match=f"{option} must be as in the fit that is continued.*{value}"):
+    with pytest.raises(InputValueError, match=f"{option} must be the same as in the last fit.*{value}"):
         tree.fit(X, Y)
 
 

@@ -50,7 +50,7 @@ def test_validation_rows_of_another_form_are_refused_with_the_cure(eval_set: Any
 def test_mistakes_in_validation_rows_are_named_as_such(eval_set: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         classifier().fit(X, Y, eval_set=eval_set)
-    assert caught.value.__notes__ == ["This is about eval_set."]
+    assert caught.value.__notes__ == ["The error is in eval_set."]
 
 
 def test_validation_rows_of_a_mixed_frame() -> None:

@@ -91,7 +91,7 @@ def test_several_outputs(tmp_path: Path) -> None:
 
 
 def test_values_without_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputValueError, match="X must be given with y"):
+    with pytest.raises(InputValueError, match="X must be given if y is"):
         export_html(fitted(), tmp_path / "tree.html", y=labels(X))
 
 

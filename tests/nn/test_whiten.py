@@ -124,7 +124,7 @@ def test_fit_leaves_the_data_alone_and_returns_the_module() -> None:
 
 @pytest.mark.parametrize(("n", "weight"), [(0, None), (3, torch.zeros(3))])
 def test_nothing_to_learn_from_is_refused(n: int, weight: Tensor | None) -> None:
-    with pytest.raises(InputValueError, match=rf"needs a sample with a positive weight .* x.shape=\({n}, 4\)"):
+    with pytest.raises(InputValueError, match=rf"at least one sample with a positive weight .* x.shape=\({n}, 4\)"):
         Whiten(4).fit(correlated(n), weight)
 
 

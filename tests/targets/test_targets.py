@@ -71,7 +71,7 @@ def test_columns_are_those_that_were_asked_for() -> None:
 def test_training_that_goes_on_keeps_classes_and_scale() -> None:
     assert Classes.of(["a", "b"]).take_over(Classes.of(LABELS)).labels.tolist() == ["a", "b", "c"]
     assert Numbers.of([[0.0, 0.0]]).take_over(numbers()).deviation[0] == numbers().deviation[0]
-    with pytest.raises(InputValueError, match="targets must be as in the fit that is continued"):
+    with pytest.raises(InputValueError, match="targets must be the same as in the last fit"):
         Columns.asked_for([0], ENCODER).take_over(Columns.asked_for([1], ENCODER))
 
 

@@ -28,21 +28,36 @@ OPTIONS = ("depth", "pruning_strength", "split", "max_epochs", "batch_size", "le
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``cluster``."""
-    parser.add_argument("data", metavar="DATA", nargs="?", default="-", help="CSV, Parquet or Feather; - is stdin")
+    """Add the options of ``cluster``."""
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
+    )
     parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, such as customers.prunus")
     parser.add_argument("--force", action="store_true", help="replace files if they exist")
-    parser.add_argument("--n-clusters", type=int, metavar="K", help="flat clusters; by default the leaves of the tree")
-    parser.add_argument("--max-leaves", type=int, metavar="K", help="clusters at the bottom (default: 64)")
-    parser.add_argument("--labels", metavar="FILE", help="write the cluster of each row, .csv, .parquet or .feather")
-    parser.add_argument("--target", metavar="COLUMN", help="known classes: not used, then compared with the clusters")
+    parser.add_argument(
+        "--n-clusters", type=int, metavar="K", help="number of flat clusters (default: the leaves of the tree)"
+    )
+    parser.add_argument(
+        "--max-leaves",
+        type=int,
+        metavar="K",
+        help="largest number of clusters at the bottom of the hierarchy (default: 64)",
+    )
+    parser.add_argument(
+        "--labels", metavar="FILE", help="write the cluster of each row to FILE: .csv, .parquet or .feather"
+    )
+    parser.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="a column with known classes: not used for clustering, only compared with the clusters",
+    )
     add_column_options(parser)
     add_reading_options(parser)
     add_tree_options(parser, *OPTIONS)
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Read, cluster, save."""
+    """Read the table, cluster it and save the model."""
     path = check_output(options.out, force=options.force)
     labels = None if options.labels is None else check_output(options.labels, force=options.force)
     source = read_source(options.data, options)
@@ -76,7 +91,7 @@ def _classes(source: Source, name: str) -> Any:
     column = source.column(name, "--target")
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax())
-        raise Mistake(f"{source.name}, {source.place(row)}: the class {name!r} is missing; fill it in")
+        raise Mistake(f"{source.name}, {source.place(row)}: the class in column {name!r} is missing; fill it in")
     return column.astype(str).to_numpy(dtype=object)
 
 

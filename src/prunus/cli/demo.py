@@ -1,4 +1,4 @@
-"""``prunus demo``: a classifier and clusters of a small table, beside those of scikit-learn."""
+"""``prunus demo``: a classifier and clusters of a small table, compared with those of scikit-learn."""
 
 import argparse
 import time
@@ -25,7 +25,7 @@ __all__ = ["CLASSIFIERS", "FOLDS", "REPEATS", "add_arguments", "read_glass", "ru
 
 FOLDS, REPEATS = 5, 2
 GRID = {"max_depth": [3, 4, 6, 8, None], "min_samples_leaf": [1, 3, 5], "ccp_alpha": [0.0, 0.005, 0.01]}
-"""Of scikit-learn's tree: 45 combinations."""
+"""Options of scikit-learn's tree that are tried: 45 combinations."""
 
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "prunus": lambda: ArgminTreeClassifier(random_state=0),
@@ -55,13 +55,15 @@ class Hierarchy(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``demo``."""
-    parser.add_argument("--html", default="tree.html", metavar="FILE", help="the web page (default: tree.html)")
+    """Add the options of ``demo``."""
+    parser.add_argument(
+        "--html", default="tree.html", metavar="FILE", help="the web page to write (default: tree.html)"
+    )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Train all, compare."""
+    """Train all methods and compare them."""
     page = check_output(options.html, force=options.force)
     X, y = read_glass()  # noqa: N806
     classifiers = []
@@ -80,7 +82,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def read_glass() -> tuple[Any, Any]:
-    """The table that comes along: features, and the types of glass.
+    """The table in this package: the features, and the types of glass.
 
     >>> X, y = read_glass()
     >>> X.shape, y[0]
@@ -124,8 +126,8 @@ def _text(X: Any, y: Any, classifiers: list[Row], clusters: list[Hierarchy], pag
     return "\n\n".join(
         [
             f"Glass: {len(X)} samples of {len(set(y))} types, by {X.shape[1]} measurements (B. German, UCI, CC BY 4.0)",
-            f"Accuracy on rows not learned from, {FOLDS} folds, {REPEATS} times\n{table(header, rows)}",
-            f"Clusters without the types, then compared with them\n{table(columns, hierarchies)}",
+            f"Accuracy on held-out rows, {FOLDS} folds, {REPEATS} times\n{table(header, rows)}",
+            f"Clusters, learned without the types and compared with them\n{table(columns, hierarchies)}",
             f"The tree is in {page}: open it in a browser.",
         ]
     )

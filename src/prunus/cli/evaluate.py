@@ -1,4 +1,4 @@
-"""``prunus evaluate``: predictions beside the truth."""
+"""``prunus evaluate``: compare predictions with the truth."""
 
 import argparse
 from typing import Any
@@ -18,15 +18,19 @@ EPILOG = "Example: prunus evaluate houses.prunus test.csv --target price"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``evaluate``."""
+    """Add the options of ``evaluate``."""
     parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument("data", metavar="DATA", nargs="?", default="-", help="CSV, Parquet or Feather; - is stdin")
-    parser.add_argument("--target", metavar="COLUMN", help="the column with the truth; of clusters, known classes")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
+    )
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="the column with the true values; for clusters, one with known classes"
+    )
     add_reading_options(parser)
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Load, read, compare."""
+    """Load the model, read the table and compare."""
     model = load_estimator(options.model)
     if options.target is None and not is_clusterer(model):
         raise Mistake("--target must name the column with the truth")
@@ -43,7 +47,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _as_text(model: Any, target: str | None) -> set[str]:
-    """Columns to read as text: those that were, and the target if the classes are texts."""
+    """Columns to read as text: those that were text in training, and the target if the classes are text."""
     columns = text_columns(model)
     if target is not None and is_classifier(model) and isinstance(model.classes_[0], str):
         columns.add(target)
@@ -51,7 +55,7 @@ def _as_text(model: Any, target: str | None) -> set[str]:
 
 
 def _truth(model: Any, source: Source, options: argparse.Namespace) -> tuple[Any, Any]:
-    """Which rows have a target, and the targets of these."""
+    """The rows that have a target, and their targets."""
     if options.target is None:
         return np.ones(len(source.frame), dtype=bool), None
     column = source.column(options.target, "--target")
@@ -65,7 +69,7 @@ def _truth(model: Any, source: Source, options: argparse.Namespace) -> tuple[Any
     unknown = sorted(set(target.values.tolist()) - set(model.classes_.tolist()), key=str)
     if unknown:
         raise Mistake(
-            f"{source.name}: the target {options.target!r} holds {shortened(unknown, 3)}, which {options.model} does "
-            f"not know; its classes are {shortened(model.classes_.tolist())}"
+            f"{source.name}: the target {options.target!r} must contain the classes of {options.model}, "
+            f"{shortened(model.classes_.tolist())}, got {shortened(unknown, 3)}"
         )
     return target.given, target.values

@@ -1,4 +1,4 @@
-"""``prunus export``: a learned tree for other programs."""
+"""``prunus export``: write a learned tree for other programs."""
 
 import argparse
 
@@ -14,15 +14,15 @@ EPILOG = "Example: prunus export houses.prunus --onnx houses.onnx"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``export``."""
+    """Add the options of ``export``."""
     parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
     parser.add_argument("--onnx", required=True, metavar="FILE", help="the ONNX file to write")
-    parser.add_argument("--hard", action="store_true", help="predictions that follow one path")
+    parser.add_argument("--hard", action="store_true", help="let rows follow one path through the tree")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Load, write."""
+    """Load the model and write the file."""
     path = check_output(options.onnx, force=options.force)
     require("onnx", "onnx")
     prunus.export_onnx(load_estimator(options.model), str(path), hard=options.hard)

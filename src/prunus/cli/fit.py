@@ -24,18 +24,20 @@ EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``fit``."""
+    """Add the options of ``fit``."""
     add_problem_options(parser)
     parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, such as houses.prunus")
-    parser.add_argument("--force", action="store_true", help="replace MODEL, or an interrupted run, if there is one")
-    parser.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
-    parser.add_argument("--class-weight", choices=["balanced"], help="let all classes count the same")
+    parser.add_argument(
+        "--force", action="store_true", help="replace MODEL if it exists, and discard an interrupted run"
+    )
+    parser.add_argument("--resume", action="store_true", help="continue a run that was interrupted")
+    parser.add_argument("--class-weight", choices=["balanced"], help="give all classes the same total weight")
     add_reading_options(parser)
     add_tree_options(parser)
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Read, learn, save."""
+    """Read the table, learn a tree and save the model."""
     path = check_output(options.out, force=options.force)
     checkpoint = _checkpoint(path, options)
     problem = read_problem(options)
@@ -58,7 +60,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
-    """An estimator for the task."""
+    """A new estimator for the task, with these options."""
     kind = ArgminTreeClassifier if problem.target.task == "classification" else ArgminTreeRegressor
     if not len(problem.valid):
         options = options | {"early_stopping_rounds": None}
@@ -66,12 +68,12 @@ def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
 
 
 def forget_run(estimator: Any) -> None:
-    """Options of this run that are not of the model."""
+    """Reset the options that belong to this run and not to the model."""
     estimator.set_params(checkpoint=None, callbacks=None, verbose=0)
 
 
 def model_record(estimator: Any) -> dict[str, Any]:
-    """Size of a fitted tree."""
+    """The size of a fitted tree, for programs."""
     summary = tree_summary(estimator)
     return {
         "kind": summary.kind,
@@ -85,7 +87,7 @@ def model_record(estimator: Any) -> dict[str, Any]:
 
 
 def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
-    """The same for people."""
+    """The size of a fitted tree, for people."""
     size = f"depth {model['depth']}, {model['leaves']} leaves ({model['leaf']}), {model['parameters']} parameters"
     return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
 
@@ -104,19 +106,19 @@ def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, An
     if options.class_weight is None:
         return {}
     if problem.target.task != "classification":
-        raise Mistake("--class-weight is for classification; leave it out")
+        raise Mistake("--class-weight must be left out for regression, got it with a target of numbers")
     return {"class_weight": options.class_weight}
 
 
 def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
-    """Where the state of training is kept; there only if a run was interrupted."""
+    """The file with the state of training, which exists only after a run was interrupted."""
     checkpoint = path.with_name(path.name + ".checkpoint")
     if options.resume and not checkpoint.exists():
-        raise Mistake(f"there is no interrupted run to resume, {checkpoint} is missing; leave out --resume")
+        raise Mistake(f"there is no interrupted run to resume: {checkpoint} does not exist; leave out --resume")
     if checkpoint.exists() and not options.resume:
         if not options.force:
             raise Mistake(
-                f"{checkpoint} is of a run that was interrupted; add --resume to go on with it, or --force to begin "
+                f"{checkpoint} belongs to a run that was interrupted; add --resume to continue it, or --force to begin "
                 "anew"
             )
         checkpoint.unlink()
@@ -132,4 +134,4 @@ def _fit(estimator: Any, problem: Problem, checkpoint: Path, options: argparse.N
         if not checkpoint.exists():
             raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
         again = options.command_line if options.resume else f"{options.command_line} --resume"
-        raise Interrupted(f"interrupted; the state of training is in {checkpoint}; go on with: {again}") from None
+        raise Interrupted(f"interrupted; the state of training is in {checkpoint}; continue with: {again}") from None

@@ -1,4 +1,4 @@
-"""Model files on the command line: read, matched with tables, and not replaced by accident."""
+"""Model files on the command line: reading them, and matching their columns with those of tables."""
 
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ _NUMERIC = ("number", "boolean", "datetime", "duration")
 
 
 def check_output(path: str | Path, *, force: bool) -> Path:
-    """The path, if something can be written there."""
+    """The path of a file to write; an error if it exists and must not be replaced, or its folder does not exist."""
     file = Path(path)
     if file.is_dir():
         raise Mistake(f"{path} is a folder; name a file in it")
     if not file.parent.is_dir():
-        raise Mistake(f"there is no folder {file.parent}; make it first")
+        raise Mistake(f"there is no folder {file.parent}; create it first")
     if file.exists() and not force:
         raise Mistake(f"{path} exists; add --force to replace it, or name another file")
     return file
@@ -33,37 +33,37 @@ def load_estimator(path: str) -> Any:
     model = load(path)
     if isinstance(model, TreeModel):
         raise Mistake(
-            f"{path} holds a {type(model).__name__}, a torch module that knows nothing of tables; this needs a model "
-            "that `prunus fit` or `prunus cluster` wrote"
+            f"{path} must be a model that `prunus fit` or `prunus cluster` wrote, got a {type(model).__name__}, which "
+            "is a torch module and does not take tables"
         )
     return model
 
 
 def is_classifier(model: Any) -> bool:
-    """Whether it predicts classes."""
+    """Whether a model predicts classes."""
     return bool(model.target_.task == "classes")
 
 
 def is_clusterer(model: Any) -> bool:
-    """Whether it finds clusters."""
+    """Whether a model finds clusters."""
     return bool(model.target_.task == "clusters")
 
 
 def text_columns(model: Any) -> set[str]:
-    """The columns that were text when the model was learned, and are to be read as such."""
+    """The columns that were text in training, and must be read as text again."""
     columns = model.encoder_.columns_
     numeric = {column.name for column in columns if column.kind in _NUMERIC}
     return {column.name for column in columns} - numeric
 
 
 def needed_columns(model: Any, source: Source, path: str) -> Any:
-    """The columns of a table that a model was learned from, in its order; all others are ignored."""
+    """The columns of a table that a model was trained on, in its order; all others are ignored."""
     names, frame = getattr(model, "feature_names_in_", None), source.frame
-    if names is None:  # it was learned from an array
+    if names is None:  # it was trained on an array
         if frame.shape[1] != model.n_features_in_:
             raise Mistake(
-                f"{source.name} has {frame.shape[1]} columns, but {path} was learned from {model.n_features_in_} "
-                "columns without names; leave out the others"
+                f"{source.name} must have {model.n_features_in_} columns, as the table without names that {path} was "
+                f"trained on, got {frame.shape[1]}; leave out the others"
             )
         return frame.to_numpy()
     missing = [name for name in names if name not in frame.columns]
@@ -80,7 +80,7 @@ def needed_columns(model: Any, source: Source, path: str) -> Any:
 
 
 def _check_kinds(model: Any, source: Source, frame: Any) -> None:
-    """Texts in columns of numbers, which the model would refuse without saying where."""
+    """Raise an error that names the line if a column of numbers or dates contains text."""
     from pandas import to_numeric
     from pandas.api.types import is_numeric_dtype, is_string_dtype
 
@@ -89,7 +89,7 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
         values = frame[column.name]
         if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
             raise Mistake(
-                f"{source.name}: column {column.name!r} must hold dates, as in training, got "
+                f"{source.name}: column {column.name!r} must contain dates, as in training, got "
                 f"{values.dropna().iloc[0]!r}; write them as 2025-12-31, or use --dates day-first or month-first"
             )
         if column.kind in ("number", "boolean") and not is_numeric_dtype(values):
@@ -97,6 +97,6 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
             if wrong.any():
                 row = int(np.argmax(wrong))
                 raise Mistake(
-                    f"{source.name}, {source.place(row)}: column {column.name!r} must hold numbers, as in training, "
-                    f"got {str(values.iloc[row])!r}; mend it, or leave the field empty"
+                    f"{source.name}, {source.place(row)}: column {column.name!r} must contain numbers, as in training, "
+                    f"got {str(values.iloc[row])!r}; correct it, or leave the field empty"
                 )

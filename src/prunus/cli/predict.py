@@ -17,13 +17,19 @@ EPILOG = "Example: prunus predict houses.prunus new.csv > prices.csv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``predict``."""
+    """Add the options of ``predict``."""
     parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument("data", metavar="DATA", nargs="?", default="-", help="CSV, Parquet or Feather; - is stdin")
-    parser.add_argument("--out", metavar="FILE", help=".csv, .parquet or .feather, instead of CSV on stdout")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="write to FILE, .csv, .parquet or .feather, instead of CSV on stdout"
+    )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument("--proba", action="store_true", help="probabilities of the classes, too")
-    parser.add_argument("--hard", action="store_true", help="follow one path through the tree, as a person would")
+    parser.add_argument("--proba", action="store_true", help="also write the probabilities of the classes")
+    parser.add_argument(
+        "--hard", action="store_true", help="let rows follow one path through the tree, as a person would"
+    )
     parser.add_argument(
         "--copy", action="append", default=[], metavar="COLUMN", help="copy a column of DATA, such as an id; repeatable"
     )
@@ -31,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Load, read, predict, write."""
+    """Load the model, read the table, and write predictions."""
     path = None if options.out is None else check_output(options.out, force=options.force)
     model = load_estimator(options.model)
     _check_options(model, options)
@@ -43,12 +49,12 @@ def run(options: argparse.Namespace) -> Outcome:
         record = {"rows": len(table), **{name: table[name].tolist() for name in table.columns}}
         return Outcome(record, "" if options.json else table.to_csv(index=False))
     write_table(table, str(path))
-    say(options, f"{len(table)} predictions are in {path}")
+    say(options, f"{len(table)} predictions were written to {path}")
     return Outcome({"rows": len(table), "out": str(path)}, "")
 
 
 def write_table(table: Any, path: str) -> None:
-    """Write a DataFrame, in the format that the name of the file says."""
+    """Write a DataFrame in the format that belongs to the name of the file."""
     if path.endswith((".parquet", ".pq")):
         table.to_parquet(path, index=False)
     elif path.endswith((".feather", ".arrow")):
@@ -59,9 +65,9 @@ def write_table(table: Any, path: str) -> None:
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:
     if options.proba and not is_classifier(model):
-        raise Mistake(f"--proba needs a classifier, got {options.model}, a {type(model).__name__}; leave it out")
+        raise Mistake(f"the model must be a classifier for --proba, got a {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
-        raise Mistake("--hard is for predictions; clusters always follow one path; leave it out")
+        raise Mistake("--hard must be left out for clusters: their rows always follow one path")
 
 
 def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, Any]:  # noqa: N803

@@ -1,4 +1,4 @@
-"""A table made ready to learn from: its features, its target, and the rows that are held out."""
+"""A table prepared for learning: its features, its target, and the rows that are held out."""
 
 import argparse
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ VALIDATION_FRACTION = 0.15
 
 @dataclass(frozen=True)
 class Problem:
-    """What to learn from."""
+    """The data of a supervised task."""
 
     source: Source
     target: Target
@@ -29,7 +29,7 @@ class Problem:
     weight: Any
     train: npt.NDArray[np.int64]
     valid: npt.NDArray[np.int64]
-    """Rows held out; empty if none are."""
+    """The rows that are held out; empty if there are none."""
 
     @property
     def y(self) -> Any:
@@ -38,7 +38,7 @@ class Problem:
 
     @property
     def notes(self) -> list[str]:
-        """What was noticed."""
+        """Remarks about how the table and the target were read."""
         return [*self.source.notes, *self.target.notes]
 
     def part(self, rows: npt.NDArray[np.int64]) -> tuple[Any, Any]:
@@ -46,7 +46,7 @@ class Problem:
         return self.X.iloc[rows], self.y[rows]
 
     def record(self) -> dict[str, Any]:
-        """For machines."""
+        """A description of the data, for programs."""
         return {
             "data": self.source.name,
             "rows": len(self.source.frame),
@@ -59,7 +59,7 @@ class Problem:
         }
 
     def lines(self) -> list[tuple[str, Any]]:
-        """For people."""
+        """A description of the data, for people."""
         rows, columns = self.source.frame.shape
         return [
             ("data", f"{self.source.name}: {rows} rows, {columns} columns"),
@@ -72,30 +72,38 @@ class Problem:
 
 
 def add_column_options(parser: argparse.ArgumentParser) -> None:
-    """Which columns are features."""
-    parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help="leave a column out; repeatable")
+    """Add the options that choose the features."""
     parser.add_argument(
-        "--keep", action="append", default=[], metavar="COLUMN", help="keep a column that looks useless; repeatable"
+        "--drop", action="append", default=[], metavar="COLUMN", help="leave out a column; can be repeated"
+    )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="keep a column that would be left out as useless; can be repeated",
     )
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Data and target."""
-    parser.add_argument("data", metavar="DATA", nargs="?", default="-", help="CSV, Parquet or Feather; - is stdin")
+    """Add the options that name the data and the target."""
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
+    )
     parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
     parser.add_argument("--task", choices=["auto", *TASKS], default="auto")
-    parser.add_argument("--weights", metavar="COLUMN", help="the column with weights of the rows")
+    parser.add_argument("--weights", metavar="COLUMN", help="the column with the weights of the rows")
     parser.add_argument(
         "--validation-fraction",
         type=float,
         metavar="X",
-        help=f"share of the rows held out (default: {VALIDATION_FRACTION}; of fewer than {SMALL} rows none)",
+        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}, or 0 for fewer than {SMALL} rows)",
     )
     add_column_options(parser)
 
 
 def features(source: Source, options: argparse.Namespace, *without: str | None) -> tuple[Any, list[Dropped]]:
-    """The columns to learn from, and those that are left out."""
+    """The columns to learn from, and the columns that are left out."""
     for name in (*options.drop, *options.keep):
         source.column(name, "--drop" if name in options.drop else "--keep")
     left_out = {*options.drop, *without}
@@ -105,7 +113,7 @@ def features(source: Source, options: argparse.Namespace, *without: str | None) 
     dropped = [*(Dropped(name, "--drop") for name in options.drop), *useless]
     if not found.shape[1]:
         reasons = "; ".join(f"{entry.column}: {entry.why}" for entry in dropped) or "there are no others"
-        raise Mistake(f"{source.name} has no columns to learn from ({reasons}); use --keep for one that matters")
+        raise Mistake(f"{source.name} has no columns to learn from ({reasons}); use --keep to keep a column")
     check_finite(source, found)
     return found, dropped
 
@@ -128,7 +136,7 @@ def read_problem(options: argparse.Namespace, *, always_hold_out: bool = False) 
 
 
 def hold_out(n: int, fraction: float, seed: int, classes: Any = None) -> tuple[Any, Any]:
-    """Rows to train on and rows held out, sorted; classes in proportion, none of them held out wholly.
+    """Rows to train on and rows to hold out, both sorted. Classes are in proportion, and each has training rows.
 
     >>> train, valid = hold_out(10, 0.3, seed=0)
     >>> len(train), len(valid)
@@ -147,5 +155,5 @@ def _weights(source: Source, name: str) -> Any:
     column = source.column(name, "--weights")
     values = column.to_numpy(dtype=np.float64, na_value=np.nan) if is_numeric_dtype(column) else None
     if values is None or not np.isfinite(values).all() or (values < 0).any():
-        raise Mistake(f"{source.name}: the weights {name!r} must be numbers, finite and not negative, in all rows")
+        raise Mistake(f"{source.name}: the weights in column {name!r} must be finite numbers of at least 0, got others")
     return values

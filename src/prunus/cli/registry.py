@@ -28,6 +28,6 @@ COMMANDS = {
     "tune": Entry("prunus.cli.tune", "Search for the best options, in one study for several processes."),
     "show": Entry("prunus.cli.show", "Show a learned tree as text, as a web page or as a picture."),
     "export": Entry("prunus.cli.export", "Write a learned tree for other programs."),
-    "info": Entry("prunus.cli.info", "Versions, backends and devices: what there is on this machine."),
-    "demo": Entry("prunus.cli.demo", "Train on a small table that comes along, beside scikit-learn."),
+    "info": Entry("prunus.cli.info", "Show versions, backends and devices of this machine."),
+    "demo": Entry("prunus.cli.demo", "Train on a small table that is part of prunus, and compare with scikit-learn."),
 }

@@ -1,4 +1,4 @@
-"""How well a model predicts: plain records."""
+"""Scores of a model, as plain records."""
 
 import warnings
 from typing import Any
@@ -21,7 +21,7 @@ Outputs = npt.NDArray[np.float64]
 
 
 def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
-    """Scores of predictions, with those along one path at the end, and how far these agree with the others."""
+    """Scores of soft predictions, then those of hard ones, and how far the two agree."""
     rows = send_rows(model, X)
     hard = hard_outputs(rows.tree, rows.x, rows.ends)
     of_task = _class_scores if is_classifier(model) else _number_scores
@@ -39,7 +39,7 @@ def _class_scores(target: Classes, soft: Outputs, hard: Outputs, y: Any) -> Scor
     probability, predicted = target.predictions(soft), target.answers(soft)
     found = {"accuracy": float(np.mean(predicted == y))}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of classes that these rows lack
+        warnings.simplefilter("ignore", UserWarning)  # raised if these rows lack some classes
         found["balanced_accuracy"] = float(metrics.balanced_accuracy_score(y, predicted))
     places = np.searchsorted(target.labels, y)
     found["log_loss"] = float(-np.log(np.clip(probability[np.arange(len(places)), places], 1e-15, 1.0)).mean())
@@ -63,7 +63,7 @@ def _r2(y: Any, predicted: Any) -> float:
 
 
 def cluster_scores(model: Any, X: Any, classes: Any = None) -> Scores:  # noqa: N803
-    """How well clusters tell the features of rows and, if these are known, their classes."""
+    """The reconstruction error of clusters and, if classes are known, how well clusters match them."""
     assert is_clusterer(model)
     found = {"reconstruction_error": model.reconstruction_error(X)}
     if classes is not None:

@@ -1,4 +1,4 @@
-"""What ``prunus tune`` tries: the search space of the paper, and ours around it."""
+"""The search spaces of ``prunus tune``: that of the paper, and a larger one."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ FIRST: dict[str, Options] = {
     },
     "paper": {"depth": 4, "pruning_strength": 1.0, "split": "linear", "layers": 3, "dropout": 0.0},
 }
-"""What is tried first: the defaults."""
+"""The options of the first trial: the defaults."""
 WIDTH = 256
-"""Units of a hidden layer."""
+"""Number of units in a hidden layer."""
 SPLITS = {"all": ["linear", "elu", "sparse"], "paper": ["linear", "elu"]}
 
 
@@ -37,7 +37,7 @@ def suggest(trial: Any, space: str) -> Options:
         options["pieces"] = trial.suggest_categorical("pieces", [0, 8])
         options["learning_rate"] = trial.suggest_float("learning_rate", 1e-3, 0.1, log=True)
     if options["leaf"] == "mlp":
-        layers = trial.suggest_int("layers", 2, 5)  # that of the outputs included
+        layers = trial.suggest_int("layers", 2, 5)  # including the output layer
         options["hidden_layer_sizes"] = (WIDTH,) * (layers - 1)
         options["dropout"] = trial.suggest_float("dropout", 0.0, 0.5)
     return options

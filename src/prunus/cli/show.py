@@ -19,20 +19,26 @@ EPILOG = "Example: prunus show houses.prunus --html houses.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``show``."""
+    """Add the options of ``show``."""
     parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument("--text", action="store_true", help="as text on stdout; so it is if nothing else is asked for")
-    parser.add_argument("--html", metavar="FILE", help="as a web page that needs nothing else")
-    parser.add_argument("--plot", metavar="FILE", help="as a picture: .png, .svg or .pdf")
-    parser.add_argument("--max-depth", type=int, default=10, metavar="N", help="of the text (default: 10)")
-    parser.add_argument("--data", metavar="DATA", help="rows for the web page and the agreement of hard predictions")
-    parser.add_argument("--target", metavar="COLUMN", help="the truth in DATA, for the web page")
+    parser.add_argument(
+        "--text", action="store_true", help="print the tree as text; this is the default if no file is given"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a web page that needs no network")
+    parser.add_argument("--plot", metavar="FILE", help="write a picture: .png, .svg or .pdf")
+    parser.add_argument(
+        "--max-depth", type=int, default=10, metavar="N", help="deepest level of the text (default: 10)"
+    )
+    parser.add_argument(
+        "--data", metavar="DATA", help="a table with rows for the web page, and to compare hard with soft predictions"
+    )
+    parser.add_argument("--target", metavar="COLUMN", help="the column of DATA with the true values, for the web page")
     parser.add_argument("--force", action="store_true", help="replace files if they exist")
     add_reading_options(parser)
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Load, show."""
+    """Load the model and show its tree."""
     files = [check_output(path, force=options.force) for path in (options.html, options.plot) if path is not None]
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
@@ -41,7 +47,7 @@ def run(options: argparse.Namespace) -> Outcome:
     if options.plot is not None:
         _plot(model, Path(options.plot))
     for file in files:
-        say(options, f"{file} is written")
+        say(options, f"wrote {file}")
     record = dataclasses.asdict(tree_summary(model, X)) | {"files": list(map(str, files))}
     wanted = options.text or not files
     return Outcome(record, prunus.export_text(model, max_depth=options.max_depth) if wanted else "")
@@ -50,7 +56,7 @@ def run(options: argparse.Namespace) -> Outcome:
 def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     if options.data is None:
         if options.target is not None:
-            raise Mistake("--target names a column of --data; name that, too")
+            raise Mistake("--data must be given with --target, which names a column of it")
         return None, None
     source = read_source(options.data, options, text_columns(model))
     X = needed_columns(model, source, options.model)  # noqa: N806
@@ -58,7 +64,7 @@ def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _plot(model: Any, path: Path) -> None:
-    require("matplotlib", "plot").use("Agg")  # there may be no screen
+    require("matplotlib", "plot").use("Agg")  # it works without a screen
     figures = require("matplotlib.pyplot", "plot")
     axes = prunus.plot_tree(model)
     figure = axes.figure if hasattr(axes, "figure") else figures.gcf()

@@ -1,4 +1,4 @@
-"""Options of the estimators, on the command line."""
+"""The options of the estimators on the command line."""
 
 import argparse
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def _words(kinds: Mapping[str, Any]) -> str:
 def _sizes(text: str) -> tuple[int, ...]:
     sizes = tuple(int(part) for part in text.split(","))
     if min(sizes) < 1:
-        raise argparse.ArgumentTypeError(f"must be positive whole numbers with commas between them, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be positive integers with commas between them, got {text!r}")
     return sizes
 
 
@@ -29,28 +29,39 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "hidden_layer_sizes": {
         "type": _sizes,
         "metavar": "N,N",
-        "help": "units of the hidden layers of the network, if the leaf is mlp (default: 256,256)",
+        "help": "number of units in each hidden layer of the network, with --leaf mlp (default: 256,256)",
     },
-    "dropout": {"type": float, "metavar": "X", "help": "share of these units that training leaves out at random"},
-    "pieces": {"type": int, "metavar": "N", "help": "pieces that the range of each number is cut into"},
-    "max_epochs": {"type": int, "metavar": "N", "help": "passes over the rows"},
-    "batch_size": {"type": int, "metavar": "N", "help": "rows a step"},
+    "dropout": {
+        "type": float,
+        "metavar": "X",
+        "help": "share of these units that each training step leaves out at random (default: 0)",
+    },
+    "pieces": {
+        "type": int,
+        "metavar": "N",
+        "help": "number of pieces that the range of each number is cut into (default: 0)",
+    },
+    "max_epochs": {"type": int, "metavar": "N", "help": "largest number of passes over the rows"},
+    "batch_size": {"type": int, "metavar": "N", "help": "number of rows in a training step"},
     "learning_rate": {"type": float, "metavar": "X", "help": "largest learning rate"},
-    "weight_decay": {"type": float, "metavar": "X", "help": "how strongly weights are drawn to zero"},
-    "device": {"metavar": "NAME", "help": "cpu, cuda, ...; a GPU by default if there is one and rows are many"},
+    "weight_decay": {"type": float, "metavar": "X", "help": "how strongly training draws the weights towards zero"},
+    "device": {
+        "metavar": "NAME",
+        "help": "cpu, cuda, ... (default: a GPU if there is one and the table has many rows)",
+    },
 }
 
 
 def add_tree_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add these options, or all of them, and the seed."""
-    group = parser.add_argument_group("the tree and its training, chosen by itself if not given")
+    """Add these options, or all of them if no names are given, and the seed."""
+    group = parser.add_argument_group("the tree and its training; options that are not given are chosen automatically")
     for name in names or _OPTIONS:
         group.add_argument(f"--{name.replace('_', '-')}", **_OPTIONS[name])
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default: 0)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
 
 
 def option_text(value: Any) -> str:
-    """An option as it is typed.
+    """The value of an option as one types it on the command line.
 
     >>> option_text((256, 256)), option_text(0.1)
     ('256,256', '0.1')
@@ -59,6 +70,6 @@ def option_text(value: Any) -> str:
 
 
 def chosen_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Those that were given, as the estimators take them."""
+    """The options that were given, as arguments for an estimator."""
     given = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name, None) is not None}
     return given | {"random_state": options.seed}

@@ -29,14 +29,14 @@ from prunus.io import save
 __all__ = ["add_arguments", "run"]
 
 EPILOG = (
-    "Example: prunus tune houses.csv --target price --trials 50 --jobs 4 --out houses.prunus. The same command again "
-    "goes on with the study, also while the first still runs."
+    "Example: prunus tune houses.csv --target price --trials 50 --jobs 4 --out houses.prunus. The same command "
+    "continues the study later, or helps with it while the first one is still running."
 )
 
 
 @dataclass
 class Search:
-    """A search, as each of its processes gets it."""
+    """A search, which each of its processes gets a copy of."""
 
     problem: Problem
     study: Path
@@ -48,7 +48,7 @@ class Search:
 
     @functools.cached_property
     def identity(self) -> dict[str, Any]:
-        """What must not change within a study."""
+        """A description of everything that must not change within a study."""
         hashes = require("pandas.util", "tables").hash_pandas_object(self.problem.X, index=False)
         return {
             "target": self.problem.target.name,
@@ -63,26 +63,28 @@ class Search:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``tune``."""
+    """Add the options of ``tune``."""
     add_problem_options(parser)
     parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write the best model to")
     parser.add_argument("--force", action="store_true", help="replace MODEL if it exists")
     parser.add_argument("--study", metavar="FILE", help="SQLite database of the trials (default: MODEL.study.db)")
-    parser.add_argument("--trials", type=int, default=20, metavar="N", help="in the study in all (default: 20)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to start (default: 1)")
+    parser.add_argument(
+        "--trials", type=int, default=20, metavar="N", help="number of trials of the whole study (default: 20)"
+    )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes to start (default: 1)")
     parser.add_argument(
         "--space",
         choices=SPACES,
         default="all",
-        help="paper: depth, pruning, linear or ELU splits, layers and dropout of a network in the leaves; all: other "
-        "leaves, pieces and learning rates as well (default)",
+        help="paper: depth, pruning, linear or ELU splits, layers and dropout of a network in the leaves; all: also "
+        "other leaves, pieces and learning rates (default)",
     )
     add_reading_options(parser)
     add_tree_options(parser, "max_epochs", "batch_size", "device")
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Read, search, learn with the best options, save."""
+    """Read the table, search, learn a tree with the best options and save the model."""
     path = check_output(options.out, force=options.force)
     for name in ("trials", "jobs"):
         if getattr(options, name) < 1:
@@ -91,15 +93,15 @@ def run(options: argparse.Namespace) -> Outcome:
     study = Path(options.study or f"{path}.study.db")
     problem = read_problem(options, always_hold_out=True)
     if len(problem.valid) < 2:
-        raise Mistake(f"{problem.source.name} has too few rows to hold some out; use a larger --validation-fraction")
+        raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
     search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
     try:
         _search(search)
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; trials so far are in {study}; go on with: {options.command_line}") from None
+        raise Interrupted(f"interrupted; trials so far are in {study}; continue with: {options.command_line}") from None
     best = best_trial(_open(search))
     if best is None:
-        raise Mistake(f"no trial of {study} succeeded; try other --max-epochs or more --trials")
+        raise Mistake(f"no trial of {study} succeeded; try another --max-epochs or more --trials")
     return _conclude(search, best, path)
 
 
@@ -110,7 +112,7 @@ def _open(search: Search) -> Any:
 def _search(search: Search) -> None:
     study = _open(search)
     done = count_done(study)
-    say(search.options, f"study {search.study}: {done} of {search.trials} trials are there")
+    say(search.options, f"study {search.study}: {done} of {search.trials} trials are done")
     if done >= search.trials:
         return
     if search.options.jobs == 1:
@@ -127,7 +129,7 @@ def _search(search: Search) -> None:
 
 
 def _worker(search: Search) -> None:
-    """Work in a process of its own; of an interruption, the process that started it tells."""
+    """Run trials in a new process. If it is interrupted, the process that started it reports that."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // search.options.jobs))
     try:
         _work(search)
@@ -172,14 +174,14 @@ def _fit(search: Search, tried: dict[str, Any]) -> Any:
 
 
 def _conclude(search: Search, best: Any, path: Path) -> Outcome:
-    """Learn again with the best options: from the same seed comes the same tree."""
+    """Learn again with the best options; the same seed gives the same tree."""
     start = time.perf_counter()
     optuna = require("optuna", "tune")
     options = suggest(optuna.trial.FixedTrial(best.params), search.space)
     estimator = _fit(search, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may save its own
+    partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may be saving its model
     save(estimator, partial)
     partial.replace(path)
     held = scores(estimator, *search.problem.part(search.problem.valid))
@@ -204,6 +206,6 @@ def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
         ("study", f"{record['study']}: {record['trials']} trials"),
         ("best", f"trial {record['best_trial']}: {chosen}"),
         *model_lines(record["model"], record["seconds"]),
-        ("held out", f"{record['hold_out']['rows']} rows, by which it was chosen: {shown}"),
+        ("held out", f"{record['hold_out']['rows']} rows, which chose the options: {shown}"),
         ("saved", record["out"]),
     ]

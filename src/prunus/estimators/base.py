@@ -1,4 +1,4 @@
-"""What the estimators share: their options and how they learn."""
+"""The base class of the estimators: their options, and the steps of a fit."""
 
 import copy
 import math
@@ -43,11 +43,11 @@ __all__ = ["ArgminTree"]
 
 AUTO = "auto"
 MASS_SAMPLES = 16_384
-"""Between epochs node masses are those of so many samples; in the end those of all."""
+"""Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
 
 
 class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
-    """A single tree learned by gradient descent; the estimators say what it is to predict."""
+    """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "depth": [Interval(Integral, 0, 12, closed="both")],
@@ -138,11 +138,11 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         *,
         max_epochs: int | None = None,
     ) -> Self:
-        """Fit in numbered steps; `partial_fit` and a warm start go on from the tree that is there.
+        """Fit in numbered steps; `partial_fit` and a warm start continue from the tree of the last fit.
 
-        Nothing of the estimator changes before the end: a fit that fails leaves it as it was.
+        The estimator does not change before the end, so that a fit that fails leaves it as it was.
         """
-        # 1. The table and what is to be predicted become arrays; equal rows are merged where they are few.
+        # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
         weight = None if sample_weight is None else np.asarray(sample_weight)
         encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=weight) if before is None else before.encoder_
@@ -151,7 +151,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         target = target if before is None else target.take_over(before.target_)
         rows = read_rows(x, y, sample_weight, target)
         target = target.scale(rows.y, rows.weight) if before is None else target
-        # 2. Some rows are held out for validation, unless the caller gives others.
+        # 2. Some rows are held out for validation, unless the caller gives an eval_set.
         seed = self._seed()
         plan = self._recipe(len(rows), target, max_epochs)
         train_rows, valid_rows = self._hold_out(rows, eval_set, target, encoder, plan, seed)
@@ -159,16 +159,16 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         train, valid = (to_samples(part, target, device) for part in (train_rows, valid_rows))
         assert train is not None
         del x, rows, train_rows, valid_rows  # memory
-        # 3. The model is built and started from the data; one that is there already is copied.
+        # 3. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
         model = self._build(train, target, plan, seed) if before is None else self._copy_model(before.model_)
 
         def learned(model: TreeModel) -> dict[str, Any]:
             return self._learned(model, train, target, encoder)
 
-        # 4. It is trained.
+        # 4. The model is trained.
         data = {"X": X, "y": y, "metadata": None if weight is None else {"sample_weight": sample_weight}}
         history = self._train(model.to(device), train, valid, plan, seed, data, learned)
-        # 5. What was learned is read off.
+        # 5. The learned attributes are read from the model.
         for name, value in (learned(model) | self._counted(history, before)).items():
             setattr(self, name, value)
         if "feature_names_in_" in vars(self) and not hasattr(encoder, "feature_names_in_"):
@@ -177,11 +177,11 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
     def _seed(self) -> int:
         if self.random_state is None and self.checkpoint is not None:
-            return 0  # an interrupted run can only be continued with the same one
+            return 0  # a run can only be resumed with the seed it began with
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _recipe(self, n: int, target: Target, max_epochs: int | None) -> Recipe:
-        """The options of training, with ours where they are left to us."""
+        """The options of training: the user's, and defaults where the user has not set any."""
         chosen = self._default_recipe(n, target, None if self.batch_size == AUTO else int(self.batch_size))
         own = {
             name: getattr(self, name)
@@ -240,7 +240,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         start_model(model, train, generator, decorrelation=plan.decorrelation)
 
     def _copy_model(self, before: TreeModel) -> TreeModel:
-        """A copy of the model that is there, to go on with."""
+        """A copy of the model of an earlier fit, to continue its training."""
         check_built_for(before, depth=self.depth, split=self.split, leaf=self._leaf_name())
         model = copy.deepcopy(before)
         model.tree.pruning_strength = float(self.pruning_strength)
@@ -270,7 +270,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=options.checkpoint is not None)
         if options.checkpoint is not None:
-            options.checkpoint.unlink(missing_ok=True)  # the run is over: another fit begins anew
+            options.checkpoint.unlink(missing_ok=True)  # the run is over, so another fit must not resume it
         for task in tasks:
             task.end()
         return history
@@ -278,7 +278,10 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
     def _tasks(
         self, trainer: Trainer, max_epochs: int, data: dict[str, Any], learned: Callable[[TreeModel], dict[str, Any]]
     ) -> list[EpochTasks]:
-        """Reports to scikit-learn's callbacks, if there are any; an estimator they ask for is as if training ended."""
+        """Reports to scikit-learn's callbacks, if there are any.
+
+        If a callback asks for the fitted estimator, it gets one whose training has ended with this epoch.
+        """
         if not getattr(self, "_skl_callbacks", None):
             return []
 
@@ -316,12 +319,12 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         return {"encoder_": encoder, "target_": target, "model_": model, "tree_": tree, **size}
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
-        """How the nodes of the tree that one sees are chosen."""
+        """The function that chooses the nodes of the kept tree."""
         lam = model.tree.pruning_strength * len(train) / (model.tree.batch_size or len(train))
         return lambda total, _leaf: best_pruning(total, lam)
 
     def _counted(self, history: History, before: "ArgminTree | None") -> dict[str, Any]:
-        """Epochs are counted from the first fit on; the weights of the best one of this fit were kept."""
+        """The history, and the number of epochs and the best epoch, both counted from the first fit on."""
         epochs = len(history["epoch"])
         earlier = 0 if before is None else before.n_iter_
         best = int(np.argmin(history["valid_loss"])) if "valid_loss" in history else epochs - 1
@@ -340,7 +343,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
 
 def refresh_masses(model: torch.nn.Module, train: Samples) -> EpochRecord:
-    """Store the masses of some of the samples; how many nodes they leave active goes into the history."""
+    """Solve the node masses on some of the samples; the share of nodes that stay active goes into the history."""
     assert isinstance(model, TreeModel)
     some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
     model.solve_masses(some.x, some.weight)
@@ -355,7 +358,7 @@ def _check_layer_sizes(sizes: Any) -> tuple[int, ...]:
 
 
 def _joined(first: History, second: History) -> History:
-    """Histories one after the other; NaN where one of them lacks an entry, such as the loss on validation data."""
+    """Two histories, one after the other; entries that one of them lacks, such as "valid_loss", are NaN there."""
     before, after = len(first["epoch"]), len(second["epoch"])
     second = second | {"epoch": [before + epoch for epoch in second["epoch"]]}
     return {

@@ -1,4 +1,4 @@
-"""The model that an estimator trains: built from its options, started from its data."""
+"""The model that an estimator trains: how it is built from options, and where it starts, given the data."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ from prunus.training import Samples
 __all__ = ["build_model", "check_built_for", "start_model"]
 
 START_SAMPLES = 16_384
-"""Samples that the start is made of: medians of more are not worth their time."""
+"""Number of samples that the start is computed from: medians of more samples are hardly more exact."""
 LEAST_SPREAD = 0.3
-"""Of encoded columns, which are scaled to about 1: those that vary less hold rare events."""
+"""See `Whiten.fit`. Encoded columns have a standard deviation of about 1; those with a smaller one are rare events."""
 MAX_WHITENED = 2_000
-"""More features than this are not decorrelated: the eigenvectors would take longer than the training."""
+"""If there are more inputs than this they are not decorrelated: eigenvectors would take longer than the training."""
 
 
 def build_model(
@@ -45,7 +45,7 @@ def build_model(
 
 @torch.no_grad()
 def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *, decorrelation: float = 0.5) -> None:
-    """Decorrelate the inputs, as far as the splits take that, and spread the samples evenly over the leaves."""
+    """Decorrelate the inputs, unless the splits need them as they are, and spread samples evenly over the leaves."""
     split = model.tree.split
     if isinstance(model.inputs, Whiten):
         power = decorrelation if decorrelates(split) else 0.0
@@ -56,7 +56,7 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *,
 
 
 def check_built_for(model: TreeModel, *, depth: int, split: str | SplitFactory, leaf: str) -> None:
-    """What was built stays: training that goes on cannot take up another depth, split or leaf."""
+    """Raise an error if the options ask for another depth, split or leaf than the model of the last fit has."""
     for name, given, same in (
         ("depth", depth, model.tree.depth == depth),
         ("split", split, not isinstance(split, str) or split_name(model.tree.split) == split),
@@ -64,6 +64,6 @@ def check_built_for(model: TreeModel, *, depth: int, split: str | SplitFactory, 
     ):
         if not same:
             raise InputValueError(
-                f"{name} must be as in the fit that is continued, got {name}={given!r}. Set it back, or fit anew with "
-                "warm_start=False"
+                f"{name} must be the same as in the last fit to continue it, got {name}={given!r}. Set it back, or "
+                "start again with warm_start=False"
             )

@@ -12,24 +12,24 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """An empty mixin: this version of scikit-learn has no callbacks."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method itself."""
+        """Return the method unchanged."""
         return method
 
 
 class EpochTasks:
-    """Reports each epoch to scikit-learn's callbacks as a task of the estimator's fit.
+    """A callback that reports each epoch to scikit-learn's callbacks, as a task of the estimator's fit.
 
     Parameters
     ----------
     estimator : estimator
     max_epochs : int
     attributes : callable
-        Gives the attributes with which the estimator would predict if it stopped now.
+        Returns the learned attributes that the estimator would have if training ended now.
     data : dict
-        X, y and metadata of the fit.
+        The arguments X, y and metadata of the fit.
     """
 
     def __init__(
@@ -40,16 +40,16 @@ class EpochTasks:
         self.root.call_on_fit_task_begin(estimator=estimator, **data)
 
     def begin_epoch(self) -> None:
-        """Begin a task."""
+        """Begin the task of an epoch."""
         self.task = self.root.subcontext(task_name="epoch")
         self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
     def on_epoch_end(self, record: EpochRecord) -> bool:  # noqa: ARG002
-        """End the epoch's task; True if a callback asks to stop."""
+        """End the task of an epoch; return True if a callback asks to stop."""
         return self._end(self.task)
 
     def end(self) -> None:
-        """End the fit's own task."""
+        """End the task of the whole fit."""
         self._end(self.root)
 
     def _end(self, task: Any) -> bool:
@@ -60,7 +60,7 @@ class EpochTasks:
 
 
 class ReportingTrainer(Trainer):
-    """A trainer that tells scikit-learn's callbacks when an epoch begins, as well."""
+    """A trainer that also reports the beginning of each epoch to scikit-learn's callbacks."""
 
     def _epoch(self, *state: Any) -> None:
         for callback in self.callbacks:

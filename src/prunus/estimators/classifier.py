@@ -18,87 +18,106 @@ __all__ = ["ArgminTreeClassifier"]
 
 
 class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
-    """A single decision tree for classes, its splits, routes and pruning learned together by gradient descent.
+    """A single decision tree for classification, whose splits, routes and pruning are learned by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.
 
     Parameters
     ----------
     depth : int, default=4
-        Depth of the tree before pruning, at most 12.
+        Depth of the tree before pruning, from 0 to 12. A tree that is not pruned has 2**depth leaves.
     pruning_strength : float, default=1.0
-        How strongly nodes that few samples of a batch reach are pruned; 0 prunes nothing.
+        How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
     split : {"linear", "elu", "mlp", "sparse"} or callable, default="linear"
-        How a node decides: by a linear function of the features, one that passes an exponential linear unit, a small
-        neural network that the nodes share, one that combines a few features at a time, or the module that
-        ``split(n_inputs, depth)`` returns, with scores of shape (n, 2**depth - 1).
+        How a node scores a row, which goes left where the score is negative. "linear" is a weighted sum of the
+        features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
+        small neural network that the nodes share; "sparse" is a network whose units combine a few features each. A
+        callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
     leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
-        How the prediction is made: from a value for each node, the same plus one linear model for all nodes, a linear
-        model for each node, or a neural network on features and routes.
+        What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
+        for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
     hidden_layer_sizes : sequence of int, default=(256, 256)
-        Units of the hidden layers of the network, if `leaf` is "mlp".
+        Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
     dropout : float, default=0.0
-        Share of these units that training leaves out at random.
+        Share of these units that each training step leaves out at random: at least 0 and below 1.
     pieces : int, default=0
-        Into how many pieces the range of each number is cut, for splits and leaves that are linear in each piece. For
-        large tables in which thresholds matter, such as those of money or counts, 8 is worth a try; small or smooth
-        data are learned better without.
+        Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
+        each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
+        is worth a try; small or smooth data are learned better without pieces.
     loss : {"cross_entropy"} or callable, default="cross_entropy"
-        ``loss(output, target)`` of outputs (n, n_classes), before softmax, and class numbers (n,); it returns a loss
-        for each sample, or their mean.
+        The loss that training makes small. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes),
+        before softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
-        Passes over the training data.
+        Largest number of passes over the training rows. "auto" chooses it from the number of rows.
     batch_size : int or "auto", default="auto"
-        Samples a step. `pruning_strength` is relative to it.
+        Number of rows in a training step. "auto" chooses it from the number of rows.
     learning_rate : float or "auto", default="auto"
-        Largest learning rate.
+        Largest learning rate, which `schedule` lowers. "auto" chooses it for the kind of leaf.
     weight_decay : float or "auto", default="auto"
-        How strongly weights are drawn to zero. Values of constant leaves are not, if there are 300 to 9,999 rows.
+        How strongly training draws the weights towards zero. "auto" chooses it from the number of rows and the kind of
+        leaf. The values of constant leaves do not decay if there are 300 to 9,999 rows.
     optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
-        "qhadam" is the paper's. Or ``optimizer(params, lr=..., weight_decay=...)``.
+        The optimizer; the paper uses QHAdam. A callable ``optimizer(params, lr=..., weight_decay=...)`` returns a torch
+        optimizer.
     schedule : {"cosine", "plateau", "constant"}, default="cosine"
-        How the learning rate falls.
+        How the learning rate changes: "cosine" lowers it to 0 along half a cosine after a short rise, "plateau" lowers
+        it whenever the loss has stopped improving, "constant" does not change it.
     early_stopping_rounds : int, "auto" or None, default="auto"
-        Stop after so many epochs in which the validation loss has not improved. None: train to the end on all rows,
-        with no validation unless `eval_set` is given.
+        Training stops after this many epochs in which the validation loss has not improved, and the weights of the best
+        epoch are kept. "auto" chooses the number from that of the rows, and is None if there are fewer than 300. None
+        trains for `max_epochs` on all rows, with no validation unless `eval_set` is given.
     validation_fraction : float, default=0.15
-        Share of the rows held out for validation if there is early stopping and no `eval_set`.
+        Share of the rows that is held out for validation if there is early stopping and no `eval_set`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
-    device : str, default="auto"
-        "cpu", "cuda", ...; "auto" trains large data on a GPU if there is one. Predictions are made on the CPU.
+        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
+        weight.
+    device : str or torch.device, default="auto"
+        Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
+        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
     random_state : int, RandomState or None, default=None
-        Seed of everything random.
+        Seed of all random choices; with an int, a fit can be repeated exactly.
     warm_start : bool, default=False
-        Let `fit` go on from the tree that is there.
+        Whether `fit` continues to train the tree of the last fit. `depth`, `split` and `leaf` must then be the same.
     checkpoint : str, Path or None, default=None
-        File for the state of training; a `fit` that was interrupted goes on from it.
+        File in which the state of training is saved from time to time. If it exists, `fit` resumes the run that was
+        interrupted. The file is removed when training ends.
     verbose : int, default=0
-        Above 0: a progress bar, on a terminal.
+        If it is above 0, training shows a progress bar on a terminal.
     callbacks : list or None, default=None
-        Objects with ``on_epoch_end(record)`` or functions of the record, a dict; True stops training.
+        Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
+        after each epoch. If one returns True, training stops.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    tree_ : Tree
-        The tree as plain arrays.
-    node_mass_ : ndarray of shape (2**(depth + 1) - 1,)
-        How much of a sample each node can receive; 0 is pruned.
-    kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
-        Nodes of the tree that hard predictions follow and pictures show.
-    history_ : dict of lists
-        train_loss, valid_loss, learning_rate, active_nodes and seconds of each epoch; a warm start and `partial_fit`
-        go on with it.
-    n_iter_, best_iteration_ : int
-        Epochs in all, and the one, counted from 0, whose weights were kept.
-    feature_importances_ : ndarray of shape (n_features_in_,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The class labels, sorted.
     encoder_ : TableEncoder
-        From tables to the inputs of the model.
+        Turns tables into the float32 matrix that the tree takes.
+    tree_ : prunus.tree.Tree
+        The learned tree as plain arrays, which predictions, pictures and files are made from.
+    target_ : prunus.targets.Classes
+        The classes, and how the outputs of the tree become probabilities and labels.
     model_ : TreeModel
-        The torch module.
+        The torch module that was trained. It is kept so that training can continue.
+    node_mass_ : ndarray of shape (2**(depth + 1) - 1,)
+        How much of a row each node can receive; a node with mass 0 is pruned.
+    kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
+        Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column of the table in the scores of the splits. Shares add up to 1, or are all 0 if there is no
+        split.
+    history_ : dict of lists
+        The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
+        "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start or `partial_fit`
+        appends to them.
+    n_iter_ : int
+        Number of epochs, those of all fits that were continued included.
+    best_iteration_ : int
+        The epoch, counted from 0, whose weights were kept.
+    n_features_in_ : int
+        Number of columns of the table in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of these columns, if they had names.
 
     Examples
     --------
@@ -177,10 +196,11 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features)
         y : array-like of shape (n,)
-            Classes: numbers, strings or booleans.
+            The classes: numbers, strings or booleans.
         sample_weight : array-like of shape (n,), optional
+            Weights of the rows; a row of weight 2 counts as two rows.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
-            Rows to validate on, in place of some of the training rows.
+            Rows for validation; without them some of the training rows are held out.
 
         Returns
         -------
@@ -192,15 +212,17 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Go on for one epoch on these rows; the first call sets up the table's columns and the classes.
+        """Train for one epoch on these rows. The first call fixes the columns of the table and the classes.
 
         Parameters
         ----------
-        X : table of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features)
         y : array-like of shape (n,)
+            The classes: numbers, strings or booleans.
         classes : array-like of shape (n_classes,), optional
-            All classes there will be; needed by the first call if its y lacks some.
+            All classes; the first call needs them if its y lacks some.
         sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
 
         Returns
         -------
@@ -230,8 +252,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         Parameters
         ----------
         X : table of shape (n, n_features_in_)
-        hard : bool
-            Follow one path through the kept tree, instead of all routes where a row is undecided.
+        hard : bool, default=False
+            Whether each row follows one path through the kept tree, instead of all its routes.
 
         Returns
         -------
@@ -240,14 +262,48 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         return self._predict(X, lambda out: self.target_.answers(out), hard=hard)
 
     def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Probabilities of the classes, (n, n_classes); see `predict`."""
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        hard : bool, default=False
+            Whether each row follows one path through the kept tree, instead of all its routes.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Classes are in the order of `classes_`.
+        """
         return self._predict(X, lambda out: self.target_.predictions(out), hard=hard)
 
     def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Logarithms of the probabilities of the classes, (n, n_classes); see `predict`."""
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        hard : bool, default=False
+            Whether each row follows one path through the kept tree, instead of all its routes.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Classes are in the order of `classes_`.
+        """
         return self._predict(X, lambda out: torch.from_numpy(out).log_softmax(1).numpy(), hard=hard)
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Scores of the classes, (n, n_classes); of two classes that of the second over the first, (n,)."""
+        """Scores of the classes, before softmax.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes), or (n,) for two classes
+            For two classes it is the score of the second minus that of the first.
+        """
         out = self._outputs(X, hard=False)
         return out[:, 1] - out[:, 0] if out.shape[1] == 2 else out

@@ -1,4 +1,4 @@
-"""Where clustering starts: splits between the two halves that Ward's method finds, from the root down."""
+"""The start of clustering: splits between the two halves that Ward's method finds, from the root down."""
 
 import warnings
 from typing import Any
@@ -37,19 +37,19 @@ FLOOR = 0.1
 SHARPNESS = 4.0
 """Standard deviation of the scores at the start: few rows are undecided, so that clusters stay apart."""
 GROUPS = 300
-"""Groups of similar rows that are merged, at a split that more rows reach."""
+"""Largest number of groups of similar rows that are merged at a split."""
 ROWS = 60_000
-"""Rows that are grouped, at a split that more rows reach."""
+"""Largest number of rows that are grouped at a split."""
 FEW_FEATURES = 300
-"""For which second derivatives are cheap."""
+"""With more features than this, groups are merged in one space only, and the boundary is found without Hessians."""
 FREEDOM = 1_000.0
-"""Of the boundary between the halves: the inverse of the logistic regression's regularization for one group."""
+"""The logistic regression that finds the boundary between the halves has this C, divided by the number of groups."""
 POWERS = np.linspace(-0.5, 0.5, 11)
-"""Of the covariance: the spaces in which groups are merged, from more correlated features to less correlated ones."""
+"""Powers of the covariance. Each gives a space in which groups are merged; features correlate most in the first."""
 NOISE = 0.03
-"""Of the mean variance: directions with less are not magnified."""
+"""This share of the mean variance is added to all variances, so that directions of little variance stay small."""
 LARGE = 0.05
-"""Share of the rows: at splits that fewer reach, groups are merged in one space only."""
+"""At splits that a smaller share of the rows reaches, groups are merged in one space only."""
 
 
 def model_inputs(model: TreeModel, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -97,9 +97,9 @@ def cluster_splits(
     """Weights, (S, d), and biases, (S,), of splits that cluster rows.
 
     At each split the rows that arrive are grouped by k-means, the groups merged by Ward's method until two are left,
-    and a linear boundary is fitted between these two. Merging from below finds halves that k-means with two centers
-    overlooks; a boundary is what a split can be. What the halves are depends on how features are scaled, and there is
-    no right scale: at large splits groups are merged in several spaces, and the halves that most of them agree on win.
+    and a linear boundary, which becomes the split, is fitted between these two. Merging finds halves that k-means with
+    two centers misses. The halves depend on the scale of the features, and no scale is the right one: at splits that
+    many rows reach, groups are merged in several spaces, and the halves that agree best with the others are taken.
 
     Parameters
     ----------
@@ -107,7 +107,8 @@ def cluster_splits(
     weight : array of shape (n,)
     depth : int
     sharpness : float
-        Standard deviation of the scores among the rows that reach a split: at 1/2 and below a row is undecided.
+        Standard deviation of the scores among the rows that reach a split; a row with a score from -1/2 to 1/2 is
+        undecided.
     random : RandomState
 
     Examples
@@ -129,13 +130,13 @@ def cluster_splits(
             scores = x[rows] @ boundary[0] + boundary[1]
             scale = sharpness / scores.std(dtype=np.float64)
             directions[t], biases[t] = scale * boundary[0], scale * boundary[1]
-        right = x[rows] @ directions[t] + biases[t] >= 0  # where there is nothing to split, all go left
+        right = x[rows] @ directions[t] + biases[t] >= 0  # rows that cannot be split all go left
         arrived[2 * t + 1], arrived[2 * t + 2] = rows[~right], rows[right]
     return directions, biases
 
 
 def _views(x: npt.NDArray[np.float32], weight: Floats, random: np.random.RandomState) -> list[Floats]:
-    """Maps, (d, d), to the spaces in which groups are merged; none if they would take long."""
+    """Maps, (d, d), to the spaces in which groups are merged; none if they would take too long to compute."""
     if x.shape[1] > FEW_FEATURES:
         return []
     if len(x) > ROWS:
@@ -150,7 +151,7 @@ def _views(x: npt.NDArray[np.float32], weight: Floats, random: np.random.RandomS
 def _boundary(
     x: npt.NDArray[np.float32], weight: Floats, views: list[Floats], random: np.random.RandomState
 ) -> tuple[npt.NDArray[np.float32], np.float32] | None:
-    """Direction and bias between the halves of these rows; None if they are all the same."""
+    """Direction and bias of the boundary between the halves of these rows; None if all rows are equal."""
     if len(x) < 2 or not np.ptp(x, axis=0).any():
         return None
     centers, total = _groups(x, weight, random)
@@ -158,14 +159,14 @@ def _boundary(
         return None
     half = agreed_halves([centers @ view for view in views] or [centers], total)
     with warnings.catch_warnings():
-        for warning in (ConvergenceWarning, LinAlgWarning):  # a boundary that is nearly the best will do
+        for warning in (ConvergenceWarning, LinAlgWarning):  # a nearly optimal boundary is good enough
             warnings.simplefilter("ignore", warning)
         solver = "newton-cholesky" if x.shape[1] <= FEW_FEATURES else "lbfgs"
         fitted = LogisticRegression(C=FREEDOM / len(centers), solver=solver, max_iter=100)
         fitted.fit(centers, half, sample_weight=total / total.mean())
     direction, bias = fitted.coef_[0].astype(np.float32), np.float32(fitted.intercept_[0])
     right = x @ direction + bias >= 0
-    if right.all() or not right.any():  # a half too small for the regularization: the bisector of the means
+    if right.all() or not right.any():  # a half is too small for the regularization: bisect the means
         means = [np.average(centers[half == side], axis=0, weights=total[half == side]) for side in (False, True)]
         direction = (means[1] - means[0]).astype(np.float32)
         bias = np.float32(-direction @ (means[0] + means[1]) / 2)
@@ -174,26 +175,26 @@ def _boundary(
 
 
 def _groups(x: npt.NDArray[np.float32], weight: Floats, random: np.random.RandomState) -> tuple[Floats, Floats]:
-    """Centers, (m, d), and weights, (m,), of groups of similar rows; each row by itself if they are few."""
+    """Centers, (m, d), and weights, (m,), of groups of similar rows; if there are few rows, each is a group."""
     if len(x) > ROWS:
         some = random.choice(len(x), ROWS, replace=False)
         x, weight = x[some], weight[some]
     if len(x) <= GROUPS:
         return x.astype(np.float64), weight
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # there are fewer different rows than groups
+        warnings.simplefilter("ignore", ConvergenceWarning)  # raised if there are fewer different rows than groups
         means = KMeans(GROUPS, n_init=1, max_iter=10, init="random", random_state=random).fit(x, sample_weight=weight)
     total = np.bincount(means.labels_, weights=weight, minlength=GROUPS).astype(np.float64)
     return means.cluster_centers_[total > 0].astype(np.float64), total[total > 0]
 
 
 def agreed_halves(centers: list[Floats], weight: Floats) -> npt.NDArray[np.bool_]:
-    """Of the halves, (m,), that Ward's method finds in several spaces, those that agree best with all the others.
+    """The halves, (m,), found by Ward's method in one of several spaces, that agree best with those in the others.
 
     Parameters
     ----------
     centers : list of arrays of shape (m, d)
-        The same points in these spaces.
+        The same points in each of the spaces.
     weight : array of shape (m,)
 
     Examples
@@ -213,9 +214,9 @@ def agreed_halves(centers: list[Floats], weight: Floats) -> npt.NDArray[np.bool_
 
 
 def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
-    """Which of two halves each point, (m,), is in once Ward's method has merged all of them into two.
+    """Which of two halves each point, (m,), belongs to after Ward's method has merged all points into two clusters.
 
-    scipy's does not take weights.
+    The implementation in scipy does not take weights.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
     m = len(centers)
     square = np.square(centers).sum(1)
     distance = np.maximum(square[:, None] + square - 2 * centers @ centers.T, 0.0)
-    cost = distance * (weight[:, None] * weight / (weight[:, None] + weight))  # of merging two clusters
+    cost = distance * (weight[:, None] * weight / (weight[:, None] + weight))  # the cost of merging two clusters
     np.fill_diagonal(cost, np.inf)
     weight, cluster = weight.copy(), np.arange(m)
     nearest, least = cost.argmin(1), cost.min(1)
@@ -241,7 +242,7 @@ def ward_halves(centers: Floats, weight: Floats) -> npt.NDArray[np.bool_]:
         cost[b], cost[:, b] = np.inf, np.inf
         weight[a] = merged
         cluster[cluster == b] = a
-        stale = np.flatnonzero((nearest == a) | (nearest == b))  # merging brings no others closer
+        stale = np.flatnonzero((nearest == a) | (nearest == b))  # a merge brings no other clusters closer
         nearest[stale], least[stale] = cost[stale].argmin(1), cost[stale].min(1)
         nearest[a], least[a], least[b] = new.argmin(), new.min(), np.inf
     return np.asarray(cluster != cluster[0])

@@ -40,41 +40,123 @@ class ArgminTreeClusterer(
 ):
     """Hierarchical clustering: a tree that learns to reconstruct the features of a table, without labels.
 
-    By default splits start between the clusters that Ward's method finds, and are refined together so that the path of
-    a row tells as much as possible of all its features. With `targets` the tree learns, from a random start, to
-    predict some features from the others: the self-supervised scheme of the paper.
+    By default, training starts with splits between the clusters that Ward's method finds and refines them together,
+    so that the features of a row can be reconstructed from its path as well as possible. The start is random if the
+    splits are networks or of your own, or if there are `targets`: the tree then learns to predict these columns from
+    the others, which is the self-supervised scheme of the paper.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.
 
     Parameters
     ----------
     depth : int, default=8
-        Largest depth of the tree.
+        Largest depth of the tree, from 0 to 12.
     max_leaf_nodes : int or None, default=64
-        Largest number of clusters at the bottom: the closest are merged until no more are left. None: 2**depth.
+        Largest number of clusters at the bottom of the hierarchy: the closest ones are merged until there are no more
+        than this. None means 2**depth.
     n_clusters : int or None, default=None
-        Number of flat clusters in `labels_` and `predict`; None: the leaves of the tree.
+        Number of flat clusters in `labels_` and `predict`. None means that each leaf of the tree is a cluster.
     targets : list of column names or positions, or None, default=None
-        The features to predict from the others; None: all, from the path alone.
-    leaf : {"auto", "additive", "constant", "linear", "mlp"}, default="auto"
-        What predicts them at the nodes; "auto" is "additive" if there are `targets`, else "constant".
-
-        All other parameters are those of `ArgminTreeClassifier`.
+        The columns of the table that are predicted from the others. None means that all columns are reconstructed from
+        the path of a row.
+    pruning_strength : float, default=1.0
+        How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
+    split : {"linear", "elu", "mlp", "sparse"} or callable, default="linear"
+        How a node scores a row, which goes left where the score is negative. "linear" is a weighted sum of the
+        features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
+        small neural network that the nodes share; "sparse" is a network whose units combine a few features each. A
+        callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
+    leaf : {"auto", "constant", "additive", "linear", "mlp"}, default="auto"
+        What the prediction of the columns is made from: "constant" is a value for each node, "additive" the same plus
+        one linear model for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the
+        features and the routes. "auto" is "additive" if there are `targets`, and "constant" otherwise.
+    hidden_layer_sizes : sequence of int, default=(256, 256)
+        Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
+    dropout : float, default=0.0
+        Share of these units that each training step leaves out at random: at least 0 and below 1.
+    loss : {"squared_error", "absolute_error", "huber"} or callable, default="squared_error"
+        The loss that training makes small. A callable ``loss(output, target)`` takes the predicted and the true
+        columns, both scaled to mean 0 and variance 1, and returns a loss for each row, or their mean.
+    max_epochs : int or "auto", default="auto"
+        Largest number of passes over the training rows. "auto" chooses it from the number of rows and from how training
+        starts.
+    batch_size : int or "auto", default="auto"
+        Number of rows in a training step. "auto" chooses it from the number of rows.
+    learning_rate : float or "auto", default="auto"
+        Largest learning rate, which `schedule` lowers. "auto" chooses a small one, which refines the clusters that
+        training starts from; where the start is random, it chooses one for the kind of leaf.
+    weight_decay : float or "auto", default="auto"
+        How strongly training draws the weights towards zero. "auto" is 0; where the start is random, it depends on the
+        number of rows and the kind of leaf.
+    optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
+        The optimizer; the paper uses QHAdam. A callable ``optimizer(params, lr=..., weight_decay=...)`` returns a torch
+        optimizer.
+    schedule : {"cosine", "plateau", "constant"}, default="cosine"
+        How the learning rate changes: "cosine" lowers it to 0 along half a cosine after a short rise, "plateau" lowers
+        it whenever the loss has stopped improving, "constant" does not change it.
+    early_stopping_rounds : int, "auto" or None, default="auto"
+        Training stops after this many epochs in which the validation loss has not improved, and the weights of the best
+        epoch are kept. None trains for `max_epochs` on all rows. "auto" is None; where the start is random and there
+        are at least 300 rows, it chooses a number from that of the rows.
+    validation_fraction : float, default=0.15
+        Share of the rows that is held out for validation if there is early stopping.
+    device : str or torch.device, default="auto"
+        Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
+        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+    random_state : int, RandomState or None, default=None
+        Seed of all random choices; with an int, a fit can be repeated exactly.
+    warm_start : bool, default=False
+        Whether `fit` continues to train the tree of the last fit. `depth`, `split`, `leaf` and `targets` must then be
+        the same.
+    checkpoint : str, Path or None, default=None
+        File in which the state of training is saved from time to time. If it exists, `fit` resumes the run that was
+        interrupted. The file is removed when training ends.
+    verbose : int, default=0
+        If it is above 0, training shows a progress bar on a terminal.
+    callbacks : list or None, default=None
+        Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
+        after each epoch. If one returns True, training stops.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        Cluster of each row of fit.
-    n_clusters_, n_leaves_ : int
-        Number of flat clusters, and of clusters at the bottom of the hierarchy.
+        Flat cluster of each row in `fit`.
+    n_clusters_ : int
+        Number of flat clusters.
+    n_leaves_ : int
+        Number of clusters at the bottom of the hierarchy.
     children_ : ndarray of shape (n_leaves_ - 1, 2)
-        The clusters that merge into cluster ``n_leaves_ + i``; those at the bottom are 0 to n_leaves_ - 1.
+        The two clusters that merge into cluster ``n_leaves_ + i``; those at the bottom are 0 to ``n_leaves_ - 1``.
     distances_ : ndarray of shape (n_leaves_ - 1,)
-        How far apart they are.
+        Distance between these two clusters.
     hierarchy_ : Hierarchy
-        The same with the nodes of the tree.
-
-        All other attributes are those of `ArgminTreeClassifier`.
+        The same merges, with the nodes of the tree that they belong to.
+    encoder_ : TableEncoder
+        Turns tables into the float32 matrix that the tree takes.
+    tree_ : prunus.tree.Tree
+        The learned tree as plain arrays, which predictions, pictures and files are made from.
+    target_ : prunus.targets.Columns
+        The encoded columns that the tree predicts, and their scale.
+    model_ : TreeModel
+        The torch module that was trained. It is kept so that training can continue.
+    node_mass_ : ndarray of shape (2**(depth + 1) - 1,)
+        How much of a row each node can receive; a node with mass 0 is pruned.
+    kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
+        Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column of the table in the scores of the splits. Shares add up to 1, or are all 0 if there is no
+        split.
+    history_ : dict of lists
+        The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
+        "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start appends to them.
+    n_iter_ : int
+        Number of epochs, those of all fits that were continued included.
+    best_iteration_ : int
+        The epoch, counted from 0, whose weights were kept.
+    n_features_in_ : int
+        Number of columns of the table in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of these columns, if they had names.
 
     Examples
     --------
@@ -163,7 +245,9 @@ class ArgminTreeClusterer(
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features)
         y : ignored
+            It is there because scikit-learn passes it.
         sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
 
         Returns
         -------
@@ -192,12 +276,12 @@ class ArgminTreeClusterer(
 
     @property
     def children_(self) -> npt.NDArray[np.int64]:
-        """The clusters that merge into cluster ``n_leaves_ + i``, (n_leaves_ - 1, 2)."""
+        """The two clusters that merge into cluster ``n_leaves_ + i``, (n_leaves_ - 1, 2)."""
         return self.hierarchy_.children
 
     @property
     def distances_(self) -> npt.NDArray[np.float64]:
-        """How far apart they are, (n_leaves_ - 1,)."""
+        """Distance between the two clusters of each row of `children_`, (n_leaves_ - 1,)."""
         return self.hierarchy_.heights
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
@@ -210,25 +294,25 @@ class ArgminTreeClusterer(
         Returns
         -------
         int64 array of shape (n,)
-            From 0 to n_clusters_ - 1.
+            Numbers from 0 to ``n_clusters_ - 1``.
         """
         ends = self.apply(X)
         return self._clusters()[ends]
 
     def cut(self, depth: Any, X: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
-        """Flat clusters: the subtrees at a depth.
+        """The flat cluster of each row if the subtrees at a depth are the clusters.
 
         Parameters
         ----------
         depth : int
-            0 is one cluster, 1 at most two, and so on.
+            0 gives one cluster, 1 at most two, and so on.
         X : table of shape (n, n_features_in_), optional
-            By default the rows of fit.
+            The rows; by default those of `fit`.
 
         Returns
         -------
         int64 array of shape (n,)
-            From 0 on, numbered from left to right.
+            Numbers from 0 on; clusters are numbered from left to right.
         """
         check_is_fitted(self)
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
@@ -247,18 +331,18 @@ class ArgminTreeClusterer(
         Returns
         -------
         float32 array of shape (n, 2**(depth + 1) - 1)
-            Nodes in heap order: root 0, children of t are 2t+1 and 2t+2.
+            Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
         """
         check_is_fitted(self)
         return find_routes(self.tree_, encode(self, X))
 
     def linkage_matrix(self) -> npt.NDArray[np.float64]:
-        """The hierarchy of the clusters at the bottom as scipy has it, for `scipy.cluster.hierarchy.dendrogram`.
+        """The hierarchy in the format of scipy, for `scipy.cluster.hierarchy.dendrogram`.
 
         Returns
         -------
         float64 array of shape (n_leaves_ - 1, 4)
-            The two clusters that merge, how far apart they are, and how many clusters of the bottom are in the result.
+            For each merge the two clusters, their distance, and how many clusters of the bottom the result contains.
         """
         check_is_fitted(self)
         return np.column_stack((self.children_, self.distances_, self.hierarchy_.counts)).astype(np.float64)
@@ -273,7 +357,7 @@ class ArgminTreeClusterer(
         Returns
         -------
         float
-            0 is perfect; 1 is what the means of the features have.
+            0 is perfect; 1 is the error of predicting the mean of each feature.
         """
         check_is_fitted(self)
         x = encode(self, X)
@@ -281,12 +365,13 @@ class ArgminTreeClusterer(
         return float(np.square(self._encoded_outputs(x, hard=False) - wanted).mean())
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803, ARG002
-        """Minus the reconstruction error, so that more is better.
+        """Minus the reconstruction error, so that larger is better.
 
         Parameters
         ----------
         X : table of shape (n, n_features_in_)
         y : ignored
+            It is there because scikit-learn passes it.
 
         Returns
         -------
@@ -304,7 +389,7 @@ class ArgminTreeClusterer(
         return self.tree_.cluster
 
     def _set_rows(self, ends: npt.NDArray[np.int64]) -> None:
-        """Where the rows of fit end."""
+        """Store the nodes that the rows of `fit` end in, (n,), and their clusters."""
         self._row_ends = ends
         self.labels_ = self._clusters()[ends]
 
@@ -337,7 +422,7 @@ class ArgminTreeClusterer(
             super()._start(model, train, target, plan, generator)
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
-        """Keep siblings together, so that every row ends in a leaf, and not too many leaves."""
+        """Keep siblings together, so that every row ends in a leaf, and at most `max_leaf_nodes` leaves."""
         best = super()._prune(model, train)
         x = train.x.numpy()
         weight = np.ones(len(x)) if train.weight is None else train.weight.double().numpy()

@@ -1,7 +1,7 @@
-"""Options that are left to us: chosen from the size of the data and the kind of leaf.
+"""The options of training that are "auto": how they depend on the size of the data and on the kind of leaf.
 
-The numbers come from `make bench-accuracy` and the trials described in its notes; those of a kind of leaf are beside
-its module, see `prunus.nn.heads.head.LeafTraining`.
+The numbers come from `make bench-accuracy` and the trials described in its notes. Numbers that belong to one kind of
+leaf are in its module, see `prunus.nn.heads.head.LeafTraining`.
 """
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["Recipe", "recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train on data of this size."""
+    """The options of one training run."""
 
     batch_size: int
     max_epochs: int
@@ -25,31 +25,31 @@ class Recipe:
     early_stopping_rounds: int | None
     no_decay: tuple[str, ...] = ()
     decorrelation: float = 0.5
-    """0 leaves the inputs as they are, 1/2 removes all correlations."""
+    """How far inputs are decorrelated: 0 leaves them as they are, 1/2 removes all correlations."""
 
     def training(self) -> dict[str, Any]:
-        """What `TrainingOptions` takes."""
+        """The arguments for `TrainingOptions`."""
         return {name: value for name, value in vars(self).items() if name != "decorrelation"}
 
 
 STEPS = 4_000
-"""Steps after which training seldom improves; large data take at least MIN_EPOCHS, whatever steps that are."""
+"""Training seldom improves after this many steps; it lasts at least MIN_EPOCHS, though, however large the data are."""
 MIN_EPOCHS, MAX_EPOCHS = 15, 500
 FEW = 10_000
-"""Fewer samples with classes than this keep half of the correlations, and constant leaves have other decays. With at
-most 6,000 rows of 10 sets the mean error is 16.7 % instead of 17.7 % (constant leaves), 14.9 % instead of 15.6 %
-(linear ones), 16.1 % instead of 16.4 % (additive ones) and 15.2 % instead of 15.6 % (networks), and lower along one
-route as well. With 12,000 rows it makes no difference; with 24,000 linear leaves are worse for it."""
+"""With fewer samples than this, classifiers keep half of the correlations, and constant leaves have another decay. With
+at most 6,000 rows of 10 sets the mean error is then 16.7 % instead of 17.7 % (constant leaves), 14.9 % instead of
+15.6 % (linear leaves), 16.1 % instead of 16.4 % (additive leaves) and 15.2 % instead of 15.6 % (networks); errors of
+hard predictions are lower as well. With 12,000 rows it makes no difference; with 24,000 linear leaves get worse."""
 SMALL = 300
-"""Fewer samples than this are too few to hold some out: they are trained for a fixed time instead."""
+"""With fewer samples than this none are held out; training lasts for a fixed number of steps instead."""
 SMALL_EPOCHS = 200
 SMALL_DECAY = 1.0
-"""With 200 rows of 14 sets the mean accuracy is 85.9 % instead of 82.5 % (constant leaves) and 88.4 % instead of 86.2 %
-(linear ones), and the mean R^2 59 % instead of 49 %, and 56 % instead of 44 %."""
+"""With this decay, 200 rows of 14 sets give a mean accuracy of 85.9 % instead of 82.5 % (constant leaves) and of 88.4 %
+instead of 86.2 % (linear leaves), and a mean R^2 of 59 % instead of 49 % and of 56 % instead of 44 %."""
 
 
 def recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = False) -> Recipe:
-    """Defaults for n training samples with numbers to predict, or classes.
+    """Default options for n training samples, with classes or numbers to predict.
 
     >>> recipe(100_000, "linear").batch_size
     512
@@ -79,7 +79,7 @@ def recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = 
 
 
 def _batch_size(n: int) -> int:
-    """A power of two: small data need the noise, large data the speed."""
+    """A power of two that grows with n: small data learn better from noisy steps, large data need fast ones."""
     for limit, size in ((2_000, 64), (20_000, 128), (60_000, 256), (200_000, 512)):
         if n < limit:
             return size

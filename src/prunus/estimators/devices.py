@@ -1,4 +1,4 @@
-"""Where training runs."""
+"""The device that training runs on."""
 
 import torch
 
@@ -7,11 +7,11 @@ from prunus.errors import InputValueError
 __all__ = ["choose_device"]
 
 GPU_SAMPLES = 50_000
-"""Fewer samples are trained faster on the CPU."""
+"""With fewer samples than this, training is faster on the CPU."""
 
 
 def choose_device(name: str | torch.device, n: int) -> torch.device:
-    """The device of this name; "auto" is a GPU, if there is one, for many samples, else the CPU.
+    """The device with this name; "auto" is a GPU if there is one and there are many samples, and the CPU otherwise.
 
     >>> choose_device("auto", 100)
     device(type='cpu')
@@ -25,10 +25,10 @@ def _find_device(name: str | torch.device) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise InputValueError(f"device must be 'auto' or one of torch's, such as 'cuda', got {name!r}") from error
+        raise InputValueError(f"device must be 'auto' or a device of torch, such as 'cuda', got {name!r}") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputValueError(
-            f"device={name!r} must be there, but torch {torch.__version__} sees {torch.cuda.device_count()} "
-            "NVIDIA GPUs. Use device='auto'"
+            f"device must be one that torch finds, got {name!r}, but torch {torch.__version__} finds "
+            f"{torch.cuda.device_count()} NVIDIA GPUs. Use device='auto'"
         )
     return device

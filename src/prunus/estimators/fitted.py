@@ -1,4 +1,4 @@
-"""What a fitted estimator tells of rows: their outputs, and their paths through its tree."""
+"""Methods of a fitted estimator: outputs of rows, and their paths through its tree."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,11 +29,11 @@ __all__ = ["FittedTree", "check_width", "encode"]
 Outputs = npt.NDArray[np.float64]
 
 CHUNK = 16_384
-"""Rows of a large array that are encoded and predicted at a time, so that they stay in the cache."""
+"""Number of rows in a chunk: a large array is encoded and predicted in chunks that fit in the cache."""
 
 
 class FittedTree:
-    """The part of an estimator that needs no more than what was learned: an encoder, a tree and a target."""
+    """The part of an estimator that needs only what was learned: an encoder, a tree and a target."""
 
     encoder_: TableEncoder
     tree_: Tree
@@ -44,17 +44,17 @@ class FittedTree:
 
     @property
     def node_mass_(self) -> npt.NDArray[np.float32]:
-        """How much of a row each node can receive, (2**(depth + 1) - 1,); 0 is pruned."""
+        """How much of a row each node can receive, (2**(depth + 1) - 1,); a node with mass 0 is pruned."""
         return self.tree_.mass
 
     @property
     def kept_nodes_(self) -> npt.NDArray[np.bool_]:
-        """Nodes of the tree that hard predictions follow and pictures show, (2**(depth + 1) - 1,)."""
+        """Whether each node belongs to the kept tree, (2**(depth + 1) - 1,), which hard predictions follow."""
         return self.tree_.kept
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """Shares of the columns of the table in the splits, (n_features_in_,)."""
+        """Share of each column of the table in the scores of the splits, (n_features_in_,)."""
         return self.tree_.importances
 
     def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
@@ -67,7 +67,7 @@ class FittedTree:
         Returns
         -------
         int64 array of shape (n,)
-            Nodes in heap order: root 0, children of t are 2t+1 (left) and 2t+2.
+            Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
         """
         return self._ends(X)
 
@@ -104,7 +104,10 @@ class FittedTree:
 
     @plain_torch()
     def _leaves(self, X: Any) -> npt.NDArray[np.integer]:  # noqa: N803
-        """The leaf of the complete tree, (n,), on each row's one path; numbers that need only be scaled go straight."""
+        """The leaf of the complete tree, (n,), at the end of each row's one path.
+
+        A table of numbers that only have to be scaled is not encoded first.
+        """
         check_is_fitted(self)
         check_width(self.encoder_, X, type(self).__name__)
         scaling, splits = self.encoder_.scaling_of(X), self.tree_.splits
@@ -116,7 +119,10 @@ class FittedTree:
 
     @plain_torch()
     def _predict(self, X: Any, of_outputs: Callable[[Outputs], npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
-        """A function of each row's outputs; it is applied to nodes where the end of a path is all that matters."""
+        """A function of the outputs of each row.
+
+        If the outputs depend only on the node that a row ends in, the function is applied to nodes instead of rows.
+        """
         check_is_fitted(self)
         if not hard or not self.tree_.leaves.is_constant:
             return of_outputs(self._outputs(X, hard=hard))
@@ -140,14 +146,14 @@ class FittedTree:
 
 
 def _take(values: npt.NDArray[Any], rows: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
-    """``values[rows]``; of numbers by all threads."""
+    """``values[rows]``, computed by several threads if the values are numbers."""
     if values.dtype != np.float64:
         return np.take(values, rows, axis=0)
     return torch.from_numpy(values).index_select(0, torch.from_numpy(rows)).numpy()
 
 
 def encode(estimator: FittedTree, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
-    """Rows of a table as a fitted estimator takes them."""
+    """The rows of a table, encoded by a fitted estimator."""
     check_width(estimator.encoder_, X, type(estimator).__name__)
     x = estimator.encoder_.transform(X)
     _check_feature_names(estimator, X, reset=False)
@@ -155,7 +161,7 @@ def encode(estimator: FittedTree, X: Any) -> npt.NDArray[np.float32]:  # noqa: N
 
 
 def check_width(encoder: TableEncoder, X: Any, name: str) -> None:  # noqa: N803
-    """Raise an error if an array has too many or too few columns; that of the encoder would speak of itself."""
+    """Raise an error that names the estimator if an array has too many or too few columns."""
     expected = encoder.n_features_in_
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:
         raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")

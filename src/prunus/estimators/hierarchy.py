@@ -1,4 +1,4 @@
-"""The clusters of a kept tree: merged from below, and cut into flat ones."""
+"""The hierarchy of the clusters of a kept tree, and the flat clusters that it can be cut into."""
 
 from dataclasses import dataclass
 
@@ -14,28 +14,28 @@ Kept = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Which clusters merge, in scikit-learn's and scipy's numbering."""
+    """Which clusters merge, numbered as in scikit-learn and scipy."""
 
     leaves: Nodes
-    """Nodes, in heap order, of the clusters at the bottom, from left to right, (L,); they are numbered 0 to L - 1."""
+    """The nodes of the clusters at the bottom, from left to right, (L,); these clusters have the numbers 0 to L - 1."""
     children: Nodes
-    """What merges into cluster L + i, (L - 1, 2)."""
+    """The two clusters that merge into cluster L + i, (L - 1, 2)."""
     heights: Floats
-    """How far apart they are, (L - 1,), from the closest on: Ward's distance, or that of a merge below if larger."""
+    """The distance of each merge, (L - 1,), increasing: Ward's distance, or that of a merge below if it is larger."""
     nodes: Nodes
-    """Node of each merge, (L - 1,)."""
+    """The node of each merge, (L - 1,)."""
     counts: Nodes
-    """Clusters of the bottom in each merge, (L - 1,)."""
+    """How many clusters of the bottom each merge contains, (L - 1,)."""
 
 
 def read_hierarchy(kept: Kept, x: npt.NDArray[np.float32], ends: Nodes, weight: Floats) -> Hierarchy:
-    """The hierarchy of rows, (n, d), that end in these nodes of a kept tree; nodes that no row reaches are passed over.
+    """The hierarchy of rows, (n, d), that end in these nodes of a kept tree; nodes that no row reaches are left out.
 
-    Siblings are kept together, see `prunus.tree.reading.keep_pairs`.
+    Siblings must be kept together, see `prunus.tree.reading.keep_pairs`.
     """
     total, spread = _within(x, ends, weight, len(kept))
     height = np.zeros(len(kept))
-    inner = np.flatnonzero(kept[1::2])  # nodes whose left child is kept, and so the right one
+    inner = np.flatnonzero(kept[1::2])  # nodes whose left child is kept; the right one then is kept, too
     for t in inner[::-1].tolist():
         left, right = 2 * t + 1, 2 * t + 2
         merging = max(0.0, spread[t] - spread[left] - spread[right])
@@ -57,7 +57,7 @@ def read_hierarchy(kept: Kept, x: npt.NDArray[np.float32], ends: Nodes, weight: 
 
 
 def _within(x: npt.NDArray[np.float32], ends: Nodes, weight: Floats, n_nodes: int) -> tuple[Floats, Floats]:
-    """Weight, and sum of squares around the mean, of the rows in each node, (T,)."""
+    """Weight of the rows in each node, and the sum of their squared distances from their mean, (T,) both."""
     total = np.bincount(ends, weights=weight, minlength=n_nodes).astype(np.float64)
     sums = np.stack([np.bincount(ends, weights=weight * column, minlength=n_nodes) for column in x.T], axis=1)
     squares = np.bincount(ends, weights=weight * np.square(x, dtype=np.float64).sum(1), minlength=n_nodes)
@@ -74,7 +74,7 @@ def _from_left_to_right(nodes: Nodes) -> Nodes:
 
 
 def _first_with(number: dict[int, int], t: int) -> int:
-    """The node itself, or the one below it that has all its rows: one that has a number."""
+    """The first node with a number: this node, or the node below it that all its rows pass."""
     waiting = [t]
     while waiting:
         node = waiting.pop(0)
@@ -85,16 +85,16 @@ def _first_with(number: dict[int, int], t: int) -> int:
 
 
 def flat_labels(hierarchy: Hierarchy, n_nodes: int, n_clusters: int) -> Nodes:
-    """The cluster of rows that end in each node, (T,), once the closest have merged until so many are left.
+    """The cluster of rows that end in each node, (T,), when the closest clusters have merged into n_clusters.
 
-    Rows in a node that no row reached in fit belong to a cluster beside it.
+    A node that no row reached in `fit` gets the cluster of a neighbor.
     """
     merged = set(hierarchy.nodes[: max(0, len(hierarchy.leaves) - n_clusters)].tolist())
     return _labels(n_nodes, [t for t in (*hierarchy.leaves.tolist(), *merged) if not _below(t, merged)])
 
 
 def merge_closest(kept: Kept, hierarchy: Hierarchy, max_leaves: int) -> Kept:
-    """The nodes, (T,), that are left when the closest clusters have merged until there are so many at most."""
+    """The nodes that stay, (T,), when the closest clusters have merged until there are at most max_leaves of them."""
     merged = set(hierarchy.nodes[: max(0, len(hierarchy.leaves) - max_leaves)].tolist())
     gone = np.array([_below(t, merged) for t in range(len(kept))])
     left: Kept = kept & ~gone
@@ -102,7 +102,7 @@ def merge_closest(kept: Kept, hierarchy: Hierarchy, max_leaves: int) -> Kept:
 
 
 def labels_at_depth(hierarchy: Hierarchy, n_nodes: int, depth: int) -> Nodes:
-    """As `flat_labels`, with the subtrees at this depth as clusters."""
+    """The cluster of rows that end in each node, (T,), if the subtrees at this depth are the clusters."""
     tops = {((t + 1) >> max(0, int(t + 1).bit_length() - 1 - depth)) - 1 for t in hierarchy.leaves.tolist()}
     return _labels(n_nodes, list(tops))
 
@@ -116,18 +116,18 @@ def _below(t: int, merged: set[int]) -> bool:
 
 
 def _labels(n_nodes: int, tops: list[int]) -> Nodes:
-    """Numbers of the subtrees at these nodes, from left to right; others take that of a neighbor."""
+    """For each node, (T,), the number of its subtree among these, from left to right; other nodes take a neighbor's."""
     ordered = _from_left_to_right(np.array(tops, dtype=np.int64))
     label = np.full(n_nodes, -1, dtype=np.int64)
     label[ordered] = np.arange(len(ordered))
-    for t in range(1, n_nodes):  # below a top
+    for t in range(1, n_nodes):  # nodes in a subtree take its number
         if label[t] < 0:
             label[t] = label[(t - 1) // 2]
     above = label.copy()
-    for t in range(n_nodes - 1, 0, -1):  # above one: that of any top below it
+    for t in range(n_nodes - 1, 0, -1):  # nodes above subtrees take the number of one below
         if above[(t - 1) // 2] < 0:
             above[(t - 1) // 2] = above[t]
-    for t in range(1, n_nodes):  # beside one
+    for t in range(1, n_nodes):  # all others take the number of their parent
         if above[t] < 0:
             above[t] = above[(t - 1) // 2]
     return above

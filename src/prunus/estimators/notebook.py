@@ -12,12 +12,12 @@ from prunus.tree import Tree
 __all__ = ["NotebookPicture", "tree_svg"]
 
 LEVELS = 3
-"""Levels of splits that are drawn: a picture is small, and `export_html` has it all."""
+"""Number of levels of splits that are drawn, so that the picture is small; `export_html` shows the whole tree."""
 WIDTH, HEIGHT, GAP, DROP = 112, 34, 10, 62
 
 
 class NotebookPicture:
-    """Adds the picture to what scikit-learn shows of an estimator."""
+    """A mixin that adds the picture to scikit-learn's HTML of an estimator."""
 
     def _repr_html_inner(self) -> str:
         shown: str = super()._repr_html_inner()  # type: ignore[misc]
@@ -41,7 +41,7 @@ def tree_svg(estimator: Any) -> str:
 
 
 def _layout(tree: Tree) -> dict[int, tuple[float, float]]:
-    """Where the middles of the nodes are: leaves side by side, parents above the middle of their children."""
+    """The centers of the nodes: leaves are side by side, parents above the middle of their children."""
     place: dict[int, tuple[float, float]] = {}
     taken = 0
 
@@ -87,7 +87,7 @@ def _box(estimator: Any, t: int, x: float, y: float) -> str:
 
 
 def _strip(estimator: Any, t: int, x: float, y: float) -> str:
-    """Shares of the classes side by side; without classes, the share of the samples."""
+    """A bar with the shares of the classes; if there are no classes, with the share of the samples."""
     size, tree = WIDTH - 14, estimator.tree_
     shares = tree.mean[t] if estimator.target_.task == "classes" else tree.share[t : t + 1]
     ends = np.concatenate(([0.0], np.cumsum(shares))) * size

@@ -17,7 +17,7 @@ from prunus.training import Samples
 __all__ = ["Rows", "hold_out", "merge_rows", "read_eval_set", "read_rows", "read_weight", "to_samples"]
 
 MERGE_LIMIT = 10_000
-"""More rows than this are not searched for equal ones: they are trained in batches, where order matters anyway."""
+"""With more rows than this, equal rows are not merged: training in batches depends on the order of rows anyway."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Rows:
 
 
 def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
-    """Weights of the rows as an array; None if there are none."""
+    """Weights of the rows as an array; None if no weights are given."""
     if sample_weight is None:
         return None
     weight: npt.NDArray[np.float64] = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
@@ -49,24 +49,27 @@ def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float
 
 
 def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target) -> Rows:
-    """Encoded rows with their targets and weights; equal rows are merged where they are few."""
+    """Encoded rows with their targets and weights; if there are few rows, equal ones are merged."""
     targets = target.read(y, x)
     return merge_rows(Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x))))
 
 
 def read_eval_set(eval_set: Any, target: Target, encode: Callable[[Any], npt.NDArray[np.float32]]) -> Rows:
-    """The rows that a caller wants to validate on."""
-    if isinstance(eval_set, list) and len(eval_set) == 1:  # as XGBoost and LightGBM have it
+    """The validation rows that the caller gave."""
+    if isinstance(eval_set, list) and len(eval_set) == 1:  # the form that XGBoost and LightGBM take
         (eval_set,) = eval_set
     if not isinstance(eval_set, tuple) or len(eval_set) not in (2, 3):
-        raise InputValueError("eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple")
+        raise InputValueError(
+            "eval_set must be a tuple (X, y) or (X, y, sample_weight), or a list of one such tuple, got a "
+            f"{type(eval_set).__name__}"
+        )
     try:
         x = encode(eval_set[0])
         targets = target.read(eval_set[1], x)
         weight = read_weight(eval_set[2], x) if len(eval_set) == 3 else None
         return Rows(x, targets, target.weigh(targets, weight))
     except (TypeError, ValueError) as error:
-        error.add_note("This is about eval_set.")
+        error.add_note("The error is in eval_set.")
         raise
 
 
@@ -81,9 +84,9 @@ def to_samples(rows: Rows | None, target: Target, device: torch.device) -> Sampl
 
 
 def merge_rows(rows: Rows) -> Rows:
-    """Rows without weight left out and, of few rows, equal ones merged and all sorted.
+    """Leave out rows of weight 0; if there are few rows, merge equal ones and sort all.
 
-    A row of weight 2 then is the same as the row twice, to the last bit, and the order of few rows does not matter.
+    Then a row of weight 2 has exactly the same effect as two equal rows, and the order of few rows does not matter.
     """
     if rows.weight is not None and not rows.weight.all():
         rows = rows[rows.weight > 0]
@@ -100,7 +103,7 @@ def merge_rows(rows: Rows) -> Rows:
 
 
 def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple[Rows, Rows]:
-    """Rows to train on and rows to validate on, the classes in proportion if that can be."""
+    """Rows to train on and rows to validate on, with the classes in proportion if there are enough rows of each."""
     labels = rows.y if stratify else None
     if labels is not None:
         counts = np.bincount(labels)

@@ -14,25 +14,105 @@ __all__ = ["ArgminTreeRegressor"]
 
 
 class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
-    """A single decision tree for numbers, its splits, routes and pruning learned together by gradient descent.
+    """A single decision tree for regression, whose splits, routes and pruning are learned by gradient descent.
 
-    Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled, targets
-    neither.
+    Tables may have numbers, categories, booleans, dates and missing values. Neither the table nor y has to be scaled.
 
     Parameters
     ----------
+    depth : int, default=4
+        Depth of the tree before pruning, from 0 to 12. A tree that is not pruned has 2**depth leaves.
+    pruning_strength : float, default=1.0
+        How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
+    split : {"linear", "elu", "mlp", "sparse"} or callable, default="linear"
+        How a node scores a row, which goes left where the score is negative. "linear" is a weighted sum of the
+        features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
+        small neural network that the nodes share; "sparse" is a network whose units combine a few features each. A
+        callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
+    leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
+        What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
+        for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
+    hidden_layer_sizes : sequence of int, default=(256, 256)
+        Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
+    dropout : float, default=0.0
+        Share of these units that each training step leaves out at random: at least 0 and below 1.
+    pieces : int, default=0
+        Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
+        each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
+        is worth a try; small or smooth data are learned better without pieces.
     loss : {"squared_error", "absolute_error", "huber"} or callable, default="squared_error"
-        ``loss(output, target)`` of outputs and targets, (n, n_outputs), both scaled to mean 0 and variance 1; it
-        returns a loss for each sample, or their mean.
-
-        All other parameters are those of `ArgminTreeClassifier`.
+        The loss that training makes small. A callable ``loss(output, target)`` takes outputs and targets of shape (n,
+        n_outputs), both scaled to mean 0 and variance 1, and returns a loss for each row, or their mean.
+    max_epochs : int or "auto", default="auto"
+        Largest number of passes over the training rows. "auto" chooses it from the number of rows.
+    batch_size : int or "auto", default="auto"
+        Number of rows in a training step. "auto" chooses it from the number of rows.
+    learning_rate : float or "auto", default="auto"
+        Largest learning rate, which `schedule` lowers. "auto" chooses it for the kind of leaf.
+    weight_decay : float or "auto", default="auto"
+        How strongly training draws the weights towards zero. "auto" chooses it from the number of rows and the kind of
+        leaf.
+    optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
+        The optimizer; the paper uses QHAdam. A callable ``optimizer(params, lr=..., weight_decay=...)`` returns a torch
+        optimizer.
+    schedule : {"cosine", "plateau", "constant"}, default="cosine"
+        How the learning rate changes: "cosine" lowers it to 0 along half a cosine after a short rise, "plateau" lowers
+        it whenever the loss has stopped improving, "constant" does not change it.
+    early_stopping_rounds : int, "auto" or None, default="auto"
+        Training stops after this many epochs in which the validation loss has not improved, and the weights of the best
+        epoch are kept. "auto" chooses the number from that of the rows, and is None if there are fewer than 300. None
+        trains for `max_epochs` on all rows, with no validation unless `eval_set` is given.
+    validation_fraction : float, default=0.15
+        Share of the rows that is held out for validation if there is early stopping and no `eval_set`.
+    device : str or torch.device, default="auto"
+        Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
+        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+    random_state : int, RandomState or None, default=None
+        Seed of all random choices; with an int, a fit can be repeated exactly.
+    warm_start : bool, default=False
+        Whether `fit` continues to train the tree of the last fit. `depth`, `split` and `leaf` must then be the same.
+    checkpoint : str, Path or None, default=None
+        File in which the state of training is saved from time to time. If it exists, `fit` resumes the run that was
+        interrupted. The file is removed when training ends.
+    verbose : int, default=0
+        If it is above 0, training shows a progress bar on a terminal.
+    callbacks : list or None, default=None
+        Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
+        after each epoch. If one returns True, training stops.
 
     Attributes
     ----------
-    target_mean_, target_scale_ : ndarray of shape (n_outputs,)
-        How targets are scaled.
-
-        All other attributes are those of `ArgminTreeClassifier`.
+    encoder_ : TableEncoder
+        Turns tables into the float32 matrix that the tree takes.
+    tree_ : prunus.tree.Tree
+        The learned tree as plain arrays, which predictions, pictures and files are made from.
+    target_ : prunus.targets.Numbers
+        The scale of y, and how the outputs of the tree become values in its units.
+    target_mean_ : ndarray of shape (n_outputs,)
+        Mean of each column of y over the training rows.
+    target_scale_ : ndarray of shape (n_outputs,)
+        Standard deviation of each column of y over the training rows; 1 for a constant column.
+    model_ : TreeModel
+        The torch module that was trained. It is kept so that training can continue.
+    node_mass_ : ndarray of shape (2**(depth + 1) - 1,)
+        How much of a row each node can receive; a node with mass 0 is pruned.
+    kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
+        Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column of the table in the scores of the splits. Shares add up to 1, or are all 0 if there is no
+        split.
+    history_ : dict of lists
+        The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
+        "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start or `partial_fit`
+        appends to them.
+    n_iter_ : int
+        Number of epochs, those of all fits that were continued included.
+    best_iteration_ : int
+        The epoch, counted from 0, whose weights were kept.
+    n_features_in_ : int
+        Number of columns of the table in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of these columns, if they had names.
 
     Examples
     --------
@@ -58,9 +138,11 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features)
         y : array-like of shape (n,) or (n, n_outputs)
+            The values to predict.
         sample_weight : array-like of shape (n,), optional
+            Weights of the rows; a row of weight 2 counts as two rows.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
-            Rows to validate on, in place of some of the training rows.
+            Rows for validation; without them some of the training rows are held out.
 
         Returns
         -------
@@ -72,13 +154,15 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Go on for one epoch on these rows; the first call sets up columns and the scale of the targets.
+        """Train for one epoch on these rows. The first call fixes the columns of the table and the scale of y.
 
         Parameters
         ----------
-        X : table of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features)
         y : array-like of shape (n,) or (n, n_outputs)
+            The values to predict.
         sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
 
         Returns
         -------
@@ -90,12 +174,12 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
 
     @property
     def target_mean_(self) -> npt.NDArray[np.float64]:
-        """Mean of each output over the training rows, (n_outputs,)."""
+        """Mean of each column of y over the training rows, (n_outputs,)."""
         return self.target_.mean
 
     @property
     def target_scale_(self) -> npt.NDArray[np.float64]:
-        """Standard deviation of each output over the training rows, (n_outputs,)."""
+        """Standard deviation of each column of y over the training rows, (n_outputs,); 1 for a constant column."""
         return self.target_.deviation
 
     def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
@@ -104,12 +188,13 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         Parameters
         ----------
         X : table of shape (n, n_features_in_)
-        hard : bool
-            Follow one path through the kept tree, instead of all routes where a row is undecided.
+        hard : bool, default=False
+            Whether each row follows one path through the kept tree, instead of all its routes.
 
         Returns
         -------
-        ndarray of shape (n,) or (n, n_outputs), as y was
+        ndarray of shape (n,) or (n, n_outputs)
+            It has as many dimensions as y had.
         """
         return self._predict(X, lambda out: self.target_.answers(out), hard=hard)
 

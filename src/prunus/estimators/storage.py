@@ -26,9 +26,9 @@ _COUNTED = ("n_iter_", "best_iteration_", "history_")
 
 @plain_torch()
 def to_record(estimator: Any) -> tuple[Tensors, Record]:
-    """Tensors, and all the rest as plain types.
+    """A fitted estimator as tensors, and everything else as plain types.
 
-    The tree is what predictions are made from. The torch model beside it is there for training that goes on.
+    Predictions are made from the tree. The torch model is stored as well, so that training can continue.
     """
     check_is_fitted(estimator)
     params = estimator.get_params(deep=False)
@@ -73,7 +73,7 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
 
 
 def _part(tensors: Tensors, part: str) -> Tensors:
-    """The tensors whose names begin with this part, without it."""
+    """The tensors of one part, by their names without its prefix."""
     begin = f"{part}."
     return {name.removeprefix(begin): tensor for name, tensor in tensors.items() if name.startswith(begin)}
 
@@ -93,11 +93,11 @@ def _is_plain(value: Any) -> bool:
 
 
 def _as_plain(value: Any) -> Any:
-    if isinstance(value, dict):  # of class weights; json would turn its keys into strings
+    if isinstance(value, dict):  # class weights; JSON would turn the keys into strings
         return {_PAIRS: [[_as_plain(key), _as_plain(weight)] for key, weight in value.items()]}
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, tuple):  # json has none
+    if isinstance(value, tuple):  # JSON has no tuples
         return {_TUPLE: [_as_plain(item) for item in value]}
     if isinstance(value, list):
         return [_as_plain(item) for item in value]

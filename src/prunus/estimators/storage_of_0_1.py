@@ -1,4 +1,4 @@
-"""Files of prunus 0.1.0, which held a torch model and what had been read from it: made into those of today."""
+"""Files of prunus 0.1.0, which contain a torch model and values read from it, converted to the current format."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ Tensors = dict[str, Tensor]
 
 @plain_torch()
 def upgraded(kind: str, record: Record, tensors: Tensors) -> tuple[Record, Tensors]:
-    """Header and tensors in the format of today."""
+    """The header and the tensors in the current format."""
     tree = _read_tree(record, tensors)
     if kind == "ArgminTreeClusterer":
         tree = _with_clusters(tree, tensors)

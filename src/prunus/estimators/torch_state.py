@@ -1,4 +1,4 @@
-"""torch's global switches, which a program may have turned while an estimator works."""
+"""Global settings of torch: estimators work the same, whatever settings the program has chosen."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,9 +10,9 @@ __all__ = ["plain_torch"]
 
 @contextmanager
 def plain_torch() -> Iterator[None]:
-    """Gradients on, single precision and the CPU by default: what is inside does not depend on the program outside.
+    """A context with gradients on, single precision and the CPU as defaults, and no autocast.
 
-    A program's autocast, which would compute products in half precision, is off as well.
+    Autocast would compute products in half precision.
 
     >>> with torch.no_grad(), plain_torch():
     ...     torch.is_grad_enabled()

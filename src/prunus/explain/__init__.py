@@ -1,4 +1,4 @@
-"""What a learned tree is: one plain record, and pictures made from it."""
+"""Descriptions of a fitted tree: a summary record, and the text, pictures and pages made from it."""
 
 from prunus.explain.as_dict import export_dict
 from prunus.explain.graphviz import export_graphviz

@@ -10,23 +10,24 @@ __all__ = ["export_dict"]
 
 
 def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any = None) -> dict[str, Any]:
-    """A fitted tree as nested dicts and lists of plain types, which JSON keeps exactly.
+    """A fitted tree as nested dicts and lists of plain types, which can be written as JSON without loss.
 
     Parameters
     ----------
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator.
     feature_names : list of n_features_in_ names, optional
-        By default those of the table; "x0", "x1" and so on if it had none.
+        Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
     class_names : list of names, optional
-        Of the classes in the order of `classes_`, or of the clusters.
+        Names of the classes, in the order of `classes_`, or of the clusters.
 
     Returns
     -------
     dict
-        `kind`, `leaf`, `depth`, `n_leaves`; `classes` (None if there are none) and `outputs`, the names of what is
-        predicted; and `tree`, the root. A node has the fields of `prunus.explain.NodeSummary`, with `left` and `right`
-        for its children: None where pruned, and for leaves. Nodes of clusterers also have `cluster`: the name of a
-        leaf's.
+        The entries are `kind`, `leaf`, `depth`, `n_leaves`, `classes` (None if there are none), `outputs` (the names
+        of what is predicted) and `tree`, the root. A node has the fields of `prunus.explain.NodeSummary`, and its
+        children as `left` and `right`, which are None for a pruned child and for leaves. Nodes of a clusterer also have
+        `cluster`, the name of a leaf's cluster.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def _node(words: Words, node: NodeSummary) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has: numbers that are finite, text, true and false; text for all other labels."""
+    """A value that JSON can represent: None for NaN and infinity, and text for labels of other types."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)

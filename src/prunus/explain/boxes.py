@@ -22,17 +22,17 @@ from prunus.palette import CLUSTER, HIGH, LOW, class_color, mixed, tinted
 __all__ = ["CUT", "PRUNED", "Box", "BoxOptions", "read_boxes"]
 
 PRUNED = "\N{EN DASH}"
-"""In place of a branch that was pruned, or that no training row reaches."""
+"""The text in place of a branch that was pruned, or that no training row reaches."""
 CUT = "(...)"
-"""In place of a branch below the depth that is shown."""
+"""The text in place of a branch that is deeper than the levels to show."""
 MOST_OUTPUTS = 3
 _FULL = 0.75
-"""How much of its color the purest node has, so that black text is read well on it."""
+"""Strength of the color of the purest node: black text must stay readable on it."""
 
 
 @dataclass(frozen=True)
 class BoxOptions:
-    """What boxes tell; see `prunus.plot_tree`."""
+    """The options of boxes, see `prunus.plot_tree`."""
 
     max_depth: int | None
     label: str
@@ -42,16 +42,16 @@ class BoxOptions:
     precision: int
     max_features: int
     width: int
-    """Characters of a line, as far as its parts can be parted."""
+    """Largest number of characters in a line, if it can be broken between its parts."""
     longest: int | None
-    """Characters of a name."""
+    """Largest number of characters in a name; None means no limit."""
 
     def written(self, x: float) -> str:
-        """A number."""
+        """A number as text."""
         return short_number(x, self.precision)
 
     def check(self) -> None:
-        """Raise an error for options that cannot be."""
+        """Raise an error if an option has an invalid value."""
         check_whole("max_depth", self.max_depth, 0, or_none=True)
         check_choice("label", self.label, ("all", "root", "none"))
         check_whole("precision", self.precision, 0)
@@ -60,25 +60,25 @@ class BoxOptions:
 
 @dataclass(frozen=True)
 class Box:
-    """A node, or what stands for a branch that is not shown."""
+    """The box of a node, or the text in place of a branch that is not shown."""
 
     name: str
-    """Of its own in the tree."""
+    """The number of the node, as text."""
     lines: tuple[str, ...]
     node: NodeSummary | None = None
     color: str | None = None
     children: tuple["Box", ...] = ()
-    """None, or the left and the right one."""
+    """The boxes of the left and the right child; empty for a leaf."""
 
     def walk(self) -> Iterator["Box"]:
-        """It, and all that are below it, from left to right."""
+        """Iterate over the box and all boxes below it, from left to right."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 def read_boxes(words: Words, options: BoxOptions) -> Box:
-    """The box of the root, with all that are below it."""
+    """The box of the root, with all boxes below it."""
     options.check()
     words = words.displayed(options.longest)
     return _box(words, words.root, options)
@@ -109,7 +109,7 @@ def _lines(words: Words, node: NodeSummary, options: BoxOptions) -> Iterator[str
 
 
 def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterator[list[str]]:
-    """What begins on a line of its own, in parts that are kept on one line if they fit one."""
+    """The paragraphs of a box, each as a list of parts; a part is broken only if it does not fit on one line."""
     named = options.label == "all" or (options.label == "root" and node.node == 0)
     if options.node_ids:
         yield [f"node #{node.node}" if named else f"#{node.node}"]
@@ -121,7 +121,7 @@ def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterato
         yield from _of_classes(words, node, options, named=named)
     elif words.clusters:
         yield [words.clusters[node.node]] if node.is_leaf else []
-        most = options.max_features if node.is_leaf else 1  # an inner node also tells its split
+        most = options.max_features if node.is_leaf else 1  # an inner node also shows its split
         yield _commas(traits(words, node, most))
     else:
         yield _of_values(node, options, named=named)
@@ -138,7 +138,7 @@ def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: 
 
 
 def _of_values(node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
-    """The value of a leaf, the mean of any other node; with the standard deviation of its rows."""
+    """The value of a leaf, or the mean of an inner node, with the standard deviation of its rows."""
     word = "value = " if node.is_leaf and node.value else "mean = "
     parts = [options.written(value) for value in prediction(node)]
     spreads = [f"± {options.written(spread)}" for spread in node.spread] if options.impurity else []
@@ -156,7 +156,7 @@ def _commas(parts: list[str]) -> list[str]:
 
 
 def _wrapped(parts: list[str], width: int) -> Iterator[str]:
-    """Lines of whole parts; a part that is too long for one has lines of its own, parted between words."""
+    """Lines of whole parts; a part that is longer than a line is broken between words."""
     line = ""
     for part in parts:
         if line and len(line) + 1 + len(part) > width:
@@ -171,7 +171,7 @@ def _wrapped(parts: list[str], width: int) -> Iterator[str]:
 
 
 def _color(words: Words, node: NodeSummary) -> str:
-    """By the largest class, the purer the stronger; by the value; of clusters by the share of the rows."""
+    """The color of a node: of its largest class, stronger if it is purer; of its value; or of its share of the rows."""
     if words.summary.classes is not None:
         values = node.distribution
         best, k = max(values), len(values)
@@ -186,12 +186,12 @@ def _color(words: Words, node: NodeSummary) -> str:
 
 
 def _height(words: Words, node: NodeSummary) -> float:
-    """The value that is shown; the mean of several in standard units."""
+    """The value of a node in standard units; the mean if there are several outputs."""
     root, values = words.root, prediction(node)
     scale = [spread if spread > 0 else 1.0 for spread in root.spread]
     return sum((value - mean) / s for value, mean, s in zip(values, root.distribution, scale, strict=True)) / len(scale)
 
 
 def _filling(color: str, strength: float) -> str:
-    """A color on white, from hardly any of it to as much as black text is still read well on."""
+    """A color mixed with white, from almost none of it to as much as keeps black text readable."""
     return tinted(color, _FULL * (0.05 + 0.95 * min(max(strength, 0.0), 1.0)))

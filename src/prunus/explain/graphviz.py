@@ -37,44 +37,48 @@ def export_graphviz(
 ) -> str | None:
     r"""A fitted tree in the DOT language, with the options of `sklearn.tree.export_graphviz`.
 
-    Rows for which the condition in a box holds go left. A dash stands for a branch that was pruned: rows that would go
-    there end in the node above it.
+    Rows for which the condition in a box is true go left. A dash marks a branch that was pruned, or that no training
+    row reaches; rows that would go to a pruned branch end in the node above it.
 
     Parameters
     ----------
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator.
     out_file : path, open text file or None, default=None
-        Where to write; None: the text is returned.
+        Where to write the text; None returns it.
     max_depth : int or None, default=None
-        The deepest level that is shown; None: all are.
+        The deepest level that is shown; None shows all levels.
     feature_names : list of n_features_in_ names, optional
-        By default those of the table; "x0", "x1" and so on if it had none.
+        Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
     class_names : list of names, optional
-        Of the classes in the order of `classes_`, or of the clusters.
+        Names of the classes, in the order of `classes_`, or of the clusters.
     label : {"all", "root", "none"}, default="all"
-        Where numbers are told with what they are.
+        Which nodes show the names of their numbers, such as "samples": all of them, only the root, or none.
     filled : bool, default=False
-        Colours: by the largest class, the purer the stronger; by the value; of clusters by the share of rows.
+        Whether boxes are colored: by the largest class, stronger if the node is purer; by the value; or, for clusters,
+        by the share of rows.
     leaves_parallel : bool, default=False
         Whether all leaves are on the bottom level.
     impurity : bool, default=True
-        Whether nodes tell how much their training rows differ: the Gini impurity of classes, the standard deviation of
-        values.
+        Whether nodes show how much their training rows differ: the Gini impurity of classes, or the standard deviation
+        of values.
     node_ids : bool, default=False
-        Whether nodes tell their numbers, in heap order as in `apply`.
+        Whether nodes show their numbers, which are in heap order, as in `apply`.
     proportion : bool, default=False
-        For scikit-learn's sake: shares are told in any case, since the number of training rows is not kept.
+        Accepted for compatibility with scikit-learn, and ignored: nodes always show shares of the training rows, since
+        their number is not stored.
     rotate : bool, default=False
-        Whether the tree grows to the right.
+        Whether the tree grows from left to right.
     rounded : bool, default=False
         Whether boxes have round corners.
     special_characters : bool, default=False
-        Whether labels are HTML-like.
+        Whether labels are written as HTML-like strings of DOT.
     precision : int, default=3
-        Number of digits that matter; those before the point are all told.
+        Number of significant digits; digits before the decimal point are always written.
     fontname : str, default="helvetica"
+        Name of the font.
     max_features : int, default=3
-        How many features of a split are written, the strongest first.
+        Number of features of a split that are written, the strongest first.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def _attributes(box: Box, quote: Callable[[tuple[str, ...]], str]) -> str:
 
 
 def _edges(box: Box, angle: int) -> list[str]:
-    """The two of the root say which way is which."""
+    """Lines for the edges to the children; those of the root are labelled True and False."""
     sides = (("True", angle), ("False", -angle))
     notes = [f' [labeldistance=2.5, labelangle={degrees}, headlabel="{side}"]' for side, degrees in sides]
     return [
@@ -129,13 +133,13 @@ def _edges(box: Box, angle: int) -> list[str]:
 
 
 def _quoted(lines: tuple[str, ...]) -> str:
-    r"""Lines as one string of DOT, in which only ``\n`` is a command, and entities of HTML are read."""
+    r"""Lines as one string of DOT, escaped so that only ``\n`` is a command and no text is read as an HTML entity."""
     escaped = [line.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') for line in lines]
     return '"' + r"\n".join(escaped) + '"'
 
 
 def _html_label(lines: tuple[str, ...]) -> str:
-    r"""Lines as one HTML-like string; an element around a backslash, so that ``\N`` is no command."""
+    r"""Lines as one HTML-like string; an element around each backslash prevents commands such as ``\N``."""
     escaped = [escape(line).replace("\\", "<font>&#92;</font>") for line in lines]
     return f"<{'<br/>'.join(escaped)}>"
 

@@ -1,4 +1,4 @@
-"""The tree as a page that opens in a browser."""
+"""The tree as an interactive web page."""
 
 import html
 import json
@@ -25,25 +25,29 @@ def export_html(
     *,
     title: str | None = None,
 ) -> Path:
-    """Write a page with the tree to explore: one file that needs no network.
+    """Write an interactive web page of the tree: one file that needs no network.
 
-    The page has the tree to pan, zoom and collapse, a panel for each node, a search for features, and samples to pick
-    or to enter, with their path and prediction.
+    In the page one can pan, zoom and collapse the tree, open a panel for each node, search for features, and pick or
+    enter samples to see their path and prediction.
 
     Parameters
     ----------
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator.
     path : str or path
         The file; one that exists is replaced.
     X : table of shape (n, n_features_in_), optional
-        Rows to pick, and to count the scores of. The page holds some of them: mind who may see them.
+        Rows for the page: some of them can be picked, and histograms show their scores. The page contains these rows,
+        so give it only to people who may see them.
     y : array-like of shape (n,) or (n, n_outputs), optional
-        Their classes or values.
+        Classes or values of these rows.
     title : str, optional
+        The title of the page.
 
     Returns
     -------
     Path
+        The path of the file.
 
     Examples
     --------
@@ -56,7 +60,7 @@ def export_html(
     'tree.html'
     """
     if y is not None and X is None:
-        raise InputValueError("X must be given with y: y tells the classes or values of its rows")
+        raise InputValueError("X must be given if y is, got y alone: y contains the classes or values of the rows of X")
     if y is not None and len(y) != len(X):
         raise InputValueError(f"y must have a value for each of the {len(X)} rows of X, got {len(y)}")
     record = page_record(estimator, X, y)
@@ -75,7 +79,7 @@ def export_html(
 
 
 def _filled(parts: dict[str, str]) -> str:
-    """The page, each part filled in once: what is in a part stays as it is."""
+    """The page with all parts filled in; placeholders within a part are not replaced."""
     first, *others = _asset("page.html").split("{{")
     filled = [first]
     for other in others:
@@ -85,7 +89,7 @@ def _filled(parts: dict[str, str]) -> str:
 
 
 def _as_json(record: dict[str, Any]) -> str:
-    """No text in it can end the element that it is in."""
+    """The record as JSON, escaped so that no text in it ends the HTML element that contains it."""
     text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

@@ -1,4 +1,4 @@
-"""Where the boxes of a tree go: as close as they can without touching, parents in the middle above their children."""
+"""The layout of the boxes of a tree: close together without touching, parents above the middle of their children."""
 
 from typing import NamedTuple
 
@@ -8,37 +8,37 @@ __all__ = ["Place", "Size", "place_boxes", "total_size"]
 
 
 class Size(NamedTuple):
-    """Of a box, in any unit of length."""
+    """The size of a box, in any unit of length."""
 
     width: float
     height: float
 
 
 class Place(NamedTuple):
-    """Where a box is: the middle of its upper edge, in parts of the whole from the lower left corner."""
+    """The position of a box: the middle of its upper edge, as shares of the whole from the lower left corner."""
 
     x: float
     top: float
 
 
 class _Subtree(NamedTuple):
-    """A subtree, with its root at 0."""
+    """A laid out subtree, with its root at 0."""
 
     x: dict[str, float]
     left: list[float]
     right: list[float]
-    """How far it goes on each level."""
+    """How far it extends on each level."""
 
 
 def total_size(root: Box, sizes: dict[str, Size], gap: Size) -> Size:
-    """Of the whole tree with these gaps between boxes, and between levels."""
+    """The size of the whole tree, with these gaps between boxes and between levels."""
     tree, heights = _packed(root, sizes, gap.width), _heights(root, sizes)
     width = max(tree.right) - min(tree.left)
     return Size(width, sum(heights) + gap.height * (len(heights) - 1))
 
 
 def place_boxes(root: Box, sizes: dict[str, Size], gap: Size, whole: Size) -> dict[str, Place]:
-    """Places of all boxes, by their names, in a whole that they fill.
+    """The places of all boxes, by their names, in a whole of this size, which they fill.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def _packed(box: Box, sizes: dict[str, Size], gap: float) -> _Subtree:
 
 
 def _heights(root: Box, sizes: dict[str, Size]) -> list[float]:
-    """Of the levels."""
+    """The height of each level."""
     heights: dict[int, float] = {}
     for box in root.walk():
         depth = _depth(box.name)
@@ -80,5 +80,5 @@ def _heights(root: Box, sizes: dict[str, Size]) -> list[float]:
 
 
 def _depth(name: str) -> int:
-    """Of a node in heap order."""
+    """The depth of a node, given its number in heap order."""
     return (int(name) + 1).bit_length() - 1

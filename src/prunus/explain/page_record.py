@@ -1,4 +1,4 @@
-"""What the interactive page knows of a tree: the summary, the weights, and some rows."""
+"""The data of the interactive page: the summary of a tree, its weights, and some rows."""
 
 from base64 import b64encode
 from collections.abc import Iterable
@@ -19,16 +19,16 @@ __all__ = ["page_record"]
 Record = dict[str, Any]
 
 MAX_WEIGHTS = 60_000
-"""Of linear models at the nodes: with more the page would be too large, and shows only rows that are given."""
+"""Largest number of weights in the linear models of nodes; with more, the page only shows predictions of given rows."""
 MAX_ROWS, MAX_CELLS = 100, 8_000
-"""Rows that can be picked: the table is thinned out evenly."""
+"""Largest number of rows that can be picked, taken at equal steps from the table."""
 COUNTED = 50_000
-"""Rows that histograms are made of."""
+"""Largest number of rows that histograms are made from."""
 BINS = 32
 
 
 def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
-    """All that the page shows, of plain types only; the rows of X pass the tree once."""
+    """All data that the page shows, as plain types. The rows of X descend the tree once."""
     check_estimator(estimator, "export_html")
     target, encoder = estimator.target_, estimator.encoder_
     rows = None if X is None else send_rows(estimator, X)
@@ -102,7 +102,7 @@ def _column(column: Any) -> Record:
 
 
 def _features(estimator: Any) -> list[Record]:
-    """Columns of the table: kind, levels, and a value to begin with."""
+    """The columns of the table, each with its kind, its levels, and an initial value for the form."""
     found: dict[int, Record] = {}
     for column in estimator.encoder_.columns_:
         is_category = column.kind in ("category", "infrequent")
@@ -113,7 +113,7 @@ def _features(estimator: Any) -> list[Record]:
             feature["kind"] = "category"
             if column.kind == "category":
                 feature["levels"].append(column.category)
-                if column.scale > feature["often"]:  # grows with the share of the level
+                if column.scale > feature["often"]:  # the scale grows with the share of the level
                     feature["typical"], feature["often"] = column.category, column.scale
         elif column.kind != "missing" and not column.piece:
             feature["kind"] = column.kind
@@ -125,7 +125,7 @@ def _features(estimator: Any) -> list[Record]:
 
 
 def _splits(tree: Tree) -> Record:
-    """Weights of the splits that are kept, or that soft routes pass."""
+    """Weights of the splits that are kept, or that have a positive mass."""
     if tree.weight is None or tree.bias is None:
         return {"nodes": [], "weight": "", "bias": ""}
     used = tree.kept | (tree.mass > 0)
@@ -134,7 +134,7 @@ def _splits(tree: Tree) -> Record:
 
 
 def _model(tree: Tree) -> Record | None:
-    """What it takes to predict; None if the page cannot."""
+    """The arrays that the page needs to predict; None if it cannot predict."""
     if tree.weight is None:
         return None
     record: Record = {"elu": tree.splits.bounded, "mass": _floats(tree.mass)}
@@ -154,7 +154,7 @@ def _model(tree: Tree) -> Record | None:
 
 
 def _samples(estimator: Any, passed: RowsInTree, X: Any, y: Any) -> list[Record]:  # noqa: N803
-    """Some rows: values as in the table, what is known of them, and what is predicted."""
+    """Some rows, each with its values in the table, its class or value in y, and its predictions."""
     table = read_table(X)
     n, features = table.shape
     few = max(1, min(n, MAX_ROWS, MAX_CELLS // features))
@@ -176,7 +176,7 @@ def _samples(estimator: Any, passed: RowsInTree, X: Any, y: Any) -> list[Record]
 
 
 def _values(estimator: Any, table: Any, feature: int) -> npt.NDArray[np.object_]:
-    """A column of a table: numbers, seconds or texts; None for what is missing."""
+    """A column of a table as numbers, seconds or texts, with None for missing values."""
     columns = [column for column in estimator.encoder_.columns_ if column.feature == feature]
     if any(column.kind in ("category", "infrequent") for column in columns):
         labels = read_labels(table.column(feature), columns[0].name)
@@ -189,7 +189,7 @@ def _values(estimator: Any, table: Any, feature: int) -> npt.NDArray[np.object_]
 
 
 def _add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
-    """Histograms of the scores of the rows that pass each split."""
+    """Add histograms of the scores of the rows that pass each split."""
     tree, step = rows.tree, -(-len(rows.x) // COUNTED)
     if tree.weight is None or tree.bias is None:
         return
@@ -205,7 +205,7 @@ def _add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
 
 
 def _add_values(nodes: dict[int, Record], rows: RowsInTree, y: npt.NDArray[np.float64]) -> Record:
-    """Histograms of the first output of the rows that pass each node, all over the same range."""
+    """Add histograms of the first output of the rows that pass each node, all over the same range."""
     low, high = map(float, np.quantile(y[:, 0], [0.005, 0.995]))
     for t, node in nodes.items():
         inside = np.clip(y[rows.at(t), 0], low, high)
@@ -218,7 +218,7 @@ def _floats(values: Any) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Digits that are seen."""
+    """The number, rounded to the digits that the page shows."""
     return float(f"{float(value):.6g}")
 
 

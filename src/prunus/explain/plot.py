@@ -1,4 +1,4 @@
-"""The tree as a picture of matplotlib."""
+"""The tree as a picture, drawn with matplotlib."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["plot_tree"]
 
 _WIDTHS = ((30, 32), (22, 28), (16, 24), (12, 16))
-"""Characters of a line, and of a name: fewer are tried where boxes are too wide for a large font."""
+"""Characters in a line, and in a name. Shorter ones are tried if boxes are too wide for a large font."""
 _LARGEST, _SMALLEST = 12.0, 1.0
-"""Sizes of a font that was left to us."""
+"""The limits of the font size, if the user gives none."""
 _PAD, _GAP = 0.35, Size(1.2, 2.0)
-"""Around the text of a box, and between boxes, in parts of the size of the font."""
+"""Space around the text of a box, and between boxes, in units of the font size."""
 
 
 def plot_tree(
@@ -40,40 +40,44 @@ def plot_tree(
 ) -> "list[Text]":
     """Draw a fitted tree with matplotlib, with the options of `sklearn.tree.plot_tree`.
 
-    Rows for which the condition in a box holds go left. A dash stands for a branch that was pruned, or that no training
-    row reaches: rows that would go to a pruned one end in the node above it. Needs matplotlib:
+    Rows for which the condition in a box is true go left. A dash marks a branch that was pruned, or that no training
+    row reaches; rows that would go to a pruned branch end in the node above it. The function needs matplotlib:
     ``pip install 'prunus[plot]'``.
 
     Parameters
     ----------
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator.
     max_depth : int or None, default=None
-        The deepest level that is shown; None: all are.
+        The deepest level that is shown; None shows all levels.
     feature_names : list of n_features_in_ names, optional
-        By default those of the table; "x0", "x1" and so on if it had none.
+        Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
     class_names : list of names, optional
-        Of the classes in the order of `classes_`, or of the clusters.
+        Names of the classes, in the order of `classes_`, or of the clusters.
     label : {"all", "root", "none"}, default="all"
-        Where numbers are told with what they are.
+        Which nodes show the names of their numbers, such as "samples": all of them, only the root, or none.
     filled : bool, default=False
-        Colours: by the largest class, the purer the stronger; by the value; of clusters by the share of rows.
+        Whether boxes are colored: by the largest class, stronger if the node is purer; by the value; or, for clusters,
+        by the share of rows.
     impurity : bool, default=True
-        Whether nodes tell how much their training rows differ: the Gini impurity of classes, the standard deviation of
-        values.
+        Whether nodes show how much their training rows differ: the Gini impurity of classes, or the standard deviation
+        of values.
     node_ids : bool, default=False
-        Whether nodes tell their numbers, in heap order as in `apply`.
+        Whether nodes show their numbers, which are in heap order, as in `apply`.
     proportion : bool, default=False
-        For scikit-learn's sake: shares are told in any case, since the number of training rows is not kept.
+        Accepted for compatibility with scikit-learn, and ignored: nodes always show shares of the training rows, since
+        their number is not stored.
     rounded : bool, default=False
         Whether boxes have round corners.
     precision : int, default=3
-        Number of digits that matter; those before the point are all told.
+        Number of significant digits; digits before the decimal point are always written.
     ax : matplotlib Axes, optional
-        Where to draw; what was there is removed. By default the current ones.
+        The axes to draw on, which are cleared first. By default these are the current axes.
     fontsize : float, optional
-        By default the largest, up to 12 points, with which no boxes overlap: deep trees need large figures.
+        Size of the font, in points. By default it is the largest size, up to 12, with which no boxes overlap; deep
+        trees need large figures.
     max_features : int, default=3
-        How many features of a split are written, the strongest first.
+        Number of features of a split that are written, the strongest first.
 
     Returns
     -------
@@ -120,7 +124,7 @@ def _current_axes() -> Any:
 
 
 def _add_text(ax: "Axes", box: Box, *, rounded: bool) -> "Text":
-    """A box with its text; one that stands for a branch has no frame."""
+    """Draw a box with its text; the mark of a branch that is not shown has no frame."""
     frame = None
     if box.node is not None:
         style = f"{'round' if rounded else 'square'},pad={_PAD}"
@@ -134,13 +138,13 @@ def _add_text(ax: "Axes", box: Box, *, rounded: bool) -> "Text":
         color="black" if frame else "0.3",
         bbox=frame,
         zorder=3,
-        parse_math=False,  # a dollar in a name is a dollar
+        parse_math=False,  # a dollar sign in a name does not begin a formula
         usetex=False,
     )
 
 
 def _fitted_size(ax: "Axes", choices: list[Box], texts: "dict[str, Text]") -> float:
-    """The size of the font with the lines for which it is largest; the texts have them from now on."""
+    """The largest font size that fits, over several ways to break lines; the texts keep the lines of the best way."""
     best, chosen = 0.0, choices[0]
     for root in choices:
         _write(root, texts)
@@ -150,7 +154,7 @@ def _fitted_size(ax: "Axes", choices: list[Box], texts: "dict[str, Text]") -> fl
         if best == _LARGEST:
             break
     _write(chosen, texts)
-    for _ in range(3):  # text grows with the font, but not exactly
+    for _ in range(3):  # the size of text is not exactly proportional to that of the font
         size, best = best, _fitting(ax, chosen, texts, best)
         if size == best:
             break
@@ -158,7 +162,7 @@ def _fitted_size(ax: "Axes", choices: list[Box], texts: "dict[str, Text]") -> fl
 
 
 def _fitting(ax: "Axes", root: Box, texts: "dict[str, Text]", size: float) -> float:
-    """Size of the font: the one given, or a smaller one with which the tree is about to fit."""
+    """The given size of the font, or a smaller one with which the tree fits approximately."""
     needed, whole = total_size(root, _measured(texts, size), _gap(ax, size)), _of_axes(ax)
     fit = min(whole.width / needed.width, whole.height / needed.height)
     return size if fit >= 1 else max(0.99 * fit * size, _SMALLEST)
@@ -170,7 +174,7 @@ def _write(root: Box, texts: "dict[str, Text]") -> None:
 
 
 def _measured(texts: "dict[str, Text]", size: float) -> dict[str, Size]:
-    """Boxes in pixels, with a font of this size from now on."""
+    """Set the size of the font, and return the sizes of the boxes in pixels."""
     sizes = {}
     for name, text in texts.items():
         text.set_fontsize(size)
@@ -192,8 +196,8 @@ def _of_axes(ax: "Axes") -> Size:
 
 
 def _add_lines(ax: "Axes", root: Box, places: dict[str, Place], heights: dict[str, float], size: float) -> None:
-    """From each box down to its children; the two of the root say which way is which."""
-    level: dict[float, float] = {}  # of the lowest box beside it: lines spread below it, so that they cross none
+    """Draw lines from each box to its children; those of the root are labelled True and False."""
+    level: dict[float, float] = {}  # the lower edge of the lowest box: lines spread below it, and cross no box
     for name, place in places.items():
         level[place.top] = min(place.top - heights[name], level.get(place.top, 1.0))
     for box in root.walk():

@@ -1,4 +1,4 @@
-"""Rows on their way through a fitted tree: encoded once, sent down once, and predicted once."""
+"""Rows that have descended a fitted tree: each is encoded, routed and predicted only once."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,11 +19,11 @@ __all__ = ["RowsInTree", "agreement", "send_rows"]
 
 @dataclass(frozen=True)
 class RowsInTree:
-    """What becomes of some rows in a tree."""
+    """The paths and outputs of some rows in a tree."""
 
     tree: Tree
     x: npt.NDArray[np.float32]
-    """The rows as they were encoded, (n, d)."""
+    """The encoded rows, (n, d)."""
     ends: npt.NDArray[np.int64]
     """The last kept node on each row's one path, (n,)."""
     soft: npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ def send_rows(estimator: Any, X: Any) -> RowsInTree:  # noqa: N803
 
 @plain_torch()
 def agreement(tree: Tree, target: Target, rows: RowsInTree) -> float:
-    """How far predictions along one path agree with those along all routes; 1 is wholly.
+    """How far predictions along one path agree with those along all routes; 1 means completely.
 
     For clusters it is the share of rows whose largest route leads to the leaf at the end of their path.
     """

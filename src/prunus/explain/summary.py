@@ -19,14 +19,14 @@ __all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "check_estimator", "summ
 
 @dataclass(frozen=True)
 class SplitWeight:
-    """The part of one feature, or of one level of a category, in a split."""
+    """The weight of one feature, or of one level of a category, in a split."""
 
     label: str
-    """Such as "age" or "color = red"."""
+    """The name of the feature, or the level, such as "age" or "color = red"."""
     weight: float
-    """Change of the score for one unit of the feature, as it is in the table; for a piece, over all of it."""
+    """Change of the score for one unit of the feature in the table; for a piece, from its beginning to its end."""
     strength: float
-    """Change of the score for one standard unit of the feature: comparable between features."""
+    """Change of the score for one standard unit of the feature, which can be compared between features."""
     column: int = -1
     """Position of the encoded column in ``encoder_.columns_``."""
 
@@ -36,49 +36,49 @@ class NodeSummary:
     """A node of the kept tree."""
 
     node: int
-    """In heap order: root 0, children of t are 2t+1 (left) and 2t+2."""
+    """The number of the node in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right)."""
     depth: int
     share: float
-    """Of the training samples whose path passes the node."""
+    """Share of the training samples whose path passes the node."""
     mass: float
-    """How much of a sample the node can receive: 1 is kept wholly."""
+    """How much of a sample the node can receive, from 0 (pruned) to 1."""
     is_leaf: bool
     split: tuple[SplitWeight, ...] = ()
-    """Strongest first; empty for leaves and for splits that are not linear. A row goes left if the sum is below..."""
+    """The weights of the split, strongest first; empty for leaves and for splits that are not linear."""
     threshold: float | None = None
-    """... this."""
+    """A row goes left if the weighted sum of its features is below this."""
     value: tuple[float, ...] = ()
-    """Of a tree with constant leaves: what a path that ends here predicts, probabilities of the classes or values."""
+    """What a path that ends here predicts, probabilities of the classes or values; empty unless leaves are constant."""
     distribution: tuple[float, ...] = ()
-    """Of the training samples whose path passes the node: shares of the classes, or means of the outputs."""
+    """Shares of the classes, or means of the outputs, over the training samples whose path passes the node."""
     spread: tuple[float, ...] = ()
-    """Standard deviations of the outputs; empty for classes."""
+    """Standard deviations of the outputs over these samples; empty for classes."""
     n_pruned: int = 0
-    """Children that were pruned, with all that is below them: samples that would go there end here."""
+    """Number of children that were pruned, with everything below them; samples that would go there end here."""
 
 
 @dataclass(frozen=True)
 class TreeSummary:
-    """A fitted estimator's tree."""
+    """A summary of the tree of a fitted estimator."""
 
     kind: str
     leaf: str
     depth: int
     n_leaves: int
     n_nodes: int
-    """Of the complete tree before pruning."""
+    """Number of nodes of the complete tree, before pruning."""
     n_active: int
-    """Nodes of it with a positive mass."""
+    """Number of its nodes with a positive mass."""
     n_parameters: int
     classes: tuple[Any, ...] | None
     outputs: tuple[str, ...]
     """Names of the classes, or of what is predicted: "y", "y0" and so on, or the features that clusters reconstruct."""
     nodes: tuple[NodeSummary, ...]
-    """The kept ones, parents before children."""
+    """The kept nodes, parents before children."""
     agreement: float | None
-    """Of predictions along one path with those along all routes, on the rows given: the share of equal labels, or R^2
-    of one with the other; for clusters the share of rows whose largest route is their path. None if no rows were
-    given."""
+    """How far hard predictions agree with soft ones on the given rows: the share of equal labels; for numbers, R^2 of
+    the hard ones as predictions of the soft ones; for clusters, the share of rows whose largest route is their path.
+    None if no rows were given."""
 
 
 def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
@@ -87,6 +87,7 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
     Parameters
     ----------
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator.
     X : table of shape (n, n_features_in_), optional
         Rows on which hard and soft predictions are compared.
 
@@ -107,14 +108,14 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
 
 
 def check_estimator(estimator: Any, function: str) -> None:
-    """Raise an error unless it is a fitted estimator of prunus."""
+    """Raise an error unless the argument is a fitted estimator of prunus."""
     if not isinstance(estimator, ArgminTree):
-        raise InputTypeError(f"{function} takes the estimators of prunus, got {type(estimator).__name__}")
+        raise InputTypeError(f"the estimator for {function} must be one of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)
 
 
 def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
-    """The summary, with the agreement of predictions for these rows."""
+    """The summary of an estimator, with the agreement of hard and soft predictions on these rows."""
     tree, target = estimator.tree_, estimator.target_
     return TreeSummary(
         kind=type(estimator).__name__,
@@ -152,14 +153,14 @@ def _nodes(tree: Tree, target: Target, encoder: TableEncoder) -> tuple[NodeSumma
 
 
 def _split(tree: Tree, encoder: TableEncoder, t: int) -> dict[str, Any]:
-    """Weights and threshold in the units of the table: encoded numbers are (x - center) / scale."""
+    """Weights and threshold in the units of the table; encoded numbers are (x - center) / scale."""
     if tree.is_leaf[t] or tree.weight is None or tree.bias is None:
         return {}
     weights, threshold = [], -float(tree.bias[t])
     for i, (column, strength) in enumerate(zip(encoder.columns_, tree.weight[t].tolist(), strict=True)):
         if strength == 0 or column.low == column.high:
             continue
-        if column.piece:  # 0 below it: it does not move the threshold
+        if column.piece:  # a piece is 0 below its range, so it does not move the threshold
             weights.append(SplitWeight(column.label, strength, strength, i))
             continue
         weights.append(SplitWeight(column.label, strength / column.scale, strength, i))

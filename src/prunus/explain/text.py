@@ -22,29 +22,30 @@ def export_text(
 ) -> str:
     """The rules of a fitted tree as text, in the layout of `sklearn.tree.export_text`.
 
-    Weights and thresholds are in the units of the table. A leaf tells what a path that ends there predicts (if that is
-    no constant: the largest class, or the mean, of its training rows) and which share of the training rows ends there;
-    for clusters, in what they differ most from the whole table. Where a branch was pruned, rows that would go there end
-    in the node above it.
+    Weights and thresholds are in the units of the table. A leaf shows the prediction of a path that ends there and the
+    share of the training rows that end there. If leaves are not constant, it shows the largest class, or the mean, of
+    its training rows instead of a prediction; for clusters, the features that differ most from the whole table. Rows
+    that would go to a pruned branch end in the node above it.
 
     Parameters
     ----------
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator.
     feature_names : list of n_features_in_ names, optional
-        By default those of the table; "x0", "x1" and so on if it had none.
+        Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
     class_names : list of names, optional
-        Of the classes in the order of `classes_`, or of the clusters.
+        Names of the classes, in the order of `classes_`, or of the clusters.
     max_depth : int or None, default=10
-        Branches below it are told by their depth only; None: none are.
+        The deepest level that is written; of branches below it only their depth is. None writes all levels.
     spacing : int, default=3
-        Width of a level.
+        Number of characters by which a level is indented.
     decimals : int, default=2
-        Number of decimals; of small numbers as many digits that matter.
+        Number of decimals; small numbers have this many significant digits.
     show_weights : bool, default=False
-        Whether leaves tell the shares of the classes among their training rows; standard deviations, if values are
-        predicted.
+        Whether leaves show the shares of the classes among their training rows or, for a regressor, the standard
+        deviations of the outputs.
     max_features : int, default=3
-        How many features of a split are written, the strongest first.
+        Number of features of a split that are written, the strongest first.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def export_text(
 
 
 class _Report:
-    """The options, so that a tree can be walked with nothing but a node."""
+    """The options of `export_text`, with methods that write a node."""
 
     def __init__(
         self, words: Words, max_depth: int | None, spacing: int, decimals: int, weights: bool, max_features: int
@@ -99,9 +100,9 @@ class _Report:
         return ("|" + " " * self.spacing) * depth + "|" + "-" * self.spacing + " "
 
     def _pruned(self, node: NodeSummary) -> str:
-        """What becomes of rows that would go to the one child that was pruned."""
+        """The line for rows that would go to the one child that was pruned."""
         share = node.share - sum(child.share for child in self.words.children(node) if child is not None)
-        share = 0.0 if share < 1e-12 else share  # rounding
+        share = 0.0 if share < 1e-12 else share  # a rounding error
         return f"{self._indent(node.depth + 1)}pruned, {self._end(node, node.value or node.distribution, share)}"
 
     def _end(self, node: NodeSummary, values: tuple[float, ...], share: float) -> str:
@@ -124,5 +125,5 @@ class _Report:
 
 
 def _height(words: Words, node: NodeSummary) -> int:
-    """Levels of a subtree: 1 for a leaf."""
+    """The number of levels of a subtree, which is 1 for a leaf."""
     return 1 + max((_height(words, child) for child in words.children(node) if child is not None), default=0)

@@ -1,4 +1,4 @@
-"""The record of a tree in words: names that users chose, short numbers, splits and predictions as text."""
+"""The summary of a tree in words: names that users chose, short numbers, splits and predictions as text."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,18 +26,18 @@ __all__ = [
 ]
 
 NOTABLE = 0.5
-"""A cluster's feature is told if its mean is this far from that of the table, in standard deviations of the table."""
+"""A feature of a cluster is shown if its mean is this many standard deviations from the mean of the table."""
 _PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ")
 
 
 @dataclass(frozen=True)
 class Words:
-    """The record of a tree in the names that users chose."""
+    """The summary of a tree, with the names that users chose."""
 
     summary: TreeSummary
     nodes: dict[int, NodeSummary]
     clusters: dict[int, str]
-    """Names of the clusters of a clusterer's leaves; empty for the other estimators."""
+    """The name of the cluster of each leaf, by node; empty for estimators that do not cluster."""
     yes_or_no: tuple[bool, ...]
     """Which outputs of a clusterer are 0 or 1, such as "color = red"."""
 
@@ -47,11 +47,11 @@ class Words:
         return self.nodes[0]
 
     def children(self, node: NodeSummary) -> tuple[NodeSummary | None, NodeSummary | None]:
-        """The left and the right one; None if pruned."""
+        """The left and the right child of a node; None for a child that was pruned."""
         return self.nodes.get(2 * node.node + 1), self.nodes.get(2 * node.node + 2)
 
     def displayed(self, longest: int | None = None) -> "Words":
-        """The same with names that fit a line, and no more characters than `longest`."""
+        """The same, with names on one line of at most `longest` characters."""
         summary = replace(self.summary, outputs=tuple(_line(name, longest) for name in self.summary.outputs))
         nodes = {
             t: replace(node, split=tuple(replace(part, label=_line(part.label, longest)) for part in node.split))
@@ -62,7 +62,7 @@ class Words:
 
 
 def read_words(estimator: Any, feature_names: Any = None, class_names: Any = None) -> Words:
-    """The record of a fitted tree, with other names for the columns of the table and for the classes or clusters."""
+    """The summary of a fitted tree, with these names for the columns of the table and for the classes or clusters."""
     check_estimator(estimator, "a picture of a tree")
     summary, tree, target = summarize(estimator), estimator.tree_, estimator.target_
     columns = _renamed(estimator.encoder_.columns_, _names("feature_names", feature_names, estimator.n_features_in_))
@@ -84,7 +84,7 @@ def read_words(estimator: Any, feature_names: Any = None, class_names: Any = Non
 
 
 def number(x: float, decimals: int) -> str:
-    """With decimals; of small numbers as many digits that matter, of large ones fewer decimals.
+    """A number with this many decimals; small numbers have as many significant digits, large ones fewer decimals.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def number(x: float, decimals: int) -> str:
 
 
 def short_number(x: float, digits: int) -> str:
-    """With this many digits that matter, and all before the point.
+    """A number with this many significant digits, and all digits before the decimal point.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def short_number(x: float, digits: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one.
+    """A share, from 0 to 1, as a percentage.
 
     Examples
     --------
@@ -118,9 +118,9 @@ def percent(share: float) -> str:
 
 
 def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], str]:
-    """The terms of a split, strongest first, and its threshold: rows whose sum is below go left.
+    """The terms of a split, strongest first, and its threshold; rows whose sum is below it go left.
 
-    A split of one feature is written without its weight. One that is not linear has a number for a name.
+    A split of one feature is written without its weight. A split that is not linear is named by its number.
     """
     if node.threshold is None:
         return [f"split {node.node}"], "0"
@@ -136,7 +136,7 @@ def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], s
 
 
 def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2) -> str:
-    """A split in one line: what holds of the rows that go left.
+    """The condition of a split in one line; rows for which it is true go left.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2) -> str
 
 
 def prediction(node: NodeSummary) -> tuple[float, ...]:
-    """What a path that ends in a leaf predicts; else, or if that is no constant, what the rows that pass are like."""
+    """The prediction of a leaf, if it is constant; of other nodes the shares or means of their rows."""
     return node.value if node.is_leaf and node.value else node.distribution
 
 
 def traits(words: Words, node: NodeSummary, max_features: int) -> list[str]:
-    """In what the rows of a clusterer's node differ most from the whole table, such as "high age"."""
+    """The features in which the rows of a clusterer's node differ most from the whole table, such as "high age"."""
     mean, root = node.distribution, words.root
     found = []
     for i, name in enumerate(words.summary.outputs):
@@ -166,7 +166,7 @@ def traits(words: Words, node: NodeSummary, max_features: int) -> list[str]:
 
 
 def shares(distribution: tuple[float, ...], names: tuple[str, ...], most: int) -> list[str]:
-    """The largest classes of a node, such as "red: 98%"; those without rows are left out.
+    """The largest classes of a node, such as "red: 98%"; classes without rows are left out.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def shares(distribution: tuple[float, ...], names: tuple[str, ...], most: int) -
 
 
 def check_whole(name: str, value: Any, least: int, *, or_none: bool = False) -> None:
-    """Raise an error unless the option is an integer that is large enough."""
+    """Raise an error unless the option is an integer of at least `least`."""
     if (value is None and or_none) or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
         return
     also = " or None" if or_none else ""
@@ -187,7 +187,7 @@ def check_whole(name: str, value: Any, least: int, *, or_none: bool = False) -> 
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise an error unless the option is one of these."""
+    """Raise an error unless the option is one of these choices."""
     if value not in tuple(choices):
         raise InputValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
@@ -204,14 +204,14 @@ def _names(option: str, names: Any, n: int) -> list[str] | None:
 
 
 def _cleaned(node: NodeSummary) -> NodeSummary:
-    """Shares of classes without what rounding left where there are no rows."""
+    """The node, with shares of exactly 0 for classes without rows, where rounding has left tiny numbers."""
     if node.spread:
         return node
     return replace(node, distribution=tuple(0.0 if share < 1e-9 else share for share in node.distribution))
 
 
 def _renamed(columns: list[OutputColumn], features: list[str] | None) -> list[OutputColumn]:
-    """Encoded columns with the names that were given for the columns of the table."""
+    """The encoded columns, with the names that the user gave for the columns of the table."""
     return columns if features is None else [replace(column, name=features[column.feature]) for column in columns]
 
 
@@ -231,7 +231,7 @@ def _exponent(x: float) -> int:
 
 
 def _written(x: float, digits: int, decimals: int) -> str:
-    """With decimals, but no fewer digits that matter than `digits`, and hardly more."""
+    """A number with this many decimals, but with about `digits` significant digits."""
     if x == 0 or not isfinite(x):
         return "0" if x == 0 else str(x)
     exponent = _exponent(x)

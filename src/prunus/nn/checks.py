@@ -1,4 +1,4 @@
-"""What must hold of the options of modules."""
+"""Checks of the options of modules."""
 
 from numbers import Integral, Real
 
@@ -7,11 +7,11 @@ from prunus.errors import InputTypeError, InputValueError
 __all__ = ["MAX_DEPTH", "check_batch_size", "check_depth", "check_pruning_strength"]
 
 MAX_DEPTH = 12
-"""A deeper complete tree has more nodes than data sets have samples to tell them apart."""
+"""A deeper tree would have more nodes than most data sets have samples for."""
 
 
 def check_depth(depth: object) -> int:
-    """A whole number, numpy's too, from 0 to MAX_DEPTH."""
+    """The depth as an int; an error unless it is an integer, of Python or numpy, from 0 to MAX_DEPTH."""
     if isinstance(depth, bool) or not isinstance(depth, Integral):
         raise InputTypeError(f"depth must be an int, got {depth!r}")
     if not 0 <= int(depth) <= MAX_DEPTH:
@@ -20,7 +20,7 @@ def check_depth(depth: object) -> int:
 
 
 def check_pruning_strength(strength: object) -> float:
-    """A number, at least 0."""
+    """The strength as a float; an error unless it is a finite number of at least 0."""
     if not isinstance(strength, Real):
         raise InputTypeError(f"pruning_strength must be a number, got {strength!r}")
     if not 0 <= float(strength) < float("inf"):
@@ -29,7 +29,7 @@ def check_pruning_strength(strength: object) -> float:
 
 
 def check_batch_size(batch_size: object) -> int | None:
-    """A whole number, at least 1, or None."""
+    """The batch size as an int or None; an error unless it is None or an integer of at least 1."""
     if batch_size is None:
         return None
     if isinstance(batch_size, bool) or not isinstance(batch_size, Integral):

@@ -1,4 +1,4 @@
-"""Models as plain records and back: what a file needs besides the weights."""
+"""Models as plain records, which files contain beside the weights, and back."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 
 def model_to_record(model: TreeModel) -> Record:
-    """All of a model but its weights, of plain types only.
+    """A model without its weights, as a dict of plain types.
 
     >>> from prunus.nn import ConstantHead, LinearSplit
     >>> tree = TreeLayer(LinearSplit(3, depth=2), depth=2)
@@ -36,7 +36,7 @@ def model_to_record(model: TreeModel) -> Record:
 
 
 def model_from_record(record: Record) -> TreeModel:
-    """The model that a record describes, with weights as new."""
+    """A new model with the structure that a record describes; its weights are not those of the described model."""
     split, head = (_make(record[part]) for part in ("split", "head"))
     tree = TreeLayer(split, record["depth"], record["pruning_strength"], batch_size=record["batch_size"])
     return TreeModel(tree, head, Whiten(record["split"]["in_features"]) if record["whitened"] else None)
@@ -58,6 +58,6 @@ def _check_kind(module: nn.Module, known: tuple[type[Any], ...]) -> None:
     if type(module) not in known:
         names = ", ".join(kind.__name__ for kind in known)
         raise InputTypeError(
-            f"a model must be made of {names} to be described without its code, got {type(module).__name__}. Use "
-            "pickle, or store model.state_dict() and build the model anew"
+            f"each module must be one of {names} for a model to be stored, got {type(module).__name__}. Use pickle, or "
+            "store model.state_dict() and build the model again"
         )

@@ -1,4 +1,4 @@
-"""Where training starts: splits that spread samples evenly over the leaves."""
+"""The start of training: splits that spread samples evenly over the leaves."""
 
 from typing import Protocol, TypeGuard
 
@@ -13,7 +13,7 @@ __all__ = ["can_spread", "spread_splits"]
 
 
 class AffineSplit(Protocol):
-    """A split whose scores, up to a function that keeps their signs, are an affine map of features."""
+    """A split whose scores are a linear layer of features, perhaps followed by a function that keeps their signs."""
 
     scores: nn.Linear
 
@@ -24,21 +24,22 @@ class AffineSplit(Protocol):
 def spread_splits(
     split: nn.Module, x: Tensor, *, spread: float = 1.0, generator: torch.Generator | None = None
 ) -> None:
-    """Set splits so that half of the samples that reach each of them goes either way.
+    """Set splits so that each sends half of the samples that reach it to the left and half to the right.
 
-    Directions are drawn at random, then, from the root down, each is shifted to the median of the samples that
-    arrive and scaled so that their scores have the standard deviation `spread`: a sample is undecided, that is routed
-    to both sides, where its score lies within 1/2 of zero.
+    Directions are drawn at random. From the root down, each split is then shifted to the median of the samples that
+    reach it, and scaled so that their scores have the standard deviation `spread`. A sample whose score lies between
+    -1/2 and 1/2 is undecided, that is, routed to both sides.
 
     Parameters
     ----------
-    split : LinearSplit, ELUSplit, MLPSplit or a module with their `scores` and `features`
+    split : LinearSplit, ELUSplit, MLPSplit or SparseSplit
+        The splits to set; or another module with the attribute `scores`, a linear layer, and the method `features`.
     x : Tensor of shape (n, d)
-        Samples, at best some thousands.
-    spread : float
+        Samples; a few thousand are enough.
+    spread : float, default=1.0
         Standard deviation of the scores among the samples that reach a split.
     generator : torch.Generator, optional
-        Where random numbers come from.
+        Source of the random numbers.
 
     Examples
     --------
@@ -51,11 +52,11 @@ def spread_splits(
     """
     if not _is_affine(split):
         raise InputTypeError(
-            f"spread_splits needs a split with `scores`, an nn.Linear with a bias, and `features`, "
+            "split must have `scores`, an nn.Linear with a bias, and a method `features` for spread_splits, "
             f"got {type(split).__name__}"
         )
     if not len(x):
-        raise InputValueError(f"spread_splits needs a sample at least, got x.shape={shape(x)}")
+        raise InputValueError(f"x must have at least one sample for spread_splits, got x.shape={shape(x)}")
     with evaluating(split):
         features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
@@ -65,7 +66,7 @@ def spread_splits(
 
 def can_spread(split: nn.Module) -> bool:
     """Whether `spread_splits` can set a split: it has `scores`, a linear layer with a bias, and `features`."""
-    # Not by isinstance: since Python 3.12 that overlooks what a module keeps out of its __dict__.
+    # isinstance would not do: since Python 3.12 it misses attributes that a module does not store in its __dict__.
     scores = getattr(split, "scores", None)
     return isinstance(scores, nn.Linear) and scores.bias is not None and callable(getattr(split, "features", None))
 
@@ -75,16 +76,16 @@ def _is_affine(split: nn.Module) -> TypeGuard[AffineSplit]:
 
 
 def _place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float) -> None:
-    """Shift and scale directions, (S, d), in place, by the samples that arrive; set thresholds, (S,)."""
+    """Scale the directions, (S, d), and set the biases, (S,), in place, by the samples that reach each split."""
     arrived = {0: torch.arange(len(features), device=features.device)}
     for t in range(weight.shape[0]):
         rows = arrived.pop(t)
         everywhere = features @ weight[t]
-        projected = everywhere[rows] if len(rows) > 1 else everywhere  # an empty split takes all samples
+        projected = everywhere[rows] if len(rows) > 1 else everywhere  # all samples place a split that none reach
         bias[t] = -projected.quantile(0.5, interpolation="midpoint")
-        # Samples that are all but equal do not make a giant of a direction.
+        # If samples are nearly equal, the direction must not become very large.
         scale = spread / torch.maximum(projected.std(correction=0), 1e-3 * everywhere.std(correction=0))
-        scale = scale.nan_to_num(nan=1.0, posinf=1.0)  # where all samples are equal
+        scale = scale.nan_to_num(nan=1.0, posinf=1.0)  # if all samples are equal
         weight[t] *= scale
         bias[t] *= scale
         right = features[rows] @ weight[t] + bias[t] >= 0

@@ -1,4 +1,4 @@
-"""The tree as a layer: inputs to routes."""
+"""The tree as a layer, from inputs to routes."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -19,27 +19,27 @@ __all__ = ["TreeLayer"]
 
 CHUNK = 8192
 CELLS = 2**22
-"""Samples times nodes up to which masses are solved for at once: 16 MiB for their routes."""
+"""Largest number of routes, samples times nodes, for which masses are solved at once: they take 16 MiB."""
 
 
 class TreeLayer(nn.Module):
     """A tree whose splits, routes and pruning are learned together.
 
-    While training, routes and node masses solve one program over the batch, see `prunus.ops.tree_traverse`. In eval
-    mode each sample is routed on its own through a tree with the masses stored in the buffer ``a``, which
-    `solve_masses` sets from data once; before that it is a tree in which nothing is pruned.
+    In training mode, routes and node masses solve one quadratic program over the batch, see
+    `prunus.ops.tree_traverse`. In eval mode, each sample is routed by itself through a tree with the masses in the
+    buffer ``a``. `solve_masses` sets these from data; before that they are all 1, and nothing is pruned.
 
     Parameters
     ----------
     split : Module
-        From the input to scores of shape (n, 2**depth - 1).
+        Maps inputs to scores of shape (n, 2**depth - 1).
     depth : int
-        Depth of the tree.
-    pruning_strength : float
-        How strongly nodes that few samples reach are pruned: lam of the program.
+        Depth of the tree, from 0 to 12.
+    pruning_strength : float, default=1.0
+        How strongly nodes that few samples reach are pruned: the `lam` of the quadratic program.
     batch_size : int, optional
-        The number of samples that pruning_strength is meant for; with other numbers of them it is scaled in
-        proportion. By default it is meant for whatever batch is given.
+        The number of samples that `pruning_strength` is meant for; for other numbers it is scaled in proportion. By
+        default `pruning_strength` is used for every batch as it is.
 
     Examples
     --------
@@ -79,23 +79,24 @@ class TreeLayer(nn.Module):
         inputs: Callable[[Tensor], Tensor] = lambda x: x,
         chunk: int = CHUNK,
     ) -> None:
-        """Store the node masses of these samples for eval mode.
+        """Solve for the node masses of these samples, and store them for eval mode.
 
         Parameters
         ----------
         x : Tensor
             The training data, or a large part of it.
         sample_weight : Tensor of shape (n,), optional
-            Weights, 1 on average.
+            Weights of the samples, 1 on average.
         batch_size : int, optional
-            The number of samples that pruning_strength was used with in training; by default the layer's own.
+            The number of samples that `pruning_strength` was used with in training; by default that of the layer.
         inputs : callable
-            Applied to x before the split, a chunk at a time; a module is in eval mode meanwhile.
+            A function or module that is applied to each chunk of x before the split. A module is put in eval mode for
+            this time.
         chunk : int
-            Samples that pass inputs and split at a time: bounds their memory.
+            Number of samples in a chunk, which limits the memory that inputs and split need.
         """
         if not len(x):
-            raise InputValueError(f"masses are those of samples: there must be one at least, got x.shape={shape(x)}")
+            raise InputValueError(f"x must have at least one sample to solve for masses, got x.shape={shape(x)}")
         meant_for = check_batch_size(batch_size) or self.batch_size or len(x)
         with evaluating(self, inputs):
             self.a.copy_(self._masses(x, sample_weight, self.pruning_strength * len(x) / meant_for, inputs, chunk))
@@ -108,7 +109,7 @@ class TreeLayer(nn.Module):
                 rows = slice(k, k + chunk)
                 yield self._scores(inputs(x[rows])), None if weight is None else weight[rows]
 
-        step = math.ceil(len(x) * len(self.a) / CELLS)  # one in every step samples can be solved for at once: often all
+        step = math.ceil(len(x) * len(self.a) / CELLS)  # every step-th sample, often all, can be solved for at once
         some, some_weight = x[::step], None if weight is None else weight[::step]
         s = torch.cat([of_rows for of_rows, _ in chunks(some, some_weight)])
         a = tree_traverse(s, lam * len(some) / len(x), sample_weight=some_weight).a
@@ -119,7 +120,7 @@ class TreeLayer(nn.Module):
         if s.ndim != 2 or s.shape[1] != n_splits(self.depth):
             raise InputValueError(
                 f"a split for depth {self.depth} must return scores of shape (n, {n_splits(self.depth)}), "
-                f"got {type(self.split).__name__} returned {shape(s)}"
+                f"got {shape(s)} from {type(self.split).__name__}"
             )
         return s
 

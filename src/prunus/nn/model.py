@@ -1,4 +1,4 @@
-"""A tree and a head: the whole predictor."""
+"""A tree with a head: the whole model."""
 
 from torch import Tensor, nn
 
@@ -8,15 +8,17 @@ __all__ = ["TreeModel"]
 
 
 class TreeModel(nn.Module):
-    """Predicts from inputs and from their routes through a tree.
+    """A model that predicts from inputs and from their routes through a tree.
 
     Parameters
     ----------
     tree : TreeLayer
+        Maps inputs to routes z and node masses a.
     head : Module
-        From (x, z) to predictions: `ConstantHead`, `AdditiveHead`, `LinearHead`, `MLPHead` or another module.
+        Maps inputs x and routes z to predictions: `ConstantHead`, `AdditiveHead`, `LinearHead`, `MLPHead` or any other
+        module that is called as ``head(x, z)``.
     inputs : Module, optional
-        Applied to x before tree and head: `Whiten`, or a network of one's own.
+        A module that is applied to x before the tree and the head: `Whiten`, or a network of your own.
 
     Examples
     --------
@@ -34,11 +36,11 @@ class TreeModel(nn.Module):
         self.head = head
 
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Predictions, (n, k). The weights concern the pruning of a training batch."""
+        """Predictions, (n, k). In training mode the weights matter for the pruning."""
         x = self.inputs(x)
         out: Tensor = self.head(x, self.tree(x, sample_weight).z)
         return out
 
     def solve_masses(self, x: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Store the node masses of these samples for eval mode, see `TreeLayer.solve_masses`."""
+        """Solve for the node masses of these samples and store them for eval mode, see `TreeLayer.solve_masses`."""
         self.tree.solve_masses(x, sample_weight, inputs=self.inputs)

@@ -1,4 +1,4 @@
-"""Modules in eval mode for a while."""
+"""A context in which modules are in eval mode."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +10,9 @@ __all__ = ["evaluating"]
 
 @contextmanager
 def evaluating(*modules: object) -> Iterator[None]:
-    """In eval mode dropout is off and normalization learns nothing; then each part is in the mode it was in.
+    """Put modules in eval mode, in which dropout is off; afterwards each part is in its former mode again.
 
-    What is no module is left alone.
+    Arguments that are not modules are ignored.
 
     >>> dropout = torch.nn.Dropout()
     >>> with evaluating(dropout):

@@ -1,4 +1,4 @@
-"""Multilayer perceptrons: how they are made, described, and read into plain arrays."""
+"""Multilayer perceptrons: functions that create them, describe them and read them into plain arrays."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -23,33 +23,33 @@ def mlp(widths: Sequence[int], dropout: float) -> nn.Sequential:
 
 
 def hidden_widths(layers: nn.Sequential) -> list[int]:
-    """Units of the hidden layers that `mlp` made."""
+    """Number of units in each hidden layer of a network that `mlp` created."""
     return [layer.out_features for layer in layers if isinstance(layer, nn.Linear)]
 
 
 def dropout_of(layers: nn.Sequential) -> float:
-    """Share of the hidden units that training leaves out."""
+    """Share of the hidden units that each training step leaves out."""
     return next((layer.p for layer in layers if isinstance(layer, nn.Dropout)), 0.0)
 
 
 def array(tensor: Tensor) -> npt.NDArray[np.float32]:
-    """The numbers of a tensor, as an array of their own."""
+    """A copy of a tensor as an array."""
     return tensor.detach().cpu().float().contiguous().numpy().copy()
 
 
 def read_layers(modules: Iterable[nn.Module], inputs: nn.Module, features: int, unit: str = "elu") -> Layers:
-    """The linear layers of these modules; the first `features` inputs of the first become those of encoded rows.
+    """The linear layers of these modules as arrays; the first layer applies to encoded rows.
 
     Parameters
     ----------
     modules : iterable of Module
-        Linear layers, or containers of them, in their order.
+        Linear layers, or containers of linear layers, in the order in which they are applied.
     inputs : Module
-        What is applied to encoded rows before the first layer, see `in_encoded`.
+        The module that is applied to encoded rows before the first layer, see `in_encoded`.
     features : int
-        Columns of an encoded row; the first layer may have other inputs after these.
+        Number of columns of an encoded row; the first layer may have other inputs after these.
     unit : str
-        What is between the layers.
+        The nonlinear unit between the layers: "elu" or "relu".
     """
     linear = [part for module in modules for part in module.modules() if isinstance(part, nn.Linear)]
     first = linear[0].weight.detach()

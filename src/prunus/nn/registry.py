@@ -1,4 +1,4 @@
-"""The kinds of splits and of leaves: one file each, and a line here."""
+"""The registry of the kinds of splits and leaves. A new kind is one file, and one line here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 SplitFactory = Callable[[int, int], nn.Module]
-"""``split(features, depth)``, a user's own."""
+"""A user's function ``split(features, depth)`` that returns a module."""
 
 SPLITS: dict[str, type[Split]] = {
     "linear": LinearSplit,
@@ -53,7 +53,7 @@ LEAVES: dict[str, type[Head]] = {
 
 
 def build_split(split: str | SplitFactory, features: int, depth: int) -> nn.Module:
-    """A new split of a kind, or one of the user's own."""
+    """A new split of this kind, or the one that the user's function returns."""
     make: Any = SPLITS.get(split) if isinstance(split, str) else split
     if not callable(make):
         raise InputValueError(f"split must be one of {list(SPLITS)} or a callable(features, depth), got {split!r}")
@@ -76,22 +76,22 @@ def training_defaults(leaf: str) -> LeafTraining:
 
 
 def split_name(split: nn.Module) -> str | None:
-    """The kind of a split; None for a user's own."""
+    """The name of the kind of a split; None for a user's own module."""
     return _name_of(split, SPLITS)
 
 
 def leaf_name(head: nn.Module) -> str | None:
-    """The kind of leaf that a head is; None for a user's own."""
+    """The name of the kind of leaf that a head implements; None for a user's own module."""
     return _name_of(head, LEAVES)
 
 
 def _name_of(module: Any, kinds: Mapping[str, type[Any]]) -> str | None:
-    """By the very type: a subclass may compute something else."""
+    """The name of a module's exact type; a subclass does not count, since it may compute something else."""
     return next((name for name, kind in kinds.items() if type(module) is kind), None)
 
 
 def decorrelates(split: nn.Module) -> bool:
-    """Whether a split learns better from decorrelated inputs; a user's own counts as one that does."""
+    """Whether a split learns better from decorrelated inputs; True for a user's own module."""
     return split.decorrelates if isinstance(split, Split) else True
 
 
@@ -102,7 +102,7 @@ def has_planes(split: str | nn.Module | SplitFactory) -> bool:
 
 
 def read_splits(model: TreeModel) -> Splits:
-    """The splits of a model as plain arrays; a user's own stay a function."""
+    """The splits of a model as plain arrays; a user's own module stays a function."""
     split = model.tree.split
     if isinstance(split, Split) and split_name(split) is not None:
         return split.read(model.inputs)
@@ -118,5 +118,5 @@ def read_leaves(model: TreeModel) -> Leaves:
     """The head of a model as plain arrays."""
     head = model.head
     if not isinstance(head, Head):
-        raise InputTypeError(f"the head of a tree must be of a kind that prunus knows, got {type(head).__name__}")
+        raise InputTypeError(f"the head of a tree must be one of prunus, got {type(head).__name__}")
     return replace(head.read(model.inputs), kind=leaf_name(head) or "")

@@ -1,4 +1,4 @@
-"""Decorrelated inputs: the same linear functions, in coordinates in which gradient descent finds them."""
+"""Decorrelated inputs: gradient descent finds linear functions more easily in these coordinates."""
 
 from typing import Self
 
@@ -15,19 +15,19 @@ CHUNK = 65_536
 
 
 class Whiten(nn.Module):
-    """A fixed affine map after which inputs have mean 0 and, nearly, the identity as covariance.
+    """A fixed affine map to inputs with mean 0 and a covariance that is nearly the identity.
 
-    Of all such maps the one that changes standardized inputs least (ZCA)::
+    Of all such maps it is the one that changes standardized inputs least (ZCA)::
 
         x -> (x - mean) D^-1 (C + floor I)^(-1/2),    C the correlations, D the standard deviations
 
-    Directions in which the data hardly vary are magnified by at most ``floor**-0.5``. A linear function of the result
-    is one of the inputs: `in_inputs` translates it.
+    Directions in which the data hardly vary are magnified by at most ``floor**-0.5``. A linear function of the
+    decorrelated inputs is also a linear function of the inputs, which `in_inputs` computes.
 
     Parameters
     ----------
     features : int
-        Number of inputs. The map is the identity until `fit`.
+        Number of inputs, d. The map is the identity until `fit`.
 
     Examples
     --------
@@ -62,16 +62,19 @@ class Whiten(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (n, d)
+            The samples.
         weight : Tensor of shape (n,), optional
-        power : float
-            1/2 removes all correlations, 0 none.
-        floor : float
-            Added to the correlations: bounds how much directions of little variance are magnified.
-        least_spread : float
-            Inputs with a smaller standard deviation are not magnified beyond its inverse. Among inputs that are
-            scaled already these are rare events, which would otherwise become very large numbers.
-        most_spread : float
-            Inputs with a larger standard deviation are not shrunk below its inverse: their heavy tails stay heavy.
+            Weights of the samples.
+        power : float, default=0.5
+            How far inputs are decorrelated: 1/2 removes all correlations, 0 none.
+        floor : float, default=0.01
+            Added to the variance of each direction, which limits how much directions of little variance grow.
+        least_spread : float, default=0
+            Inputs with a smaller standard deviation than this are scaled as if they had this one. If inputs are
+            already scaled, these are rare events, which would otherwise become very large numbers.
+        most_spread : float, default=inf
+            Inputs with a larger standard deviation than this are scaled as if they had this one, so that heavy tails
+            stay heavy.
 
         Returns
         -------
@@ -80,9 +83,11 @@ class Whiten(nn.Module):
         """
         total, mean, second = _moments(x, weight)
         if not total > 0:
-            raise InputValueError(f"Whiten needs a sample with a positive weight at least, got x.shape={shape(x)}")
+            raise InputValueError(
+                f"x must have at least one sample with a positive weight for Whiten, got x.shape={shape(x)}"
+            )
         spread = (second.diagonal() / total - mean.square()).clamp(min=0).sqrt()
-        constant = spread <= 1e-6 * mean.abs()  # but for rounding
+        constant = spread <= 1e-6 * mean.abs()  # up to rounding
         scale = torch.where(constant, 0.0, 1 / spread.clamp(least_spread, most_spread))
         correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
         values, vectors = torch.linalg.eigh(correlation)
@@ -97,7 +102,7 @@ class Whiten(nn.Module):
         return functional.linear(x, self.matrix, self.offset)
 
     def in_inputs(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """The linear functions of x that ``weight`` and ``bias`` are of the decorrelated inputs."""
+        """Weights, (m, d), and biases, (m,), for inputs, given those of linear functions of decorrelated inputs."""
         exact = weight.double()
         return (
             (exact @ self.matrix.double()).to(weight.dtype),
@@ -106,14 +111,16 @@ class Whiten(nn.Module):
 
 
 def in_encoded(inputs: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """The linear functions of encoded rows that ``weight`` and ``bias`` are of what a model makes of them first.
+    """Weights and biases for encoded rows, given those for the output of the module that a model applies first.
 
     Parameters
     ----------
     inputs : Module
-        What the model applies to encoded rows: a `Whiten`, or the identity.
+        The module that the model applies to encoded rows: a `Whiten`, or the identity.
     weight : Tensor of shape (m, d)
+        Weights for the output of `inputs`.
     bias : Tensor of shape (m,)
+        Biases for the output of `inputs`.
     """
     if isinstance(inputs, Whiten):
         return inputs.in_inputs(weight, bias)

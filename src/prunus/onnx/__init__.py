@@ -1,4 +1,4 @@
-"""Fitted estimators as ONNX files, which run without Python: table in, predictions out."""
+"""Fitted estimators as ONNX files, which turn tables into predictions without Python."""
 
 from prunus.onnx.export import export_onnx
 

@@ -1,4 +1,4 @@
-"""The encoder as a graph: from a table's columns to the inputs of the tree, as `prunus.data.plan` computes them."""
+"""The encoder as a graph: it computes the encoded rows of a table as `prunus.data.plan` does."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,12 +17,12 @@ ZERO = np.zeros(1, dtype=np.float32)
 
 
 def has_categories(encoder: TableEncoder) -> bool:
-    """Whether columns of the table are text, so that each needs an input of its own."""
+    """Whether the table has categories; each column then needs a separate input, since ONNX does not mix types."""
     return bool(Plan(encoder.columns_).categories)
 
 
 def input_names(encoder: TableEncoder, outputs: Iterable[str]) -> list[str]:
-    """Names of the inputs: those of the columns, with underscores after those that ONNX or an output needs.
+    """Names of the inputs: those of the columns, with underscores added to names that are empty or already taken.
 
     >>> input_names(TableEncoder().fit([["red"], ["blue"]]), ["label"])
     ['x0']
@@ -42,7 +42,7 @@ def input_names(encoder: TableEncoder, outputs: Iterable[str]) -> list[str]:
 
 
 def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> str:
-    """Encoded rows, (n, columns), in single precision, of inputs that this adds."""
+    """Add the inputs and the encoder to a graph; the result is the encoded rows, (n, d), in single precision."""
     plan = Plan(encoder.columns_)
     everything = np.arange(len(encoder.columns_))
     texts = {category.feature for category in plan.categories}
@@ -62,7 +62,7 @@ def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> st
 
 
 def _numbers(graph: Graph, plan: Plan, numbers: str, everything: Columns) -> list[tuple[str, Columns]]:
-    """Scaled numbers, and which are missing; in double precision, since dates are large and their steps small."""
+    """Scaled numbers, and which are missing. Double precision keeps the seconds of dates, which are large numbers."""
     center, scale, low, high = plan.scaling
     missing = graph.add("IsNaN", numbers)
     scaled = graph.add("Div", graph.add("Sub", numbers, center), scale)
@@ -76,7 +76,7 @@ def _numbers(graph: Graph, plan: Plan, numbers: str, everything: Columns) -> lis
 
 
 def _category(graph: Graph, category: Any, text: str) -> tuple[str, Columns]:
-    """Which level a text is; the empty one, if it is none, is missing."""
+    """The level of each text; the empty text counts as missing unless it is a level."""
     levels = np.array(list(category.levels), dtype=object)
     positions = list(category.levels.values())
     hits = [graph.add("Equal", text, levels[None])]
@@ -92,7 +92,7 @@ def _category(graph: Graph, category: Any, text: str) -> tuple[str, Columns]:
 
 
 def _side_by_side(graph: Graph, parts: list[tuple[str, Columns]]) -> str:
-    """The parts as one matrix, its columns in the order of the encoder."""
+    """The parts as one matrix, with its columns in the order of the encoder."""
     x = parts[0][0] if len(parts) == 1 else graph.add("Concat", *(value for value, _ in parts), axis=1)
     columns = np.concatenate([positions for _, positions in parts])
     return x if _in_order(columns, len(columns)) else graph.add("Gather", x, columns.argsort(), axis=1)

@@ -17,45 +17,46 @@ from prunus.onnx.predictor import predictor_graph
 __all__ = ["export_onnx"]
 
 OPSET = 19
-"""The first in which text can be compared; runtimes since 2023 have it."""
+"""The first version of the operators that compares text; runtimes since 2023 support it."""
 OPSET_OF_NUMBERS = 13
 
 
 def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = False, opset: int | None = None) -> Path:
-    """Write a fitted estimator to an ONNX file: table in, predictions out, in any language and without prunus.
+    """Write a fitted estimator to an ONNX file, which predicts the rows of a table in any language, without prunus.
 
-    The file has the encoder and the tree, made of ONNX's standard operators. Its predictions are those of `predict`
-    but for rounding. Any number of rows, n, is predicted at a time.
+    The file contains the encoder and the tree, made of ONNX's standard operators. Its predictions are those of
+    `predict` up to rounding. It predicts any number of rows, n, at a time.
 
-    Inputs: if all columns of the table are numbers, booleans or times, one of shape (n, n_features_in_), named "X", in
-    double precision. If some are categories, one of shape (n, 1) for each column, named as it is (with an underscore
-    added if an output has the same name, or if it is empty): strings for categories, else double precision.
+    Inputs: if all columns of the table are numbers, booleans or times, there is one input, "X", of shape
+    (n, n_features_in_), in double precision. If some columns are categories, each column is an input of shape (n, 1)
+    with the name of the column (and an underscore if that is empty or the name of an output). Categories are strings,
+    all other columns are in double precision.
 
-    - Booleans are 0 and 1, datetimes seconds since 1970 (in UTC), durations seconds.
-    - A number that is missing is NaN, a category the empty string, unless that is a category itself. Categories that
-      are numbers or others are given by their text: "1" for 1 and for 1.0.
+    - Booleans are 0 and 1, datetimes are seconds since 1970 in UTC, durations are seconds.
+    - A missing number is NaN. A missing category is the empty string, unless that is a category itself. Categories
+      that are not strings are given by their text: "1" for 1 and for 1.0.
     - Infinities, which `predict` refuses, count as very large numbers.
 
-    Outputs: of a classifier "label", (n,), of the type of the classes, and "probabilities", (n, n_classes), in single
-    precision. Of a regressor "variable", (n,) or (n, n_outputs), in double precision. Of a clusterer "label", (n,), as
-    `predict` gives them, and "routes", (n, n_nodes), as `transform` does.
+    Outputs: a classifier has "label", (n,), of the type of the classes, and "probabilities", (n, n_classes), in single
+    precision. A regressor has "variable", (n,) or (n, n_outputs), in double precision. A clusterer has "label", (n,),
+    the result of `predict`, and "routes", (n, n_nodes), the result of `transform`.
 
     Parameters
     ----------
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
-        With a split of one's own it cannot be written.
+        The fitted estimator. It cannot have a split of your own.
     path : str or path
         The file, which is replaced if it exists.
-    hard : bool
-        Follow one path through the kept tree, as ``predict(X, hard=True)``. Labels of a clusterer do so in any case;
-        this makes its routes follow the same path.
+    hard : bool, default=False
+        Whether rows follow one path through the kept tree, as in ``predict(X, hard=True)``. The labels of a clusterer
+        always do; with this option its routes follow the same path.
     opset : int, optional
-        Version of ONNX's operators: 13 or newer, if there are categories 19 or newer. By default 19.
+        Version of ONNX's operators: 13 or newer, or 19 or newer if there are categories. By default it is 19.
 
     Returns
     -------
     Path
-        Where the file is.
+        The path of the file.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
     True
     """
     if not isinstance(estimator, ArgminTree):
-        raise InputTypeError(f"export_onnx takes the estimators of prunus, got {type(estimator).__name__}")
+        raise InputTypeError(f"estimator must be one of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)
     version = _check_opset(opset, newest_opset(), texts=has_categories(estimator.encoder_))
     kind = type(estimator).__name__
@@ -96,7 +97,7 @@ def _check_opset(opset: Any, newest: int, *, texts: bool) -> int:
 
 
 def _metadata(estimator: Any, *, hard: bool) -> dict[str, str]:
-    """What a reader of the file may want to know; lists as JSON."""
+    """A description of the estimator that the file contains; lists are in JSON."""
     names = {column.feature: column.name for column in estimator.encoder_.columns_}
     record = {
         "kind": type(estimator).__name__,

@@ -16,7 +16,7 @@ __all__ = ["newest_opset", "to_proto", "write"]
 
 
 def newest_opset() -> int:
-    """The newest version of the operators that the package onnx knows, and a check that it is there."""
+    """The newest version of the operators that the package onnx knows; an error if onnx is not installed."""
     try:
         from onnx.defs import onnx_opset_version
     except ImportError as error:
@@ -42,7 +42,7 @@ def to_proto(graph: Graph, *, opset: int, name: str, doc: str, metadata: dict[st
     model = helper.make_model(
         made,
         opset_imports=imports,
-        ir_version=helper.find_min_ir_version_for(imports),  # for the oldest runtimes that have these operators
+        ir_version=helper.find_min_ir_version_for(imports),  # so that the oldest possible runtimes read it
         producer_name="prunus",
         producer_version=__version__,
         doc_string=doc,
@@ -52,7 +52,7 @@ def to_proto(graph: Graph, *, opset: int, name: str, doc: str, metadata: dict[st
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Replace the file once all is written."""
+    """Write to a temporary file first, so that an error leaves an existing file as it was."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save in; make it first")
@@ -63,7 +63,7 @@ def write(path: str | os.PathLike[str], content: bytes) -> Path:
         partial.write_bytes(content)
         partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)  # it is there still only after an error, such as a full disk
+        partial.unlink(missing_ok=True)  # it still exists only after an error, such as a full disk
     return path
 
 

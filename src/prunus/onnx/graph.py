@@ -1,4 +1,4 @@
-"""A graph of ONNX operators as plain records, made without the package onnx; `prunus.onnx.files` writes it."""
+"""A graph of ONNX operators as plain records. It does not need the package onnx; `prunus.onnx.files` writes it."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -9,11 +9,11 @@ import numpy.typing as npt
 __all__ = ["TEXT", "Graph", "Node", "Port"]
 
 TEXT = np.dtype(object)
-"""Of strings."""
+"""The dtype of strings."""
 
 
 class Node(NamedTuple):
-    """An operator of ONNX's default domain with one result."""
+    """One application of an operator of ONNX's default domain, with one result."""
 
     op: str
     inputs: tuple[str, ...]
@@ -22,7 +22,7 @@ class Node(NamedTuple):
 
 
 class Port(NamedTuple):
-    """An input or an output, (n,) or (n, width)."""
+    """An input or an output of a graph, of shape (n,) or (n, width)."""
 
     name: str
     dtype: np.dtype[Any]
@@ -30,12 +30,12 @@ class Port(NamedTuple):
 
 
 class Graph:
-    """Operators in the order in which they run; values are known by their names.
+    """Operators in the order in which they run; values are referred to by their names.
 
     Parameters
     ----------
     taken : iterable of str
-        Names of inputs and outputs, which no value in between may have.
+        Names of inputs and outputs, which must not be used for intermediate values.
 
     Examples
     --------
@@ -55,31 +55,31 @@ class Graph:
         self._count = 0
 
     def add_input(self, name: str, dtype: npt.DTypeLike, width: int) -> str:
-        """An input of shape (n, width)."""
+        """Add an input of shape (n, width), and return its name."""
         self.inputs.append(Port(name, np.dtype(dtype), width))
         return name
 
     def add_output(self, name: str, value: str, dtype: npt.DTypeLike, width: int | None) -> None:
-        """Hand a value out; without a width its shape is (n,)."""
+        """Make a value an output; if width is None its shape is (n,)."""
         self.nodes.append(Node("Identity", (value,), name, {}))
         self.outputs.append(Port(name, np.dtype(dtype), width))
 
     def add(self, op: str, *inputs: str | npt.NDArray[Any], **attributes: Any) -> str:
-        """Apply an operator to values and arrays; the result's name."""
+        """Apply an operator to values and arrays, and return the name of the result."""
         names = tuple(value if isinstance(value, str) else self._store(value) for value in inputs)
         self.nodes.append(Node(op, names, self._new_name(), attributes))
         return self.nodes[-1].output
 
     def cast(self, value: str, dtype: npt.DTypeLike) -> str:
-        """The value as another type."""
+        """Convert a value to another type, and return the name of the result."""
         return self.add("Cast", value, to=np.dtype(dtype))
 
     def reshape(self, value: str, *sizes: int) -> str:
-        """The value with other sizes; 0 keeps a size."""
+        """Give a value another shape, where a size of 0 keeps the old size, and return the name of the result."""
         return self.add("Reshape", value, np.array(sizes, dtype=np.int64))
 
     def repeat(self, row: npt.NDArray[Any], like: str) -> str:
-        """A row, (k,), for each row of a value, (n, k)."""
+        """Repeat a row, (k,), for each row of another value, (n, ...), and return the name of the result, (n, k)."""
         n = self.add("Gather", self.add("Shape", like), np.array([0]))
         return self.add("Expand", row[None], self.add("Concat", n, np.array([len(row)]), axis=0))
 

@@ -1,4 +1,4 @@
-"""Leaves as a graph: outputs, (n, k), of encoded rows and routes."""
+"""Leaves as a graph: outputs, (n, k), from encoded rows and routes."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ Nodes = npt.NDArray[np.int64]
 
 
 def add_outputs(graph: Graph, tree: Tree, x: str, z: str, nodes: Nodes) -> str:
-    """Outputs of encoded rows, (n, d), and of their routes to these nodes, (n, len(nodes)); no other node counts."""
+    """Outputs, (n, k), of encoded rows, (n, d), with routes, (n, len(nodes)), to these nodes and to no others."""
     leaves = tree.leaves
     total = "" if leaves.shared is None else graph.add("Gemm", x, leaves.shared, leaves.bias, transB=1)
     if leaves.constant is not None:
@@ -30,7 +30,7 @@ def add_outputs(graph: Graph, tree: Tree, x: str, z: str, nodes: Nodes) -> str:
 
 
 def _of_slopes(graph: Graph, slope: Floats, x: str, z: str) -> str:
-    """The linear models of the nodes, (m, k, d), weighted by the routes, (n, m)."""
+    """The outputs of the linear models of the nodes, (m, k, d), weighted by the routes, (n, m)."""
     m, k, d = slope.shape
     of_nodes = graph.reshape(graph.add("MatMul", x, slope.transpose(2, 1, 0).reshape(d, k * m)), 0, k, m)
     weighted = graph.add("Mul", of_nodes, graph.reshape(z, 0, 1, m))
@@ -38,7 +38,7 @@ def _of_slopes(graph: Graph, slope: Floats, x: str, z: str) -> str:
 
 
 def _of_network(graph: Graph, leaves: Leaves, x: str, z: str, nodes: Nodes, n_nodes: int) -> str:
-    """The network, with the inputs for these nodes only."""
+    """The outputs of the network, whose inputs are the rows and the routes to these nodes only."""
     assert leaves.network is not None
     first, *others = leaves.network.weights
     d = first.shape[1] - n_nodes

@@ -1,4 +1,4 @@
-"""A fitted estimator as a graph: from the columns of a table to its predictions."""
+"""A fitted estimator as a graph, from the columns of a table to predictions."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -19,16 +19,16 @@ from prunus.tree.prediction import node_outputs
 __all__ = ["predictor_graph"]
 
 OUTPUTS = {"classes": ("label", "probabilities"), "values": ("variable",), "clusters": ("label", "routes")}
-"""Names of the outputs of a graph, for each task."""
+"""The names of the outputs of a graph, for each task."""
 
 
 def predictor_graph(estimator: Any, *, hard: bool) -> Graph:
-    """All of what a fitted estimator computes for a row."""
+    """The graph of a fitted estimator, from the columns of a table to all its outputs."""
     tree, target, encoder = estimator.tree_, estimator.target_, estimator.encoder_
     if tree.splits.layers is None:
         raise InputTypeError(
-            f"export_onnx writes trees whose split is one of prunus, got {type(estimator.model_.tree.split).__name__}. "
-            "Others can be exported by torch.export.export(estimator.model_, ...)"
+            f"the split must be one of prunus for export_onnx, got {type(estimator.model_.tree.split).__name__}. Use "
+            "torch.export.export(estimator.model_, ...)"
         )
     outputs = OUTPUTS[target.task]
     names = input_names(encoder, outputs)
@@ -39,7 +39,7 @@ def predictor_graph(estimator: Any, *, hard: bool) -> Graph:
 
 
 class _Rows:
-    """Encoded rows in a graph, and where they go in the tree."""
+    """Encoded rows in a graph, with their scores, routes and outputs."""
 
     def __init__(self, graph: Graph, tree: Tree, x: str, *, hard: bool) -> None:
         self.graph, self.tree, self.x, self.hard = graph, tree, x, hard
@@ -48,7 +48,7 @@ class _Rows:
 
     @property
     def mass(self) -> npt.NDArray[np.float32]:
-        """Masses of the nodes that routes lead to, (T,); along one path those that are kept up to the root."""
+        """Node masses, (T,); for hard predictions, 0 for all nodes that are not kept."""
         mass = self.tree.mass
         return np.where(self.tree.ends == np.arange(len(mass)), mass, np.float32(0)) if self.hard else mass
 
@@ -59,12 +59,12 @@ class _Rows:
 
     @cached_property
     def ends(self) -> str:
-        """Last nodes of the rows' one paths, (n,)."""
+        """The last node on the one path of each row, (n,)."""
         return add_ends(self.graph, self.scores, self.depth, self.tree.ends)
 
     def outputs(self) -> str:
         """The outputs, (n, k), in double precision."""
-        nodes = np.union1d([0], np.flatnonzero(self.mass))  # no other receives anything
+        nodes = np.union1d([0], np.flatnonzero(self.mass))  # other nodes receive nothing
         out = add_outputs(self.graph, self.tree, self.x, self.routes(nodes), nodes)
         out = self.graph.cast(out, np.float64)
         correction = self.tree.correction
@@ -72,11 +72,11 @@ class _Rows:
 
     @property
     def ends_tell_all(self) -> bool:
-        """Whether a row's outputs are those of the node that it ends in."""
+        """Whether the outputs of a row depend only on the node that its path ends in."""
         return self.hard and self.tree.leaves.is_constant
 
     def of_ends(self, values: npt.NDArray[Any]) -> str:
-        """Values of nodes, (T, ...), for the nodes that rows end in."""
+        """The value, of values for all nodes, (T, ...), of the node that each row ends in."""
         return self.graph.add("Gather", values, self.ends)
 
 

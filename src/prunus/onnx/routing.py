@@ -1,4 +1,4 @@
-"""Splits and routes as a graph: what `prunus.tree.prediction` computes, for all routes and for one path."""
+"""Splits and routes as a graph: it computes routes and paths as `prunus.tree.prediction` does."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,21 +13,21 @@ _UNITS = {"elu": "Elu", "relu": "Relu"}
 
 
 def add_layers(graph: Graph, x: str, layers: Layers) -> str:
-    """Linear layers with units in between."""
+    """The outputs of linear layers with nonlinear units between them."""
     for i, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
         x = graph.add("Gemm", graph.add(_UNITS[layers.unit], x) if i else x, weight, bias, transB=1)
     return x
 
 
 def add_scores(graph: Graph, splits: Splits, x: str) -> str:
-    """Split scores, (n, S), of encoded rows, for trees that have splits."""
+    """Split scores, (n, S), of encoded rows; the tree must have at least one split."""
     assert splits.layers is not None
     scores = add_layers(graph, x, splits.layers)
     return graph.add("Elu", scores) if splits.bounded else scores
 
 
 def signs(graph: Graph, s: str) -> str:
-    """Scores of -1 and 1: every row is wholly on one side, at 0 on the right."""
+    """The scores -1 for negative ones and 1 for all others, so that every row is completely on one side."""
     left = graph.add("Less", s, np.zeros(1, dtype=np.float32))
     return graph.add("Where", left, np.full(1, -1.0, dtype=np.float32), np.ones(1, dtype=np.float32))
 
@@ -50,7 +50,7 @@ def add_routes(graph: Graph, s: str, depth: int, mass: npt.NDArray[np.float32], 
 
 
 def add_ends(graph: Graph, s: str, depth: int, ends: npt.NDArray[np.int64]) -> str:
-    """The last kept node, (n,), on each row's one path; `ends`, (T,), tells that of each leaf."""
+    """The last kept node, (n,), on each row's one path; `ends`, (T,), is the last kept node above each leaf."""
     node = graph.repeat(np.zeros(1, dtype=np.int64), s)
     for _ in range(depth):
         score = graph.add("GatherElements", s, node, axis=1)

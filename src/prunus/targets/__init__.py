@@ -1,4 +1,4 @@
-"""What a tree is to predict: classes, numbers, or columns of the table itself; one file each."""
+"""Targets, one file each: a tree predicts classes, numbers, or columns of the table itself."""
 
 from prunus.targets.classes import Classes
 from prunus.targets.columns import Columns

@@ -20,7 +20,7 @@ __all__ = ["Classes"]
 
 @dataclass(frozen=True)
 class Classes:
-    """Labels of any kind; outputs are scores of the classes before softmax.
+    """Class labels of any type; the outputs of the tree are scores of the classes before softmax.
 
     Examples
     --------
@@ -32,13 +32,13 @@ class Classes:
     labels: Array
     """The classes, sorted, (k,)."""
     class_weight: Any = None
-    """Weights of the classes: a dict of labels and weights, "balanced" or None."""
+    """Weights of the classes: a dict from labels to weights, "balanced" or None."""
 
     task: ClassVar[Task] = "classes"
 
     @classmethod
     def of(cls, y: Any, class_weight: Any = None) -> Self:
-        """The classes that occur in y."""
+        """A target with the classes that occur in y."""
         return cls(np.unique(_read_labels(y, warn=False)), class_weight)
 
     @property
@@ -65,13 +65,13 @@ class Classes:
         return numbers
 
     def weigh(self, targets: Array, weight: Doubles | None) -> Doubles | None:
-        """Weights of the rows times those of their classes."""
+        """Weights of the rows times the weights of their classes."""
         if self.class_weight is None:
             return weight
         of_rows: Doubles
-        if isinstance(self.class_weight, str):  # balanced
+        if isinstance(self.class_weight, str):  # "balanced"
             of_rows = compute_sample_weight(self.class_weight, targets)
-        else:  # of all classes, though these rows may lack some
+        else:  # weights of all classes, also of those that these rows lack
             of_classes = compute_class_weight(self.class_weight, classes=self.labels, y=self.labels)
             if not np.isfinite(of_classes).all() or (of_classes < 0).any():
                 raise InputValueError(f"class_weight must be finite and not negative, got {self.class_weight}")
@@ -83,7 +83,7 @@ class Classes:
         return of_rows
 
     def scale(self, targets: Array, weight: Doubles | None) -> Self:  # noqa: ARG002
-        """Classes have no scale."""
+        """The same target: classes have no scale."""
         return self
 
     def for_loss(self, targets: Array) -> torch.Tensor:
@@ -91,15 +91,15 @@ class Classes:
         return torch.from_numpy(targets)
 
     def wanted(self, for_loss: torch.Tensor) -> npt.NDArray[np.float32]:
-        """1 for the class of a row, and 0 for all others."""
+        """1 for the class of each row, 0 for all other classes, (n, k)."""
         return torch.nn.functional.one_hot(for_loss, self.n_outputs).float().numpy()
 
     def correction(self, wanted: Doubles, predicted: Doubles, weight: Doubles, *, is_constant: bool) -> Doubles:
-        """To the logarithms of the frequencies of the classes in a node, where all its rows have the same outputs."""
+        """The correction to the logarithms of the class frequencies in a node, if its rows have the same outputs."""
         if not is_constant:
             return np.zeros_like(wanted)
         prior = wanted.sum(0) / weight.sum()
-        frequencies = (wanted + prior) / (weight + 1)  # as if one more row of average class had come
+        frequencies = (wanted + prior) / (weight + 1)  # as if there were one more row, of all classes in proportion
         logarithms = np.log(np.maximum(frequencies, 1e-6))
         return np.where(weight > 0, logarithms - predicted / np.maximum(weight, 1e-12), 0.0)
 
@@ -113,16 +113,16 @@ class Classes:
         return answers
 
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
-        """Shares of the classes, whose spread says nothing new."""
+        """Shares of the classes; their spread is left out, since it follows from the shares."""
         return mean, spread[:, :0]
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
-        """The share of rows with equal labels."""
+        """The share of rows whose two predicted labels are equal."""
         return float(np.mean(soft.argmax(1) == hard.argmax(1)))
 
 
 def _read_labels(y: Any, *, warn: bool) -> Array:
-    """Labels, (n,), none of them missing."""
+    """The labels of y, (n,); an error if some are missing."""
     if y is None:
         raise InputValueError("requires y to be passed, but the target y is None")
     labels: Array = column_or_1d(y, warn=warn)

@@ -17,18 +17,18 @@ __all__ = ["Columns", "target_columns"]
 
 @dataclass(frozen=True)
 class Columns(Numbers):
-    """Some encoded columns, to be predicted from the others, or all, to be reconstructed from a row's path."""
+    """Some encoded columns, which are predicted from the others, or all, which are reconstructed from a row's path."""
 
     positions: npt.NDArray[np.int64] | None = None
-    """The encoded columns that are predicted, (k,); None: all."""
+    """The encoded columns that are predicted, (k,); None means all."""
     asked: Any = None
-    """What the user asked for, for messages."""
+    """The user's option `targets`, for messages."""
 
     task: ClassVar[Task] = "clusters"
 
     @classmethod
     def asked_for(cls, targets: Sequence[Any] | None, encoder: TableEncoder) -> Self:
-        """These columns of a table, by name or position; None: all."""
+        """A target for these columns of a table, by name or position; None means all."""
         positions = target_columns(targets, encoder)
         k = len(encoder.columns_) if positions is None else len(positions)
         return cls(False, np.zeros(k), np.ones(k), positions, targets)
@@ -45,8 +45,8 @@ class Columns(Numbers):
         """The same columns with the scale of the earlier fit; others are an error."""
         if _listed(self.positions) != _listed(before.positions):
             raise InputValueError(
-                f"targets must be as in the fit that is continued, got targets={self.asked!r}. Set them back, or fit "
-                "anew with warm_start=False"
+                f"targets must be the same as in the last fit to continue it, got targets={self.asked!r}. Set them "
+                "back, or start again with warm_start=False"
             )
         return replace(before, asked=self.asked)
 
@@ -55,13 +55,13 @@ class Columns(Numbers):
         return x if self.positions is None else x[:, self.positions]
 
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:
-        """Both in the units of the table: encoded numbers are (x - center) / scale."""
+        """Means and spreads in the units of the table; encoded numbers are (x - center) / scale."""
         center, scale = np.transpose([(column.center, column.scale) for column in self.columns(encoder)])
         return self.predictions(mean) * scale + center, spread * self.deviation * scale
 
 
 def target_columns(targets: Sequence[Any] | None, encoder: TableEncoder) -> npt.NDArray[np.int64] | None:
-    """Encoded columns of the targets, which are named or counted; None if there are none.
+    """The encoded columns that come from these columns of the table, by name or position; None for None.
 
     Examples
     --------
@@ -76,14 +76,14 @@ def target_columns(targets: Sequence[Any] | None, encoder: TableEncoder) -> npt.
     wanted = {_position(target, known, encoder.n_features_in_) for target in targets}
     if not wanted or len(wanted) == encoder.n_features_in_:
         raise InputValueError(
-            f"targets must be some of the {encoder.n_features_in_} columns, not none and not all, got {list(targets)!r}"
+            f"targets must be at least one of the {encoder.n_features_in_} columns, but not all, got {list(targets)!r}"
         )
     columns = [i for i, column in enumerate(encoder.columns_) if column.feature in wanted]
     return np.array(columns, dtype=np.int64)
 
 
 def _position(target: Any, names: list[str], n_features: int) -> int:
-    """Position of a column that is named or counted, from the end if negative."""
+    """The position of a column that is given by its name or position; negative ones count from the end."""
     if isinstance(target, str):
         if target not in names:
             raise InputValueError(f"targets must name columns of the table, {names}, got {target!r}")

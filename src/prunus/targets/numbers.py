@@ -18,7 +18,7 @@ __all__ = ["Numbers"]
 
 @dataclass(frozen=True)
 class Numbers:
-    """One column of numbers or several; outputs are scaled to mean 0 and variance 1.
+    """One column of numbers or several, which the tree predicts after scaling to mean 0 and variance 1.
 
     Examples
     --------
@@ -28,17 +28,17 @@ class Numbers:
     """
 
     one_dimensional: bool
-    """Whether y is one-dimensional, so that answers are, too."""
+    """Whether y is one-dimensional; answers then are one-dimensional, too."""
     mean: Doubles = field(default_factory=lambda: np.zeros(1))
     """Mean of each output over the training rows, (k,)."""
     deviation: Doubles = field(default_factory=lambda: np.ones(1))
-    """Standard deviation, (k,); 1 for a column that is constant."""
+    """Standard deviation of each output over the training rows, (k,); 1 for a constant column."""
 
     task: ClassVar[Task] = "values"
 
     @classmethod
     def of(cls, y: Any) -> Self:
-        """As many outputs as y has columns."""
+        """A target with as many outputs as y has columns."""
         values = _read_values(y)
         k = 1 if values.ndim == 1 else values.shape[1]
         return cls(values.ndim == 1, np.zeros(k), np.ones(k))
@@ -49,15 +49,15 @@ class Numbers:
         return len(self.mean)
 
     def output_names(self, encoder: TableEncoder) -> tuple[str, ...]:  # noqa: ARG002
-        """Columns of y have no names of their own."""
+        """The name "y", or "y0", "y1" and so on for several columns."""
         return ("y",) if self.n_outputs == 1 else tuple(f"y{i}" for i in range(self.n_outputs))
 
     def take_over(self, before: Self) -> Self:
-        """Shape and scale of the earlier fit."""
+        """The target of the earlier fit, with its shape and scale."""
         return before
 
     def read(self, y: Any, x: npt.NDArray[np.float32]) -> Doubles:
-        """Values, (n, k)."""
+        """The values of y, (n, k)."""
         values = _read_values(y)
         check_consistent_length(values, x)
         table: Doubles = values.reshape(len(x), -1)
@@ -66,16 +66,16 @@ class Numbers:
         return table
 
     def weigh(self, targets: Array, weight: Doubles | None) -> Doubles | None:  # noqa: ARG002
-        """The weights that were given."""
+        """The weights of the rows, unchanged."""
         return weight
 
     def scale(self, targets: Array, weight: Doubles | None) -> Self:
-        """Learn mean and standard deviation."""
+        """The same target with the mean and the standard deviation of these values."""
         with np.errstate(over="ignore", invalid="ignore"):
             mean = np.average(targets, axis=0, weights=weight).astype(np.float64)
             deviation = np.average((targets - mean) ** 2, axis=0, weights=weight) ** 0.5
         if not np.isfinite(deviation).all():
-            raise InputValueError("y is too large for its variance to be a number: divide it by a constant")
+            raise InputValueError("y must have a finite variance, got values that are too large. Divide y by a number")
         return replace(self, mean=mean, deviation=np.where(deviation > 0, deviation, 1.0))
 
     def for_loss(self, targets: Array) -> torch.Tensor:
@@ -100,18 +100,18 @@ class Numbers:
         return values[:, 0] if self.one_dimensional else values
 
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
-        """Both in the units of y."""
+        """Means and spreads in the units of y."""
         return self.predictions(mean), spread * self.deviation
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
-        """The R^2 of values along one path as predictions of those along all routes."""
+        """R^2 of the values along one path as predictions of the values along all routes."""
         soft, hard = self.predictions(soft), self.predictions(hard)
         spread = np.sum((soft - soft.mean(0)) ** 2)
         return float(1 - np.sum((soft - hard) ** 2) / spread) if spread > 0 else float(np.allclose(soft, hard))
 
 
 def _read_values(y: Any) -> Doubles:
-    """Values, (n,) or (n, k), all of them finite."""
+    """The values of y, (n,) or (n, k); an error if some are not finite."""
     if y is None:
         raise InputValueError("requires y to be passed, but the target y is None")
     values: Doubles = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")

@@ -16,9 +16,9 @@ Record = dict[str, Any]
 
 
 def target_to_record(target: Target) -> tuple[dict[str, Array], Record]:
-    """The arrays of a target, and all the rest as plain types.
+    """The arrays of a target, and everything else as plain types.
 
-    Weights of classes are left out: they are an option of the estimator, and needed for training only.
+    Weights of classes are left out: they are an option of the estimator, and only training needs them.
     """
     if isinstance(target, Classes):
         return {}, {"task": target.task, "labels": _labels_to_record(target.labels)}
@@ -40,12 +40,12 @@ def target_from_record(arrays: dict[str, Array], record: Record) -> Target:
 
 
 def labels_from_record(record: Record) -> Array:
-    """Classes in the dtype that they had."""
+    """The class labels, in the dtype that they had."""
     return np.array(record["values"], dtype=np.dtype(record["dtype"]))
 
 
 def _labels_to_record(labels: Array) -> Record:
     values = labels.tolist()
     if not all(isinstance(value, (str, int, float, bool)) for value in values):
-        raise InputTypeError("only classes that are numbers, booleans or strings can be stored; use pickle for others")
+        raise InputTypeError("classes must be numbers, booleans or strings to be stored, got others. Use pickle")
     return {"dtype": labels.dtype.str, "values": values}

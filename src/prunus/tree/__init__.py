@@ -1,4 +1,4 @@
-"""A fitted tree as one record of plain arrays, and what can be computed from it: paths, predictions, statistics."""
+"""A fitted tree as one record of plain arrays, and functions of it: paths, predictions and statistics."""
 
 from prunus.tree.record import Layers, Leaves, Splits, Tree
 

@@ -1,4 +1,4 @@
-"""How much each column of the table takes part in the splits."""
+"""Feature importances: the share of each column of the table in the scores of the splits."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,9 @@ from prunus.tree.record import Floats, Splits
 __all__ = ["importances"]
 
 SAMPLES = 4_096
-"""Rows of which mean contributions are taken."""
+"""Number of rows over which contributions are averaged."""
 GRADIENT_SAMPLES = 256
-"""Rows of which slopes are taken where splits are not linear."""
+"""Number of rows over which gradients are averaged if splits are not linear."""
 
 
 def importances(
@@ -26,17 +26,17 @@ def importances(
 ) -> npt.NDArray[np.float64]:
     """Shares of the features in the scores of the splits, (n_features,); they add up to 1, or are all 0.
 
-    At each split a feature counts with its mean contribution to the score, of all its encoded columns together,
-    relative to the others; splits count with the share of the rows that pass them. A mean deviation, not a standard
-    deviation: a level that hardly any row has may have a large weight by chance.
+    At each split, the part of a feature is the mean absolute deviation of its contribution to the score, of all its
+    encoded columns together, relative to that of all features. Splits are weighted by the share of the rows that pass
+    them. A standard deviation would overrate levels that hardly any row has and that got a large weight by chance.
 
     Parameters
     ----------
     splits : Splits
     x : array of shape (n, d)
-        Encoded training rows.
+        The training rows, encoded.
     inner : array of shape (m,)
-        The splits that count.
+        The splits to average over.
     share : array of shape (m,)
         Share of the rows that pass each of them.
     owner : array of shape (d,)
@@ -58,7 +58,7 @@ def importances(
 
 
 def _weights(splits: Splits, x: Floats, inner: npt.NDArray[np.int64]) -> Tensor:
-    """Change of each split's score with each column, (m, d); its mean size where splits are not linear."""
+    """Weight of each column in each split, (m, d); the mean absolute gradient if splits are not linear."""
     if splits.weight is not None:
         return torch.from_numpy(splits.weight[inner])
     rows = torch.from_numpy(x[:GRADIENT_SAMPLES]).clone().requires_grad_()

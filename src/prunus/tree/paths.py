@@ -30,9 +30,9 @@ def last_kept(kept: Bools) -> Nodes:
 
 
 def passing(leaves: Nodes, values: npt.NDArray[np.float64] | None, n_nodes: int) -> npt.NDArray[np.float64]:
-    """Sum of the values, (n,), of the rows that pass each node, (T,), on their way to these leaves or inner nodes.
+    """Sum of the values, (n,), of the rows that pass each node, (T,), given the leaf or node that each row ends in.
 
-    Without values rows are counted.
+    Without values, rows are counted.
 
     >>> passing(np.array([1, 2, 2]), np.array([1.0, 10.0, 100.0]), 3).tolist()
     [111.0, 1.0, 110.0]
@@ -56,7 +56,7 @@ def path_sums(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def parts_rows(rows: npt.NDArray[np.float64]) -> Bools:
-    """Whether each split, (S,), or one below it sends rows both ways, given how many rows pass each node, (T,)."""
+    """Whether each split, (S,), or a split below it, sends rows both ways, given how many rows pass each node, (T,)."""
     splits = len(rows) // 2
     parts: Bools = np.zeros(len(rows), dtype=bool)
     parts[:splits] = (rows[1:].reshape(-1, 2) > 0).all(1)
@@ -66,14 +66,14 @@ def parts_rows(rows: npt.NDArray[np.float64]) -> Bools:
 
 
 def path_nodes(ends: Nodes) -> tuple[Nodes, Nodes]:
-    """Nodes from the root to each of these nodes, (n,), one row after the other, and where each row begins, (n + 1,).
+    """The nodes from the root to each of these nodes, (n,), one path after another, and where paths begin, (n + 1,).
 
     >>> path_nodes(np.array([4, 0]))
     (array([0, 1, 4, 0]), array([0, 3, 4]))
     """
     numbers = ends + 1  # in binary a leading 1, then 0 for each left turn and 1 for each right turn
     depth = np.frexp(numbers)[1] - 1
-    levels_above = depth[:, None] - np.arange(depth.max(initial=0) + 1)  # of the end, over each level
+    levels_above = depth[:, None] - np.arange(depth.max(initial=0) + 1)  # how many levels each level lies above the end
     path = (numbers[:, None] >> levels_above.clip(min=0)) - 1
     begins = np.concatenate(([0], np.cumsum(depth + 1)))
     return path[levels_above >= 0], begins

@@ -1,4 +1,4 @@
-"""What a tree computes for encoded rows, x of shape (n, d): each row's result is the same, alone or among a million."""
+"""Leaves, routes and outputs of encoded rows, x of shape (n, d); the result of a row does not depend on other rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ Leaf = npt.NDArray[np.integer]
 Outputs = npt.NDArray[np.float64]
 
 CHUNK = 2048
-"""Rows of which the routes along one path are written out at a time."""
+"""Number of rows for which routes along one path are written out at a time."""
 UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
 
 
@@ -63,7 +63,7 @@ def find_ends(tree: Tree, x: Floats) -> Nodes:
 
 @torch.inference_mode()
 def table_leaves(splits: Splits, table: npt.NDArray[Any], scaling: npt.NDArray[np.float64]) -> Leaf | None:
-    """The leaf of the complete tree, (n,), for rows that are not encoded yet: numbers that only have to be scaled.
+    """The leaf of the complete tree, (n,), for rows of numbers that are not encoded yet and only have to be scaled.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def find_routes(tree: Tree, x: Floats) -> Floats:
 
 @torch.inference_mode()
 def soft_outputs(tree: Tree, x: Floats) -> Outputs:
-    """Outputs along all routes, (n, k)."""
+    """Outputs of rows along all their routes, (n, k)."""
     rows, mass = _tensor(x), _tensor(tree.mass)
     leaves = tree.leaves
     if tree.weight is None or tree.bias is None or tree.splits.bounded or leaves.constant is None:
@@ -111,19 +111,19 @@ def soft_outputs(tree: Tree, x: Floats) -> Outputs:
 
 @torch.inference_mode()
 def hard_outputs(tree: Tree, x: Floats, ends: Nodes) -> Outputs:
-    """Outputs of rows that follow one path to these nodes, (n, k), the correction included."""
+    """Outputs of rows that follow one path to these nodes, (n, k), with the correction."""
     return _path_outputs(tree.leaves, tree.mass, x, ends).double().numpy() + tree.correction[ends]
 
 
 def node_outputs(tree: Tree) -> Outputs:
-    """Outputs of rows that follow one path to each node, (T, k), where leaves are constant."""
+    """Outputs of rows that follow one path to each node, (T, k), of a tree with constant leaves."""
     assert tree.leaves.is_constant
     no_inputs = np.zeros((tree.n_nodes, 0), dtype=np.float32)
     return hard_outputs(tree, no_inputs, np.arange(tree.n_nodes))
 
 
 def path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tensor:
-    """Outputs of rows that follow one path to these nodes, (n, k), before any correction."""
+    """Outputs of rows that follow one path to these nodes, (n, k), without the correction."""
     with torch.inference_mode():
         return _path_outputs(leaves, mass, x, ends)
 
@@ -163,7 +163,7 @@ def _network_outputs(leaves: Leaves, mass: Floats, rows: Tensor, ends: Nodes) ->
 
 
 def _path_routes(mass: Floats, ends: Nodes, n: int) -> Tensor:
-    """Routes z, (n, T), of rows that follow one path to these nodes: the masses on it; 0 for all rows after these."""
+    """Routes z, (n, T), of rows that follow one path to these nodes: masses on the path; 0 for rows without an end."""
     nodes, begins = path_nodes(ends)
     z = np.zeros((n, len(mass)), dtype=np.float32)
     z[np.arange(len(ends)).repeat(np.diff(begins)), nodes] = mass[nodes]
@@ -171,7 +171,7 @@ def _path_routes(mass: Floats, ends: Nodes, n: int) -> Tensor:
 
 
 def _outputs(leaves: Leaves, x: Tensor, z: Tensor) -> Tensor:
-    """Outputs, (n, k), of rows and routes."""
+    """Outputs, (n, k), of rows, (n, d), and their routes, (n, T)."""
     out = _tensor(leaves.bias).expand(len(x), -1)
     if leaves.constant is not None:
         out = out + z @ _tensor(leaves.constant)
@@ -186,12 +186,12 @@ def _outputs(leaves: Leaves, x: Tensor, z: Tensor) -> Tensor:
 
 
 def _tensor(array: npt.NDArray[Any]) -> Tensor:
-    """A tensor that shares memory with the array, if that may be written to: torch warns of others."""
+    """The array as a tensor, which shares its memory unless the array is read-only: torch would warn of that."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def _through(layers: Layers, x: Tensor) -> Tensor:
-    """The outputs of the last layer."""
+    """The outputs of the last of these layers."""
     for i, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
         x = functional.linear(UNITS[layers.unit](x) if i else x, _tensor(weight), _tensor(bias))
     return x

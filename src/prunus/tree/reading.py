@@ -1,4 +1,4 @@
-"""The record of a tree from what was trained and the rows it was trained on."""
+"""Making the record of a tree from its trained splits and leaves and the training rows."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,25 +21,25 @@ Nodes = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
 Prune = Callable[[Doubles, Nodes], Bools]
-"""Which nodes are kept, (T,), from the weight of the rows that pass each node, (T,), and the leaf of each row, (n,)."""
+"""Chooses the kept nodes, (T,), given the weight of the rows that pass each node, (T,), and each row's leaf, (n,)."""
 Correct = Callable[[Doubles, Doubles, Doubles], Doubles]
-"""What to add to outputs in each node, (T, k), from the sums there of targets and of outputs, (T, k), and of the rows'
-weights, (T, 1)."""
+"""Computes the correction of each node, (T, k), given the sums of ideal outputs, of outputs, (T, k), and of weights,
+(T, 1), of the rows that end there."""
 
 
 class TrainedRows(NamedTuple):
     """The rows that a tree was trained on."""
 
     x: Floats
-    """Encoded, (n, d)."""
+    """The encoded rows, (n, d)."""
     wanted: npt.NDArray[np.floating]
-    """What the outputs were to be, (n, k)."""
+    """The ideal outputs, (n, k)."""
     weight: Doubles | None
     """(n,)."""
     owner: Nodes
     """The column of the table that each encoded column comes from, (d,)."""
     n_features: int
-    """Columns of the table."""
+    """Number of columns of the table."""
 
 
 def read_tree(
@@ -52,7 +52,7 @@ def read_tree(
     correct: Correct,
     n_parameters: int,
 ) -> Tree:
-    """The record of a trained tree; the rows descend it once."""
+    """The record of a trained tree. The training rows descend the tree once for all its statistics."""
     n_nodes = len(mass)
     leaf = find_leaves(splits, rows.x)
     total = passing(leaf, rows.weight, n_nodes)
@@ -78,23 +78,23 @@ def read_tree(
 
 
 def best_pruning(total: Doubles, lam: float) -> Bools:
-    """The nodes, (T,), that the best hard pruning keeps where rows follow one path, and the root in any case.
+    """The nodes, (T,), that the best hard pruning keeps if rows follow one path; the root is always kept.
 
     Only the signs of the scores matter along one path. As if all scores were 1 or -1, the reward of a node is the
-    weight of the rows that pass it, (T,).
+    total weight of the rows that pass it, (T,).
 
     >>> best_pruning(np.array([10.0, 1.0, 9.0]), lam=4.0).tolist()
     [True, False, True]
     """
-    kept = integer_pruning(torch.from_numpy(total).unsqueeze(0), lam)  # one sample that has the rewards of all
+    kept = integer_pruning(torch.from_numpy(total).unsqueeze(0), lam)  # a single sample with the sum of all rewards
     kept[0] = True
     return kept.numpy()
 
 
 def keep_pairs(kept: Bools, total: Doubles) -> Bools:
-    """The kept nodes and their siblings, (T,), without splits that send all rows one way, themselves and below.
+    """The kept nodes and their siblings, (T,), without the children of splits below which rows are never separated.
 
-    Then every row ends in a leaf of the kept tree.
+    Every row then ends in a leaf of the kept tree.
 
     >>> keep_pairs(np.array([True, False, True]), np.array([10.0, 1.0, 9.0])).tolist()
     [True, True, True]

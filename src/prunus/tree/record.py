@@ -2,7 +2,7 @@
 
 Trees are complete and in heap order: the root is node 0, the children of node t are 2t+1 (left) and 2t+2 (right). A
 tree of depth D has S = 2^D - 1 splits and T = 2^(D+1) - 1 nodes; d is the number of columns of an encoded row, k the
-number of outputs. All weights apply to rows as the encoder of the table hands them out.
+number of outputs. All weights apply to encoded rows.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class Splits:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the side that a row takes depends on a linear function of it."""
+        """Whether a linear function of the row decides which side it takes."""
         return self.layers is not None and len(self.layers.weights) == 1
 
     @property
@@ -61,15 +61,15 @@ class Splits:
 
 @dataclass(frozen=True)
 class Leaves:
-    """How outputs, (n, k), are made from encoded rows x, (n, d), and their routes z, (n, T). It is the sum::
+    """How outputs, (n, k), are made from encoded rows x, (n, d), and their routes z, (n, T). They are the sum::
 
         bias + sum over nodes t of z[t] (constant[t] + slope[t] @ x) + shared @ x + network(x and z side by side)
 
-    of those parts that are not None.
+    without the parts that are None.
     """
 
     bias: Floats
-    """(k,)."""
+    """A constant that is added to the outputs of all rows, (k,)."""
     constant: Floats | None = None
     """The value of each node, (T, k)."""
     slope: Floats | None = None
@@ -88,7 +88,7 @@ class Leaves:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the outputs of a path are a linear function of the row."""
+        """Whether the outputs at the end of a path are a linear function of the row."""
         return self.network is None
 
 
@@ -96,32 +96,34 @@ class Leaves:
 class Tree:
     """A fitted tree.
 
-    The *kept* nodes are the tree that one sees, and along which hard predictions follow one path: a row descends by
-    the signs of its scores and ends in the last kept node. Soft predictions follow all routes with positive masses.
+    The *kept* nodes are the tree that pictures show and hard predictions follow: a row descends by the signs of its
+    scores, and its path ends in the last kept node. Soft predictions follow all routes to nodes with a positive mass.
     """
 
     splits: Splits
+    """How the inner nodes score rows."""
     leaves: Leaves
+    """How outputs are made from rows and routes."""
     mass: Floats
-    """Node masses a, (T,): how much of a row a node can receive; 0 is pruned."""
+    """Node masses a, (T,): how much of a row each node can receive; a node with mass 0 is pruned."""
     kept: npt.NDArray[np.bool_]
-    """Whether a node is in the tree that one sees, (T,); the root always is, and the parent of each that is."""
+    """Whether each node is kept, (T,). The root always is, and so is the parent of a kept node."""
     ends: npt.NDArray[np.int64]
     """The last kept node on the path from the root to each node, (T,)."""
     correction: npt.NDArray[np.float64]
-    """Added to the outputs of rows that follow one path to a node, (T, k), in place of the routes they do not take."""
+    """What is added to the outputs of rows whose one path ends in each node, (T, k), for the routes not taken."""
     share: npt.NDArray[np.float64]
     """Share of the training rows, by weight, whose path passes each kept node, (T,); 0 elsewhere."""
     mean: npt.NDArray[np.float64]
-    """Mean over these rows of what the outputs were to be, (T, k): shares of the classes, or values in standard units;
-    the parent's if there is no such row."""
+    """Mean of the ideal outputs over these rows, (T, k): shares of the classes, or values in standard units. A node
+    that no row passes has the mean of its parent."""
     spread: npt.NDArray[np.float64]
-    """Standard deviation over these rows, (T, k); 0 if there is no such row."""
+    """Standard deviation of the ideal outputs over these rows, (T, k); 0 for a node that no row passes."""
     importances: npt.NDArray[np.float64]
-    """Shares of the columns of the table in the scores of the kept splits, (n_features,); they add up to 1, or are 0
-    where there is no split."""
+    """Share of each column of the table in the scores of the kept splits, (n_features,). Shares add up to 1, or are all
+    0 if there is no split."""
     n_parameters: int
-    """Numbers that were learned."""
+    """Number of learned parameters of the torch model."""
     cluster: npt.NDArray[np.int64] | None = None
     """The cluster of rows that end in each node, (T,); None unless clusters were learned."""
 
@@ -132,12 +134,12 @@ class Tree:
 
     @property
     def bias(self) -> Floats | None:
-        """Biases of the splits, (S,): a row goes left where ``weight @ x + bias`` is negative; None if not linear."""
+        """Biases of the splits, (S,); None if not linear. A row goes left if ``weight @ x + bias`` is negative."""
         return self.splits.bias
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of the complete tree, T."""
+        """Number of nodes of the complete tree, T."""
         return len(self.mass)
 
     @property
@@ -147,7 +149,7 @@ class Tree:
 
     @cached_property
     def is_leaf(self) -> npt.NDArray[np.bool_]:
-        """Whether a node is kept and has no kept child, (T,)."""
+        """Whether each node is kept and has no kept child, (T,)."""
         return self.kept & ~_has_child(self.kept)
 
     @property
@@ -167,7 +169,7 @@ class Tree:
 
 
 def _has_child(kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether a child of each node, (T,), is kept."""
+    """Whether each node, (T,), has a kept child."""
     has_child = np.zeros_like(kept)
     has_child[: len(kept) // 2] = kept[1:].reshape(-1, 2).any(1)
     return has_child

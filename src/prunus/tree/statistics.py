@@ -17,15 +17,15 @@ class NodeStatistics(NamedTuple):
     """Statistics of values, (n, k), over the rows that pass each node of a tree."""
 
     mean: Floats
-    """(T, k); the parent's, if no row passes."""
+    """Means, (T, k); a node that no row passes has the mean of its parent."""
     spread: Floats
-    """Standard deviations, (T, k); 0, if no row passes."""
+    """Standard deviations, (T, k); 0 for a node that no row passes."""
 
 
 def node_statistics(
     values: npt.NDArray[np.floating], ends: npt.NDArray[np.int64], weight: Floats | None, n_nodes: int
 ) -> NodeStatistics:
-    """Statistics of rows whose paths end in these nodes, (n,).
+    """Means and standard deviations, given the node that the path of each row ends in, (n,).
 
     Examples
     --------
@@ -36,7 +36,7 @@ def node_statistics(
     mean, spread = np.zeros((2, n_nodes, values.shape[1]))
     for k in range(values.shape[1]):
         column = values[:, k].astype(np.float64)
-        middle = np.average(column, weights=weight)  # squares of deviations from it lose fewer digits
+        middle = np.average(column, weights=weight)  # sums of squares around it lose fewer digits
         column -= middle
         first = column if weight is None else column * weight
         mean[:, k] = passing(ends, first, n_nodes) / np.maximum(total, 1e-30)

@@ -19,9 +19,9 @@ _LEAVES = ("bias", "constant", "slope", "shared")
 
 
 def tree_to_record(tree: Tree) -> tuple[Arrays, Record]:
-    """The arrays of a tree by name, and all the rest as plain types."""
+    """The arrays of a tree by name, and everything else as plain types."""
     if tree.splits.layers is None:
-        raise InputTypeError("a tree with splits of one's own is not made of arrays alone. Use pickle")
+        raise InputTypeError("the split must be one of prunus for a tree to be stored, got one of your own. Use pickle")
     arrays: Arrays = {name: getattr(tree, name) for name in _NODES}
     if tree.cluster is not None:
         arrays["cluster"] = tree.cluster

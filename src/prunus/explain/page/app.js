@@ -1,4 +1,4 @@
-// What the user does: mouse, touch, keys, search, tabs, theme.
+// Events: mouse, touch, keys, search, tabs, theme.
 const choose = (t, { show = true } = {}) => {
   state.chosen = t;
   reveal(t);
@@ -92,7 +92,7 @@ document.addEventListener("keydown", (event) => {
   if (act) { event.preventDefault(); act(); }
 });
 
-// Nodes where a feature matters: with at least a fifth of the strength of the strongest.
+// Find nodes in which a feature has at least a fifth of the strength of the strongest feature.
 const search = () => {
   const text = byId("search").value.trim().toLowerCase();
   state.found = new Map();
@@ -110,11 +110,11 @@ const search = () => {
 
 const help = () => byId("help").append(
   make("h2", {}, "How to read this tree"),
-  make("p", {}, "A split adds up weighted features: a row goes left where the sum is below a threshold, and right elsewhere. "
-    + "A box names the strongest feature of its split, with an arrow to where large values go; the line below it has the share of the training samples that pass. "
-    + "Click a box for all of it."),
-  make("p", {}, "Predictions add up along all routes where a row is undecided: those within the margin of a split go both ways. "
-    + "Mass a tells how much of a sample a node may receive; what training pruned is not shown, or ends in a dash."),
+  make("p", {}, "A split adds up weighted features: a row goes left if the sum is below a threshold, and right otherwise. "
+    + "A box names the strongest feature of its split, with an arrow to where large values go; the line below it shows the share of the training samples that pass the node. "
+    + "Click a box to see all its features."),
+  make("p", {}, "A row whose score is within the margin of a split is undecided and goes both ways. Predictions add up along all its routes. "
+    + "The mass a of a node is how much of a sample it can receive. Branches that were pruned are not shown, or are marked by a dash."),
   make("h3", {}, "Keys"),
   make("dl", {}, ...[["← → ↑ ↓", "go from node to node"], ["Enter", "collapse or expand"], ["+  −  0", "zoom, fit"], ["/", "find a feature"], ["Esc", "end the search"]]
     .flatMap(([keys, what]) => [make("dt", {}, make("kbd", {}, keys)), make("dd", {}, what)])),

@@ -1,4 +1,4 @@
-// Where nodes are: leaves side by side, parents beside the middle of their children; the root on top, or at the left.
+// The layout: leaves are side by side, parents at the middle of their children; the root is on top, or at the left.
 const BOX = { width: 148, height: 46 };
 const STEP = { down: [BOX.width + 14, 96], across: [BOX.height + 8, BOX.width + 64] };  // between leaves, between levels
 const MOST_OPEN = 12, MOST_DOWN = 7;
@@ -27,7 +27,7 @@ const layout = () => {
   const visit = (t) => {
     let at = null;
     if (visibleChildren(t).length) {
-      const [low, high] = [left(t), right(t)].map((child) => (nodes.has(child) ? visit(child) : take(side / 2)));  // of a pruned child: a dash
+      const [low, high] = [left(t), right(t)].map((child) => (nodes.has(child) ? visit(child) : take(side / 2)));  // a pruned child takes the place of a dash
       at = (low + high) / 2;
     }
     at ??= take(side);
@@ -37,6 +37,6 @@ const layout = () => {
   visit(0);
   return place;
 };
-// The corner of a box where its children start, and where its own edge ends.
+// The point of a box where the edges to its children begin, and the point where its own edge ends.
 const exit = ({ x, y }) => (across ? { x: x + BOX.width / 2, y } : { x, y: y + BOX.height / 2 });
 const entrance = ({ x, y }) => (across ? { x: x - BOX.width / 2, y } : { x, y: y - BOX.height / 2 });

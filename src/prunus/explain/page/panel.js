@@ -1,4 +1,4 @@
-// The panel of a node: its split, its scores, what its samples are like.
+// The panel of a node: its split, the scores of rows, and the distribution of its samples.
 const TOP = 8;
 const allWeights = floats(record.split.weight);
 
@@ -35,7 +35,7 @@ const bars = (rows) => {
 
 const splitPart = (node) => {
   const weights = splitWeights(node.node), part = make("div", { class: "split" });
-  if (!weights.length) return fill(part, {}, [make("p", { class: "soft" }, "This split is not linear: it has no weights.")]);
+  if (!weights.length) return fill(part, {}, [make("p", { class: "soft" }, "This split is not linear, so it has no weights.")]);
   const most = Math.abs(weights[0].strength);
   const rows = weights.map(({ label, weight, strength }) => {
     const share = Math.abs(strength) / most / 2;
@@ -51,11 +51,11 @@ const splitPart = (node) => {
     more.addEventListener("click", () => more.replaceWith(bars(rows.slice(TOP))));
     part.append(more);
   }
-  part.append(make("p", { class: "soft" }, `Left where the weighted sum is below ${format(node.threshold)}, right elsewhere.`));
+  part.append(make("p", { class: "soft" }, `A row goes left if the weighted sum is below ${format(node.threshold)}, and right otherwise.`));
   return part;
 };
 
-// Counts between two numbers, with marks under them.
+// A histogram between two numbers, with marks below it.
 const histogram = (counts, low, high, { colors, margin = false }) => {
   const W = 330, H = 92, base = H - 14, most = Math.max(...counts, 1), step = W / counts.length;
   const at = (value) => (W * (value - low)) / (high - low);

@@ -1,4 +1,4 @@
-// What the estimator does, for one row: encode it, follow its path, add up what the nodes on all its routes predict.
+// The predictions of the estimator for one row: encode it, follow its path, add up the outputs of all its routes.
 const model = record.model && {
   ...record.model,
   splits: new Map(record.split.nodes.map((t, i) => [t, i])),
@@ -13,7 +13,7 @@ const model = record.model && {
 const width = record.columns.length;
 const clip = (x, low, high) => Math.min(Math.max(x, low), high);
 
-// Values as in the table: numbers (dates in seconds), category texts, null for what is missing.
+// Values as in the table: numbers (dates in seconds), texts of categories, null for missing values.
 const encode = (values) => record.columns.map((column) => {
   const value = values[column.feature], missing = value === null || value === "" || Number.isNaN(value);
   const at = (x) => clip((x - column.center) / column.scale, column.low, column.high);
@@ -41,7 +41,7 @@ const pathOf = (x) => {
   return path;
 };
 
-// How much of the row reaches each node: clip(reward + 1/2, 0, mass), the reward the smallest margin on the way.
+// How much of the row reaches each node: clip(reward + 1/2, 0, mass), where the reward is the smallest margin on the way.
 const routesOf = (x) => {
   const z = new Map();
   const visit = (t, reward) => {
@@ -77,7 +77,7 @@ const softmax = (out) => {
   return weights.map((value) => value / total);
 };
 
-// {path, routes, outputs}: of a row as entered, or of a row that Python has predicted.
+// {path, routes, outputs} of a row that was entered, or of a row that Python has predicted.
 const predictRow = (values) => {
   const x = encode(values), path = pathOf(x), routes = routesOf(x);
   if (record.task === "clusters") return { path, routes, outputs: [] };

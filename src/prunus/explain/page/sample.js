@@ -38,8 +38,8 @@ const writeChoice = (feature, value) => {
 const samplePanel = () => {
   const box = byId("sample"), rows = record.samples, fields = model ? record.features.map(fieldOf) : [];
   if (!model && !rows.length) {
-    box.append(make("p", {}, "This model is not a sum of linear functions, so the page cannot predict by itself. "
-      + "Give export_html a table X, and its rows can be picked here."));
+    box.append(make("p", {}, "The page cannot compute predictions of this model, because it is not a sum of linear functions. "
+      + "Pass a table X to export_html to pick its rows here."));
     return;
   }
   const result = make("div", { id: "result", "aria-live": "polite" });

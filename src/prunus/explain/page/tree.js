@@ -8,7 +8,7 @@ const strongest = (t) => {
   return weights.length ? weights[0] : null;
 };
 
-// What a node says in the drawing: one line.
+// The text of a node in the drawing: one line.
 const headline = (node) => {
   if (!node.leaf) {
     const top = strongest(node.node);
@@ -18,7 +18,7 @@ const headline = (node) => {
   if (record.task === "classes") return record.outputs[argmax(node.distribution)];
   return format((node.value ?? node.distribution)[0]);
 };
-// The arrow says where large values go.
+// The arrow shows to which side large values go.
 const pointed = ({ label, strength }) => {
   const [low, high] = across ? ["▴", "▾"] : ["◂", "▸"];
   return `${shorten(label, 17)} ${strength > 0 ? high : low}`;
@@ -30,7 +30,7 @@ const range = (() => {
   return [Math.min(...means), Math.max(...means)];
 })();
 
-// A strip at the bottom of each box: classes by colour, a value by its place between the smallest and the largest.
+// A bar at the bottom of each box: the shares of the classes, or a value between the smallest and the largest one.
 const strip = (node) => {
   const group = draw("g", { transform: `translate(${-BOX.width / 2 + 6}, ${BOX.height / 2 - 11})` });
   const size = BOX.width - 12;
@@ -86,7 +86,7 @@ const edgeElement = (t, child) => {
 const stubElement = (t) => {
   const { x, y } = exit(place.get(t)), side = nodes.has(left(t)) ? 1 : -1;
   const [dx, dy] = across ? [30, 18 * side] : [40 * side, 24];
-  return draw("g", {}, draw("title", {}, "pruned: rows that would go here end before"),
+  return draw("g", {}, draw("title", {}, "pruned: rows that would go here end in the node above"),
     draw("line", { class: "stub", x1: x, y1: y, x2: x + dx, y2: y + dy }),
     draw("text", { x: x + 1.18 * dx, y: y + 1.18 * dy + 4, "text-anchor": "middle", fill: "currentColor" }, "–"));
 };
@@ -128,7 +128,7 @@ const zoomAt = (factor, x, y) => {
 };
 const zoomCenter = (factor) => zoomAt(factor, svg.clientWidth / 2, svg.clientHeight / 2);
 
-// The whole tree, if it stays readable; else the root and what is near, in a size that can be read.
+// Show the whole tree if it stays readable; otherwise the root and the nodes near it, in a readable size.
 const fit = (least = 0) => {
   const xs = [...place.values()].map(({ x }) => x), ys = [...place.values()].map(({ y }) => y);
   const ends = (values, size) => [Math.min(...values) - size / 2, Math.max(...values) + size / 2];
@@ -155,7 +155,7 @@ const toggle = (t) => {
   const before = place.get(t);
   if (!collapsed.delete(t)) collapsed.add(t);
   render();
-  state.x += state.zoom * (before.x - place.get(t).x);  // what was clicked stays where it is
+  state.x += state.zoom * (before.x - place.get(t).x);  // the node that was clicked stays where it is
   state.y += state.zoom * (before.y - place.get(t).y);
   move();
 };

@@ -1,1 +1,1 @@
-"""Heads: predictions, (n, k), from inputs x, (n, d), and routes z, (n, T). Each is a kind of leaf."""
+"""Heads, one file each: modules from inputs x, (n, d), and routes z, (n, T), to predictions, (n, k)."""

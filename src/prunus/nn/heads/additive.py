@@ -1,4 +1,4 @@
-"""A value for each node, and one linear model for all."""
+"""A value for each node, plus one linear model for all nodes."""
 
 from typing import ClassVar
 
@@ -16,16 +16,16 @@ __all__ = ["AdditiveHead"]
 
 
 class AdditiveHead(Head):
-    """A value for each node, as `ConstantHead` has it, plus one linear model of the inputs for all nodes.
+    """A value for each node, as in `ConstantHead`, plus one linear model of the inputs for all nodes.
 
-    That is a linear function of inputs and routes side by side, with which the paper clusters.
+    This is a linear function of inputs and routes side by side, which the paper uses for clustering.
 
     Parameters
     ----------
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
+        Depth of the tree, from 0 to 12.
     out_features : int
         Number of outputs, k.
 

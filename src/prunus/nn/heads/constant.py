@@ -15,14 +15,14 @@ __all__ = ["ConstantHead"]
 
 
 class ConstantHead(Head):
-    """A value for each node: the prediction is their sum, weighted by the routes.
+    """A value for each node: the prediction is the sum of these values, weighted by the routes.
 
     Parameters
     ----------
     in_features : int
-        Number of inputs, d, which it does not use.
+        Number of inputs, d. The head ignores the inputs; it takes this argument because other heads do.
     depth : int
-        Depth of the tree.
+        Depth of the tree, from 0 to 12.
     out_features : int
         Number of outputs, k.
 
@@ -52,7 +52,7 @@ class ConstantHead(Head):
 
     @torch.no_grad()
     def start(self, means: Tensor) -> None:
-        """Begin with these means, (T, k), as the predictions of the nodes: a row adds up the values on its path."""
+        """Set the values so that their sum along the path to each node is the given mean, (T, k)."""
         values = means.clone()
         values[1:] -= means[(torch.arange(1, len(means)) - 1) // 2]
         self.weight.copy_(values.T)

@@ -1,4 +1,4 @@
-"""What the rest of prunus may ask of a head."""
+"""The interface of heads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Head", "LeafTraining"]
 
 @dataclass(frozen=True)
 class LeafTraining:
-    """How a kind of leaf is trained where a user leaves that to prunus.
+    """The default options of training for a kind of leaf.
 
     The numbers come from `make bench-accuracy` and the trials described in its notes.
     """
@@ -24,21 +24,22 @@ class LeafTraining:
     average: float = 0.99
     """Decay of the moving average of the weights."""
     few_weight_decay: float | None = None
-    """Weight decay for classes if there are few samples; None: the same as for many."""
+    """Weight decay for classification with few samples; None means the same as for many samples."""
     few_no_decay: tuple[str, ...] = ()
-    """Parameters that then do not decay."""
+    """Names of the parameters that do not decay in that case."""
 
 
 class Head(nn.Module):
-    """A kind of leaf: a torch module from inputs and routes to outputs that can also be started and read into a record.
+    """A kind of leaf: a torch module from inputs and routes to outputs, with methods to start it and to read it.
 
-    A new kind is a file with such a module, and a line in `prunus.nn.registry`. What it reads into the record is what
-    predictions, pictures and ONNX files are made from.
+    To add a new kind, write a file with such a module and add a line to `prunus.nn.registry`. Predictions, pictures and
+    ONNX files are made from the record that `read` returns.
     """
 
     words: ClassVar[str]
-    """How the prediction is made, for people: completes "a prediction is made from ..."."""
+    """A description for users that completes the sentence "a prediction is made from ..."."""
     training_defaults: ClassVar[LeafTraining]
+    """The default options of training."""
 
     def __init__(self, in_features: int, depth: int, out_features: int) -> None:
         super().__init__()
@@ -56,7 +57,7 @@ class Head(nn.Module):
         hidden: Sequence[int],  # noqa: ARG003
         dropout: float,  # noqa: ARG003
     ) -> nn.Module:
-        """A new head of this kind; `hidden` and `dropout` are for kinds that have hidden layers."""
+        """A new head of this kind; kinds without hidden layers ignore `hidden` and `dropout`."""
         return cls(features, depth, outputs)
 
     def options(self) -> dict[str, Any]:
@@ -64,8 +65,8 @@ class Head(nn.Module):
         return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:
-        """The leaves as plain arrays, for encoded rows; `inputs` is what the model applies to these before."""
+        """The leaves as plain arrays that apply to encoded rows; the model passes these through `inputs` first."""
         raise NotImplementedError
 
     def start(self, means: Tensor) -> None:
-        """Begin with the mean targets, (T, k), of the samples that pass each node, where a head has values for them."""
+        """Start from the mean targets, (T, k), of the samples that pass each node; most heads ignore them."""

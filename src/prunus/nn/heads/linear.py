@@ -16,14 +16,14 @@ __all__ = ["LinearHead"]
 
 
 class LinearHead(Head):
-    """A linear model for each node: the prediction is the sum of theirs, weighted by the routes.
+    """A linear model for each node: the prediction is the sum of their outputs, weighted by the routes.
 
     Parameters
     ----------
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
+        Depth of the tree, from 0 to 12.
     out_features : int
         Number of outputs, k.
 

@@ -23,13 +23,13 @@ class MLPHead(Head):
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
+        Depth of the tree, from 0 to 12.
     out_features : int
         Number of outputs, k.
-    hidden : sequence of int
-        Units of the hidden layers, each followed by an ELU and dropout.
-    dropout : float
-        Share of hidden units that training leaves out at random.
+    hidden : sequence of int, default=(128, 128)
+        Number of units in each hidden layer; each layer is followed by an ELU and dropout.
+    dropout : float, default=0.0
+        Share of the hidden units that each training step leaves out at random.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class MLPHead(Head):
 
     @classmethod
     def build(cls, features: int, depth: int, outputs: int, *, hidden: Sequence[int], dropout: float) -> nn.Module:
-        """A new network with these hidden layers."""
+        """A new head with these hidden layers."""
         return cls(features, depth, outputs, hidden, dropout)
 
     def forward(self, x: Tensor, z: Tensor) -> Tensor:

@@ -1,1 +1,1 @@
-"""Split functions: modules from inputs x, (n, d), to one score for each split of a tree, (n, 2**depth - 1)."""
+"""Split functions, one file each: modules from inputs x, (n, d), to the scores of all splits, (n, 2**depth - 1)."""

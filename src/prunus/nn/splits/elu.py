@@ -1,4 +1,4 @@
-"""Linear splits whose scores are bounded on the left."""
+"""Linear splits whose scores are bounded below."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -13,7 +13,14 @@ __all__ = ["ELUSplit"]
 
 
 class ELUSplit(LinearSplit):
-    """Oblique splits whose scores pass an exponential linear unit: no sample is far on the left of one.
+    """Oblique splits whose scores pass through an exponential linear unit, so that no score is below -1.
+
+    Parameters
+    ----------
+    in_features : int
+        Number of inputs, d.
+    depth : int
+        Depth of the tree, from 0 to 12.
 
     Examples
     --------
@@ -21,7 +28,7 @@ class ELUSplit(LinearSplit):
     True
     """
 
-    words: ClassVar[str] = "a linear function that passes an exponential linear unit"
+    words: ClassVar[str] = "a linear function, passed through an exponential linear unit"
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores, (n, 2**depth - 1), of inputs, (n, d)."""

@@ -22,7 +22,7 @@ class LinearSplit(Split, nn.Linear):
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
+        Depth of the tree, from 0 to 12.
 
     Examples
     --------
@@ -38,21 +38,21 @@ class LinearSplit(Split, nn.Linear):
         super().__init__(in_features, n_splits(self.depth))
 
     def reset_parameters(self) -> None:
-        """Draw weights and biases; a tree of depth 0 has none, about which torch would warn."""
+        """Draw weights and biases at random. A tree of depth 0 has none, and torch would warn of that."""
         if self.out_features:
             super().reset_parameters()
 
     @property
     def scores(self) -> nn.Linear:
-        """The affine map that the scores come from; `spread_splits` sets it."""
+        """The linear layer that computes the scores; `spread_splits` sets its weights."""
         return self
 
     def features(self, x: Tensor) -> Tensor:
-        """What `scores` is applied to."""
+        """The values that `scores` is applied to: the inputs themselves."""
         return x
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         return {"in_features": self.in_features, "depth": self.depth}
 
     def read(self, inputs: nn.Module) -> Splits:
@@ -61,6 +61,6 @@ class LinearSplit(Split, nn.Linear):
 
     @torch.no_grad()
     def set_planes(self, weight: Tensor, bias: Tensor) -> None:
-        """Set the weights, (S, d), and the biases, (S,)."""
+        """Set the weights, (S, d), and biases, (S,), of the scores."""
         self.weight.copy_(weight)
         self.bias.copy_(bias)

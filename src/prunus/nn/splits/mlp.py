@@ -15,18 +15,18 @@ __all__ = ["MLPSplit"]
 
 
 class MLPSplit(Split):
-    """Splits that share a multilayer perceptron.
+    """Splits whose scores come from one multilayer perceptron, which all nodes share.
 
     Parameters
     ----------
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
-    hidden : sequence of int
-        Units of the hidden layers, each followed by an ELU and dropout.
-    dropout : float
-        Share of hidden units that training leaves out at random.
+        Depth of the tree, from 0 to 12.
+    hidden : sequence of int, default=(64,)
+        Number of units in each hidden layer; each layer is followed by an ELU and dropout.
+    dropout : float, default=0.0
+        Share of the hidden units that each training step leaves out at random.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class MLPSplit(Split):
         return out
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         network = {"hidden": hidden_widths(self.features), "dropout": dropout_of(self.features)}
         return {"in_features": self.in_features, "depth": self.depth, **network}
 

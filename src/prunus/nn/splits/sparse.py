@@ -13,21 +13,21 @@ __all__ = ["SparseSplit"]
 
 
 class SparseSplit(MLPSplit):
-    """Splits of rectified sums, each of a few features: combinations of features, such as three in a row.
+    """Splits from a network whose hidden units combine a few features each, such as three equal marks in a row.
 
-    Each step of training moves the weights of the features towards 0, and many end near it. Inputs should be scaled,
-    but not decorrelated: mixtures of all features cannot be sums of a few.
+    Each training step moves the weights of the features towards 0, and many of them end near 0. Inputs should be scaled
+    but not decorrelated: decorrelated inputs mix all features.
 
     Parameters
     ----------
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree.
-    hidden : int
-        Number of sums, which the nodes share.
-    sparsity : float
-        Share of the learning rate by which a step moves the weights towards 0.
+        Depth of the tree, from 0 to 12.
+    hidden : int, default=256
+        Number of hidden units, each a rectified sum of features; all nodes share them.
+    sparsity : float, default=0.05
+        Each training step moves the weights of the features towards 0 by this share of the learning rate.
 
     Examples
     --------
@@ -47,18 +47,18 @@ class SparseSplit(MLPSplit):
         self.sparsity = sparsity
 
     def extra_repr(self) -> str:
-        """What the layers do not show."""
+        """The option that the layers do not show, for printing."""
         return f"sparsity={self.sparsity}"
 
     @property
     def sums(self) -> nn.Linear:
-        """The layer with the weights of the features."""
+        """The hidden layer, with the weights of the features."""
         layer = self.features[0]
         assert isinstance(layer, nn.Linear)
         return layer
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         return {
             "in_features": self.in_features,
             "depth": self.depth,
@@ -68,7 +68,7 @@ class SparseSplit(MLPSplit):
 
     @torch.no_grad()
     def after_step(self, learning_rate: float) -> None:
-        """Move the weights of the features towards 0; training calls it after each step.
+        """Move the weights of the features towards 0. The trainer calls this method after each step.
 
         >>> split = SparseSplit(1, depth=1, hidden=1, sparsity=0.5)
         >>> _ = nn.init.constant_(split.sums.weight, 0.3)

@@ -1,4 +1,4 @@
-"""What the rest of prunus may ask of a split function."""
+"""The interface of split functions."""
 
 from typing import Any, ClassVar
 
@@ -10,26 +10,26 @@ __all__ = ["Split"]
 
 
 class Split(nn.Module):
-    """A kind of split: a torch module that can also be described, placed and read into a record.
+    """A kind of split: a torch module from inputs to scores, with methods to describe, place and read it.
 
-    A new kind is a file with such a module, and a line in `prunus.nn.registry`.
+    To add a new kind, write a file with such a module and add a line to `prunus.nn.registry`.
     """
 
     words: ClassVar[str]
-    """How a node decides, for people: completes "a node decides by ..."."""
+    """A description for users that completes the sentence "a node decides by ..."."""
     decorrelates: ClassVar[bool] = True
-    """Whether it learns better from decorrelated inputs."""
+    """Whether the split learns better from decorrelated inputs."""
     has_planes: ClassVar[bool] = False
-    """Whether its boundaries are planes in the space of the inputs, which `set_planes` can place."""
+    """Whether the boundaries are planes in the space of the inputs, which `set_planes` can place."""
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         raise NotImplementedError
 
     def read(self, inputs: nn.Module) -> Splits:
-        """The splits as plain arrays, for encoded rows; `inputs` is what the model applies to these before."""
+        """The splits as plain arrays that apply to encoded rows; the model passes these through `inputs` first."""
         raise NotImplementedError
 
     def set_planes(self, weight: Tensor, bias: Tensor) -> None:
-        """Place the boundaries: weights, (S, d), and biases, (S,), of scores that are 0 there."""
+        """Place the boundaries: set weights, (S, d), and biases, (S,), of scores that are 0 on them."""
         raise NotImplementedError
