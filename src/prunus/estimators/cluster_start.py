@@ -31,9 +31,9 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 DECORRELATION = 0.25
-"""Of the features that are clustered: between 0, as they are, and 0.5, not correlated at all."""
+"""How far the inputs are decorrelated before rows are clustered: 0 changes nothing, 0.5 removes all correlations."""
 FLOOR = 0.1
-"""Directions of little variance hold noise: they are magnified by little."""
+"""See `Whiten.fit`. It is larger than elsewhere, since directions of little variance are mostly noise."""
 SHARPNESS = 4.0
 """Standard deviation of the scores at the start: few rows are undecided, so that clusters stay apart."""
 GROUPS = 300
@@ -53,14 +53,14 @@ LARGE = 0.05
 
 
 def model_inputs(model: TreeModel, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Encoded rows in the coordinates in which the model splits them."""
+    """Encoded rows after the model's input map, in the coordinates that the splits see."""
     with torch.inference_mode():
         return chunked(model.inputs, torch.from_numpy(x)).numpy()
 
 
 @torch.no_grad()
 def start_clustered(model: TreeModel, train: Samples, seed: int) -> None:
-    """Start with splits between clusters, and nodes that predict the means of the rows that pass them."""
+    """Place splits between clusters, and let each node predict the mean of the rows that pass it."""
     if isinstance(model.inputs, Whiten):
         model.inputs.fit(train.x, train.weight, power=DECORRELATION, floor=FLOOR, most_spread=1.0)
     x = model.inputs(train.x)
@@ -79,14 +79,15 @@ def start_clustered(model: TreeModel, train: Samples, seed: int) -> None:
 def start_without_targets(
     model: TreeModel, train: Samples, targets: npt.NDArray[np.int64], generator: torch.Generator
 ) -> None:
-    """Start at random, in inputs without the targets: where these are constant, the map to inputs ignores them.
+    """Start at random, with inputs in which the targets are constant, so that the model's input map ignores them.
 
-    Inputs are standardized only, as in the paper: where all directions vary alike, random splits part no clusters.
+    As in the paper, inputs are only standardized. If all directions varied equally, random splits would not separate
+    clusters.
     """
     x = train.x.clone()
     x[:, torch.from_numpy(targets)] = 0.0
     start_model(model, Samples(x, train.y, train.weight), generator, decorrelation=0.0)
-    if not isinstance(model.inputs, Whiten):  # too many to be decorrelated
+    if not isinstance(model.inputs, Whiten):  # there are too many columns to decorrelate
         model.inputs = Whiten(x.shape[1]).to(x.device)
         model.inputs.matrix.copy_(torch.diag((x != 0).any(0).to(x)))
 

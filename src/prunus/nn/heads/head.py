@@ -61,7 +61,7 @@ class Head(nn.Module):
         return cls(features, depth, outputs)
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         return {"in_features": self.in_features, "depth": self.depth, "out_features": self.out_features}
 
     def read(self, inputs: nn.Module) -> Leaves:

@@ -64,7 +64,7 @@ class MLPHead(Head):
         return out
 
     def options(self) -> dict[str, Any]:
-        """The arguments that make a module of the same shape."""
+        """The arguments that create a module of the same kind and shape."""
         return super().options() | {"hidden": hidden_widths(self.hidden), "dropout": dropout_of(self.hidden)}
 
     def read(self, inputs: nn.Module) -> Leaves:
