@@ -34,7 +34,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/pytest -m 'not slow'
+	$(BIN)/pytest -n auto -m 'not slow'
 
 docs: $(INSTALLED) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

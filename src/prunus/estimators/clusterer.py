@@ -9,21 +9,18 @@ import numpy.typing as npt
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.cluster_start import model_inputs, start_clustered, start_without_targets
 from prunus.estimators.defaults import Recipe
-from prunus.estimators.fitted import encode
-from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, merge_closest, read_hierarchy
-from prunus.estimators.torch_state import plain_torch
+from prunus.estimators.fitted_clusters import FittedClusters
+from prunus.estimators.hierarchy import flat_labels, merge_closest, read_hierarchy
 from prunus.nn import TreeModel
 from prunus.nn.registry import LEAVES, SPLITS, has_planes
 from prunus.targets import Columns, Target
 from prunus.training import Samples
 from prunus.tree.paths import last_kept
-from prunus.tree.prediction import find_ends, find_routes
+from prunus.tree.prediction import find_ends
 from prunus.tree.reading import Prune, keep_pairs
 
 __all__ = ["ArgminTreeClusterer"]
@@ -36,6 +33,7 @@ class ArgminTreeClusterer(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
+    FittedClusters,
     ArgminTree,
 ):
     """Hierarchical clustering: a tree that learns to reconstruct the features of a table, without labels.
@@ -179,9 +177,6 @@ class ArgminTreeClusterer(
         "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
     }
 
-    target_: Columns
-    hierarchy_: Hierarchy
-
     def __init__(
         self,
         *,
@@ -263,135 +258,6 @@ class ArgminTreeClusterer(
         self.tree_ = replace(self.tree_, cluster=flat_labels(self.hierarchy_, self.tree_.n_nodes, n_clusters))
         self._set_rows(ends)
         return self
-
-    @property
-    def n_leaves_(self) -> int:
-        """Number of clusters at the bottom of the hierarchy."""
-        return len(self.hierarchy_.leaves)
-
-    @property
-    def n_clusters_(self) -> int:
-        """Number of flat clusters."""
-        return int(self._clusters().max()) + 1
-
-    @property
-    def children_(self) -> npt.NDArray[np.int64]:
-        """The two clusters that merge into cluster ``n_leaves_ + i``, (n_leaves_ - 1, 2)."""
-        return self.hierarchy_.children
-
-    @property
-    def distances_(self) -> npt.NDArray[np.float64]:
-        """Distance between the two clusters of each row of `children_`, (n_leaves_ - 1,)."""
-        return self.hierarchy_.heights
-
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
-        """The cluster of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n, n_features_in_)
-
-        Returns
-        -------
-        int64 array of shape (n,)
-            Numbers from 0 to ``n_clusters_ - 1``.
-        """
-        ends = self.apply(X)
-        return self._clusters()[ends]
-
-    def cut(self, depth: Any, X: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
-        """The flat cluster of each row if the subtrees at a depth are the clusters.
-
-        Parameters
-        ----------
-        depth : int
-            0 gives one cluster, 1 at most two, and so on.
-        X : table of shape (n, n_features_in_), optional
-            The rows; by default those of `fit`.
-
-        Returns
-        -------
-        int64 array of shape (n,)
-            Numbers from 0 on; clusters are numbered from left to right.
-        """
-        check_is_fitted(self)
-        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
-            raise InputValueError(f"depth must be an integer of at least 0, got {depth!r}")
-        ends = self._row_ends if X is None else self.apply(X)
-        return labels_at_depth(self.hierarchy_, self.tree_.n_nodes, int(depth))[ends]
-
-    @plain_torch()
-    def transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
-        """How much of each row reaches each node: its soft membership z in the clusters of all levels.
-
-        Parameters
-        ----------
-        X : table of shape (n, n_features_in_)
-
-        Returns
-        -------
-        float32 array of shape (n, 2**(depth + 1) - 1)
-            Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
-        """
-        check_is_fitted(self)
-        return find_routes(self.tree_, encode(self, X))
-
-    def linkage_matrix(self) -> npt.NDArray[np.float64]:
-        """The hierarchy in the format of scipy, for `scipy.cluster.hierarchy.dendrogram`.
-
-        Returns
-        -------
-        float64 array of shape (n_leaves_ - 1, 4)
-            For each merge the two clusters, their distance, and how many clusters of the bottom the result contains.
-        """
-        check_is_fitted(self)
-        return np.column_stack((self.children_, self.distances_, self.hierarchy_.counts)).astype(np.float64)
-
-    def reconstruction_error(self, X: Any) -> float:  # noqa: N803
-        """Mean squared error of the reconstructed features, in standard units.
-
-        Parameters
-        ----------
-        X : table of shape (n, n_features_in_)
-
-        Returns
-        -------
-        float
-            0 is perfect; 1 is the error of predicting the mean of each feature.
-        """
-        check_is_fitted(self)
-        x = encode(self, X)
-        wanted = self.target_.wanted(self.target_.for_loss(self.target_.read(None, x)))
-        return float(np.square(self._encoded_outputs(x, hard=False) - wanted).mean())
-
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803, ARG002
-        """Minus the reconstruction error, so that larger is better.
-
-        Parameters
-        ----------
-        X : table of shape (n, n_features_in_)
-        y : ignored
-            It is there because scikit-learn passes it.
-
-        Returns
-        -------
-        float
-        """
-        return -self.reconstruction_error(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.tree_.n_nodes
-
-    def _clusters(self) -> npt.NDArray[np.int64]:
-        """The cluster of rows that end in each node, (T,)."""
-        assert self.tree_.cluster is not None
-        return self.tree_.cluster
-
-    def _set_rows(self, ends: npt.NDArray[np.int64]) -> None:
-        """Store the nodes that the rows of `fit` end in, (n,), and their clusters."""
-        self._row_ends = ends
-        self.labels_ = self._clusters()[ends]
 
     def _leaf_name(self) -> str:
         if self.leaf != AUTO:
