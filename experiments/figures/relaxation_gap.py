@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from benchmarks.plots import STYLE
-from benchmarks.problems import random_rewards
+from harness.problems import random_rewards
 from experiments.figures.cells import Cells
 from experiments.figures.markdown import markdown_table
 from prunus.explain.curves import COLORS

@@ -16,12 +16,12 @@ import torch
 
 from benchmarks import against_cvxpylayers
 from benchmarks.contenders import CONTENDERS
-from benchmarks.machine import is_busy, this_machine
-from benchmarks.memory import peak_mb, resident_mb
+from harness.machine import is_busy, this_machine
+from harness.memory import peak_mb, resident_mb
 from benchmarks.plots import plot_against_cvxpylayers
 from benchmarks.solver_cell import THREADS
-from benchmarks.timing import median, repeated
-from benchmarks.traversal import random_traversal
+from harness.timing import median, repeated
+from harness.problems import random_traversal
 from experiments.figures.cells import Cells
 from experiments.figures.markdown import markdown_table
 

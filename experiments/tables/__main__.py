@@ -11,10 +11,10 @@ from pathlib import Path
 from benchmarks.accuracy import SEEDS
 from benchmarks.processes import as_finished
 from benchmarks.store import append_record, read_records
-from experiments.data import load
-from experiments.data.sets import note_of
-from experiments.rivals import RIVALS
-from experiments.rivals.limits_server import ended_by_interrupt
+from harness.sets import load
+from harness.sets.catalog import note_of
+from harness.methods import RIVALS
+from harness.servers import ended_by_interrupt
 from experiments.tables.cell import Budget, Cell, TableRow, measure
 from experiments.tables.report import format_table
 from experiments.tables.table import TABLES, TableInfo

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from experiments.rivals.limits import OK
+from harness.limits import OK
 from experiments.tables.cell import TableRow
 from experiments.tables.table import ENSEMBLES, OURS, Published, TableInfo
 

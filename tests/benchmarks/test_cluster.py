@@ -14,7 +14,7 @@ from benchmarks.cluster_cell import ClusterRow, cluster_cell, measure
 from benchmarks.cluster_methods import METHODS, PAPER, RIVALS, Task, does, fit_tree
 from benchmarks.cluster_tables import SETS, read_clusters
 from benchmarks.tables import split_rows
-from experiments.clustering import GHHC
+from harness.clusterers import GHHC
 from tests.benchmarks.cluster_tables import write_cluster_folder
 
 
@@ -77,7 +77,7 @@ def test_the_split_is_that_of_accuracy(folder: Path, name: str) -> None:
 def test_rivals_find_classes_that_are_far_apart(
     folder: Path, method: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("experiments.clustering.GHHC", functools.partial(GHHC, steps=50))
+    monkeypatch.setattr("harness.clusterers.GHHC", functools.partial(GHHC, steps=50))
     measured = measure(method, Task(name, read_clusters(folder, name, 1), seed=1, trials=1))
     assert measured.test > 0.9
     assert measured.all_rows > 0.9
@@ -101,7 +101,7 @@ def test_rivals_get_columns_in_units_of_the_training_part(folder: Path, monkeypa
             seen.append(x)
             return np.zeros(len(x), dtype=np.int64)
 
-    monkeypatch.setattr("experiments.clustering.HKMeans", Rival)
+    monkeypatch.setattr("harness.clusterers.HKMeans", Rival)
     data = read_clusters(folder, "covtype", 1)
     fit_tree("HKMeans", Task("covtype", data, seed=5, trials=1)).apply(data.x)
     train, everything = seen

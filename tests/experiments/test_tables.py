@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.data import PaperSet
-from experiments.rivals import RIVALS
-from experiments.rivals.limits import Outcome, run_limited
+from harness.sets import PaperSet
+from harness.methods import RIVALS
+from harness.limits import Outcome, run_limited
 from experiments.tables.__main__ import main
 from experiments.tables.cell import Budget, Cell, TableRow, measure, tune
 from experiments.tables.report import format_table, judge
