@@ -1,27 +1,68 @@
-"""Trees drawn as circles, level by level. Needs matplotlib."""
+"""Trees drawn as circles, level by level: how rows spread over the nodes."""
 
+from dataclasses import dataclass
 from math import hypot
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle
 from matplotlib.text import Text
 
-from prunus.explain.routing import Routing
-from prunus.ops.heap import level
+from prunus.ops.heap import depth_of_nodes, level, n_nodes
 
-__all__ = ["draw_circles"]
+__all__ = ["Routing", "draw_circles", "routing"]
+
+Floats = npt.NDArray[np.float64]
 
 DARK = np.array([8, 48, 107]) / 255
-"""Of mass 1; of less mass it is mixed with white. One hue: the shade alone tells, to every eye."""
+"""The colour of mass 1; for less mass it is mixed with white. One hue has shades that every eye can tell apart."""
 GREY = "#8c8c8c"
 EMPTY = "\N{EN DASH}"
 LARGEST_RADIUS = 17.0
 LARGEST_FONT = 11.0
 """In points."""
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The upper part of a complete tree, in heap order, T nodes."""
+
+    depth: int
+    mass: npt.NDArray[np.float32]
+    """(T,): 0 is pruned, 1 is kept wholly."""
+    percent: Floats
+    """(T,): of the rows that are routed through a node, among the nodes of its level."""
+
+
+def routing(tree: Any, x: Any, *, max_depth: int | None = None) -> Routing:
+    """How rows are routed through a tree: each counts in all the nodes that it reaches, as much as it reaches them.
+
+    Parameters
+    ----------
+    tree : ArgminTreeClusterer
+        A fitted one.
+    x : table of shape (n, n_features_in_)
+    max_depth : int, optional
+        Last level that is wanted; by default all are.
+    """
+    deepest = depth_of_nodes(len(tree.node_mass_))
+    depth = deepest if max_depth is None else min(max_depth, deepest)
+    upper = slice(n_nodes(depth))
+    passing = tree.transform(x)[:, upper].sum(axis=0, dtype=np.float64)
+    return Routing(depth, tree.node_mass_[upper], _percent_of_level(passing, depth))
+
+
+def _percent_of_level(passing: Floats, depth: int) -> Floats:
+    percent = np.zeros(len(passing))
+    for d in range(depth + 1):
+        total = passing[level(d)].sum()
+        if total > 0:
+            percent[level(d)] = 100 * passing[level(d)] / total
+    return percent
 
 
 class Layout(NamedTuple):

@@ -1,40 +1,28 @@
-"""What happened during training, as lines and points that matplotlib can draw."""
+"""Curves and points of training: active nodes over the epochs, and error against time."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.base import ArgminTree
+from prunus.errors import InputValueError
 
-__all__ = ["Curve", "active_nodes", "error_over_time", "is_history", "styles"]
+__all__ = ["COLORS", "plot_active_nodes", "plot_error_over_time", "styles"]
 
 Floats = npt.NDArray[np.float64]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Told apart with any kind of colour vision (Okabe and Ito)."""
+"""Colours that can be told apart with any kind of colour vision (Okabe and Ito)."""
 LINES = ("-", "--", "-.", ":")
 MARKERS = "os^DvPX*"
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A line, or a point with bars."""
-
-    x: Floats
-    y: Floats
-    x_bar: Floats | None = None
-    """Of a point: how far bars reach to both sides, (2, 1)."""
-    y_bar: Floats | None = None
-
-
 def styles() -> Iterator[dict[str, Any]]:
-    """A colour, a kind of line and a marker for each; as many as wanted."""
+    """A colour, a kind of line and a marker for each of as many things as wanted."""
     for i in count():
         yield {
             "color": COLORS[i % len(COLORS)],
@@ -43,81 +31,85 @@ def styles() -> Iterator[dict[str, Any]]:
         }
 
 
-def is_history(thing: Any) -> bool:
-    """Whether it is an estimator, or the history of one: names of what was noted, with a list each."""
-    if isinstance(thing, Mapping):
-        return not any(isinstance(value, (ArgminTree, Mapping)) for value in thing.values())
-    return isinstance(thing, ArgminTree)
+def plot_active_nodes(curves: Mapping[str, tuple[Any, Any]], ax: Axes) -> None:
+    """Draw the percentage of nodes that are not pruned over the epochs of training.
+
+    Parameters
+    ----------
+    curves : dict
+        By name: the epochs, and the share of active nodes after each.
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> plot_active_nodes({"seed 1": ([1, 2], [1.0, 0.5])}, ax)
+    >>> ax.lines[0].get_ydata().tolist()
+    [100.0, 50.0]
+    """
+    for (name, (epochs, shares)), style in zip(curves.items(), styles(), strict=False):
+        percent = 100 * np.asarray(shares, dtype=np.float64)
+        ax.plot(epochs, percent, label=name, color=style["color"], linestyle=style["linestyle"])
+    ax.set(xlabel="epoch", ylabel="active nodes (%)", ylim=(0, 103))
+    ax.locator_params(axis="x", integer=True)
+    _finish(ax)
 
 
-def active_nodes(thing: Any) -> Curve:
-    """Percentages over epochs."""
-    history = _history(thing)
-    active = _noted(history, "active_nodes")
-    if active is None:
-        raise InputValueError(
-            'a history must have "active_nodes" to draw them, however: it has '
-            f"{', '.join(map(repr, history)) or 'nothing'}. They are noted where rows are held out: fit with "
-            "early_stopping_rounds, or with an eval_set"
-        )
-    epochs = _noted(history, "epoch")
-    return Curve(np.arange(1.0, len(active) + 1) if epochs is None else epochs, 100 * active)
+def plot_error_over_time(
+    records: Mapping[str, tuple[Any, Any]], ax: Axes, looks: Mapping[str, dict[str, Any]] | None = None
+) -> None:
+    """Draw the error of methods against the time they took to train, which has a log axis.
+
+    Parameters
+    ----------
+    records : dict
+        By the name of a method: seconds and error of each seed, drawn as their mean with bars of a standard deviation.
+    ax : matplotlib Axes
+    looks : dict, optional
+        By the name of a method, one of the `styles`; by default they follow each other.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> plot_error_over_time({"fast": ([3.0], [0.40]), "good": ([500.0, 700.0], [0.33, 0.35])}, ax)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['fast', 'good']
+    """
+    looks = dict(zip(records, styles(), strict=False)) if looks is None else looks
+    ax.set_xscale("log")
+    for name, (seconds, errors) in records.items():
+        style = looks[name] | {"linestyle": "none", "label": name, "capsize": 3, "markersize": 7}
+        ax.errorbar(**_mean_with_bars(name, seconds, errors), **style)
+    ax.set(xlabel="training time (s)", ylabel="error")
+    _label_times(ax)
+    _finish(ax)
 
 
-def error_over_time(name: Any, record: Any) -> Curve:
-    """The losses of a history, or the mean of what seeds gave."""
-    if isinstance(record, (ArgminTree, Mapping)):
-        return _losses(record)
-    try:
-        seconds, error = (np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in record)
-    except (TypeError, ValueError):
-        raise InputTypeError(
-            f"a record must be a pair of seconds and error, numbers or one for each seed, or a fitted estimator of "
-            f"prunus, however: that of {name!r} is a {type(record).__name__}"
-        ) from None
-    if seconds.shape != error.shape or seconds.ndim != 1 or not len(seconds):
-        raise InputValueError(
-            f"seconds and error must have one entry for each seed, however: those of {name!r} have the shapes "
-            f"{seconds.shape} and {error.shape}"
-        )
-    if not (np.isfinite(seconds).all() and np.isfinite(error).all() and (seconds > 0).all()):
-        raise InputValueError(f"seconds must be positive, and all numbers finite, however: those of {name!r} are not")
-    return _mean(seconds, error)
+def _mean_with_bars(name: str, seconds: Any, errors: Any) -> dict[str, Floats | None]:
+    """A bar of time does not reach beyond the fastest seed, as a log axis has no zero."""
+    x, y = (np.asarray(values, dtype=np.float64) for values in (seconds, errors))
+    if not (np.isfinite(x).all() and np.isfinite(y).all() and (x > 0).all()):
+        raise InputValueError(f"seconds must be positive, and all numbers finite, got others for {name!r}")
+    mean_x, mean_y = x.mean(keepdims=True), y.mean(keepdims=True)
+    if len(x) == 1:
+        return {"x": mean_x, "y": mean_y, "xerr": None, "yerr": None}
+    bar_x, bar_y = x.std(ddof=1, keepdims=True), y.std(ddof=1, keepdims=True)
+    before = np.minimum(bar_x, mean_x - x.min())
+    return {"x": mean_x, "y": mean_y, "xerr": np.stack((before, bar_x)), "yerr": np.stack((bar_y, bar_y))}
 
 
-def _mean(seconds: Floats, error: Floats) -> Curve:
-    """The mean, with bars of a standard deviation; that of time not beyond the fastest, as a log axis has no zero."""
-    x, y = seconds.mean(keepdims=True), error.mean(keepdims=True)
-    if len(seconds) == 1:
-        return Curve(x, y)
-    x_bar, y_bar = seconds.std(ddof=1, keepdims=True), error.std(ddof=1, keepdims=True)
-    return Curve(x, y, np.stack((np.minimum(x_bar, x - seconds.min()), x_bar)), np.stack((y_bar, y_bar)))
+def _label_times(ax: Axes) -> None:
+    """Plain numbers on a log axis: those of decades, or more of them where there are few decades."""
+    low, high = ax.get_xlim()
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 50 * low else (1.0, 2.0, 3.0, 5.0)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _losses(thing: Any) -> Curve:
-    history = _history(thing)
-    seconds, valid = _noted(history, "seconds"), _noted(history, "valid_loss")
-    loss = _noted(history, "train_loss") if valid is None else valid
-    if seconds is None or loss is None:
-        raise InputValueError(
-            'a history must have "seconds" and "valid_loss" or "train_loss", however: it has '
-            f"{', '.join(map(repr, history)) or 'nothing'}"
-        )
-    return Curve(seconds.cumsum(), loss)
-
-
-def _history(thing: Any) -> Mapping[str, Any]:
-    if isinstance(thing, Mapping):
-        return thing
-    if not isinstance(thing, ArgminTree):
-        raise InputTypeError(
-            f"histories are those of estimators of prunus, or their history_, however: {type(thing).__name__}"
-        )
-    check_is_fitted(thing)
-    return thing.history_
-
-
-def _noted(history: Mapping[str, Any], name: str) -> Floats | None:
-    """What was noted of each epoch; None if it never was."""
-    found = np.asarray(history.get(name, ()), dtype=np.float64)
-    return None if np.isnan(found).all() else found
+def _finish(ax: Axes) -> None:
+    ax.grid(alpha=0.3)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)

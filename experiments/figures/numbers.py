@@ -1,4 +1,4 @@
-"""The numbers of a figure in a CSV file, to which finished parts are added, so that it goes on where it was stopped."""
+"""The numbers of a figure in a CSV file, to which finished parts are added: a run that was stopped continues there."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["Cells"]
+__all__ = ["Numbers"]
 
 Part = dict[str, Any]
 """Columns, with their values, that tell the rows of one part from the others."""
 
 
-class Cells:
+class Numbers:
     """Rows in a file, part by part.
 
     Parameters
@@ -27,10 +27,10 @@ class Cells:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     cells = Cells(Path(folder) / "squares.csv")
-    ...     for part in cells.missing([{"x": 2}, {"x": 3}]):
-    ...         cells.add(part, [{"square": part["x"] ** 2}])
-    ...     cells.table()["square"].tolist()
+    ...     numbers = Numbers(Path(folder) / "squares.csv")
+    ...     for part in numbers.missing([{"x": 2}, {"x": 3}]):
+    ...         numbers.add(part, [{"square": part["x"] ** 2}])
+    ...     numbers.table()["square"].tolist()
     [1/2] x=2
     [2/2] x=3
     [4, 9]

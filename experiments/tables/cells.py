@@ -10,12 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import optuna
 
+from experiments.tables.tuning import TUNINGS
+from harness.cells import Cell
+from harness.fitting import Fit, fit_limited
+from harness.limits import OK
 from harness.machine import this_machine
-from harness.sets import PaperSet, load
-from harness.methods import RIVALS
-from harness.limits import OK, Outcome, run_limited
+from harness.methods import METHODS
+from harness.methods.interface import Task
+from harness.sets.loading import SplitSet, load_scaled
+from harness.spaces import suggest
 
-__all__ = ["Budget", "Cell", "TableRow", "measure", "tune"]
+__all__ = ["Budget", "TableRow", "measure", "tune"]
 
 
 class Budget(NamedTuple):
@@ -27,14 +32,6 @@ class Budget(NamedTuple):
     megabytes: float
     tuning_seconds: float = math.inf
     """For the fits of all trials together: when they are spent, no further trial begins."""
-
-
-class Cell(NamedTuple):
-    """What is measured."""
-
-    set: str
-    seed: int
-    method: str
 
 
 @dataclass(frozen=True)
@@ -71,14 +68,13 @@ class Tuned(NamedTuple):
 
     valid_error: float
     options: dict[str, Any]
-    outcome: Outcome
-    """Of the fit with these options, with what it predicts for the test part."""
+    fit: Fit
+    """With these options, with what it predicts for the test part."""
 
     @property
     def rank(self) -> tuple[float, float]:
         """Less is better: of equal errors, the one that is surer of the right classes, if that is known of it."""
-        loss = self.outcome.valid_loss
-        return self.valid_error, math.inf if loss is None else loss
+        return self.valid_error, math.inf if self.fit.valid_loss is None else self.fit.valid_loss
 
 
 class Trials(NamedTuple):
@@ -92,7 +88,7 @@ class Trials(NamedTuple):
 
 def measure(cell: Cell, folder: Path | None, budget: Budget) -> TableRow:
     """Tune on the validation part, and score the best trial, alone, on the test part."""
-    data = load(cell.set, folder, seed=cell.seed)
+    data = load_scaled(cell.set, folder, seed=cell.seed)
     best, finished, failures = tune(cell, data, budget)
     machine = this_machine()
     row = TableRow(
@@ -108,15 +104,15 @@ def measure(cell: Cell, folder: Path | None, budget: Budget) -> TableRow:
         return replace(row, status=failures.most_common(1)[0][0])
     return replace(
         row,
-        test_error=_error(data, best.outcome.predictions["test"], data.y_test),
+        test_error=_error(data.task, best.fit.predictions["test"], data.test.y),
         valid_error=best.valid_error,
-        seconds=best.outcome.seconds,
-        n_parameters=best.outcome.n_parameters,
+        seconds=best.fit.seconds,
+        n_parameters=best.fit.n_parameters,
         options=json.dumps(best.options),
     )
 
 
-def tune(cell: Cell, data: PaperSet, budget: Budget) -> Trials:
+def tune(cell: Cell, data: SplitSet, budget: Budget) -> Trials:
     """Try the method's own starting points, then what Optuna draws.
 
     The best has the least error on validation rows; of several such, the least log-loss there, if it has one.
@@ -124,53 +120,48 @@ def tune(cell: Cell, data: PaperSet, budget: Budget) -> Trials:
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=cell.seed))
-    method = RIVALS[cell.method]
-    starts = method.starts_for(data.task)
+    tuning = TUNINGS[cell.method]
+    starts = tuning.starts_for(data.task)
     best, finished, spent = None, 0, 0.0
     failures: Counter[str] = Counter()
     for number in range(budget.trials):
         if spent >= budget.tuning_seconds:
             break
         trial = study.ask() if number >= len(starts) else None
-        options = method.space(trial) if trial is not None else dict(starts[number])
-        outcome = _fit(cell, data, options, budget)
-        spent += outcome.seconds
-        if outcome.status != OK:
-            failures[_status(outcome)] += 1
-            if trial is not None:
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            continue
-        error = _error(data, outcome.predictions["valid"], data.y_valid)
-        finished += 1
-        found = Tuned(error, options, outcome)
-        if best is None or found.rank < best.rank:
-            best = found
+        options = dict(starts[number]) if trial is None else suggest(tuning.space, trial)
+        fit = _fit(cell, data, options, budget)
+        spent += fit.seconds
+        error = None
+        if fit.status == OK:
+            finished += 1
+            error = _error(data.task, fit.predictions["valid"], data.valid.y)
+            found = Tuned(error, options, fit)
+            best = found if best is None or found.rank < best.rank else best
+        else:
+            failures[fit.status] += 1
         if trial is not None:
-            study.tell(trial, error)
+            study.tell(trial, error, state=None if error is not None else optuna.trial.TrialState.FAIL)
     return Trials(best, finished, failures)
 
 
-def _fit(cell: Cell, data: PaperSet, options: dict[str, Any], budget: Budget) -> Outcome:
-    limit = {"time_limit": budget.seconds / 2} if RIVALS[cell.method].stops_itself else {}
-    return run_limited(
-        cell.method,
+def _fit(cell: Cell, data: SplitSet, options: dict[str, Any], budget: Budget) -> Fit:
+    method = TUNINGS[cell.method].method
+    limit = {"time_limit": budget.seconds / 2} if METHODS[method].stops_itself else {}
+    return fit_limited(
+        method,
         data.task,
         options | limit,
-        (data.x_train, data.y_train),
-        (data.x_valid, data.y_valid),
-        rows={"valid": data.x_valid, "test": data.x_test},
+        (data.train.x, data.train.y),
+        (data.valid.x, data.valid.y),
+        rows={"valid": data.valid.x, "test": data.test.x},
         random_state=cell.seed % 2**31,
         seconds=budget.seconds,
         megabytes=budget.megabytes,
     )
 
 
-def _status(outcome: Outcome) -> str:
-    return outcome.status if not outcome.message else f"{outcome.status}: {outcome.message.splitlines()[-1][:150]}"
-
-
-def _error(data: PaperSet, predicted: Any, known: Any) -> float:
+def _error(task: Task, predicted: Any, known: Any) -> float:
     """Share of wrong classes, or mean squared error."""
-    if data.task == "classes":
+    if task == "classes":
         return float(np.mean(predicted != known))
     return float(np.mean((predicted - known) ** 2))

@@ -1,4 +1,4 @@
-"""Which sets and methods a table has, and what the paper says."""
+"""The paper's tables as lists: which sets and methods each has, and the numbers of the paper."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

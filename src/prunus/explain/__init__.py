@@ -1,13 +1,6 @@
 """What a learned tree is: one plain record, and pictures made from it."""
 
 from prunus.explain.as_dict import export_dict
-from prunus.explain.figures import (
-    plot_active_nodes,
-    plot_class_routing,
-    plot_class_routings,
-    plot_error_over_time,
-    plot_routing,
-)
 from prunus.explain.graphviz import export_graphviz
 from prunus.explain.html import export_html
 from prunus.explain.plot import plot_tree
@@ -22,11 +15,6 @@ __all__ = [
     "export_graphviz",
     "export_html",
     "export_text",
-    "plot_active_nodes",
-    "plot_class_routing",
-    "plot_class_routings",
-    "plot_error_over_time",
-    "plot_routing",
     "plot_tree",
     "tree_summary",
 ]
