@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.machine import Machine
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance as Record
+
+    from harness.machine import Machine
 else:
     Record = Any
 
@@ -39,7 +39,7 @@ def format_value(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def write_csv(path: Path, rows: Sequence[Record], machine: Machine) -> None:
+def write_csv(path: Path, rows: Sequence[Record], machine: "Machine") -> None:
     """Store rows that are measured in one run, each with the machine it was measured on."""
     _write(path, [dataclasses.asdict(row) | dataclasses.asdict(machine) for row in rows], "w", digits=5)
 

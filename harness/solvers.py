@@ -80,8 +80,8 @@ def measure_solver(solver: str, n: int, depth: int, *, budget_s: float, ours: fl
     """
     arguments = {"solver": solver, "n": n, "depth": depth, "budget_s": budget_s}
     function = "harness.solvers:run_traversal" if solver == TRAVERSE else "harness.solvers:run_solver"
-    limits = {"seconds": LIMIT_S, "megabytes": MEMORY_SHARE * physical_mb()}
-    outcome = run_limited(function, arguments, threads=THREADS, **limits)
+    memory = MEMORY_SHARE * physical_mb()
+    outcome = run_limited(function, arguments, seconds=LIMIT_S, megabytes=memory, threads=THREADS)
     if outcome.status != OK:
         print(outcome.message, file=sys.stderr)
         return SolverRow(solver, n, depth, outcome.status)

@@ -5,15 +5,12 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from prunus.errors import InputValueError
 
 __all__ = ["COLORS", "plot_active_nodes", "plot_error_over_time", "styles"]
-
-Floats = npt.NDArray[np.float64]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colours that can be told apart with any kind of colour vision (Okabe and Ito)."""
@@ -87,7 +84,7 @@ def plot_error_over_time(
     _finish(ax)
 
 
-def _mean_with_bars(name: str, seconds: Any, errors: Any) -> dict[str, Floats | None]:
+def _mean_with_bars(name: str, seconds: Any, errors: Any) -> dict[str, Any]:
     """A bar of time does not reach beyond the fastest seed, as a log axis has no zero."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (seconds, errors))
     if not (np.isfinite(x).all() and np.isfinite(y).all() and (x > 0).all()):

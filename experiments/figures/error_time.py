@@ -31,9 +31,9 @@ def compute(numbers: Numbers) -> None:
             f"Make these tables first: python -m experiments {names}"
         )
     found = pd.concat(tables)
-    numbers = found[["seconds", "test_error"]].apply(pd.to_numeric, errors="coerce")
-    has_result = np.isfinite(numbers).all(axis=1) & (numbers["seconds"] > 0)
-    numbers.replace(found.assign(**numbers).loc[has_result, COLUMNS])
+    measured = found[["seconds", "test_error"]].apply(pd.to_numeric, errors="coerce")
+    has_result = np.isfinite(measured).all(axis=1) & (measured["seconds"] > 0)
+    numbers.replace(found.assign(**measured).loc[has_result, COLUMNS])
 
 
 def _in_order(found: Any, name: str) -> Any:

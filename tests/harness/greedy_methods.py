@@ -1,4 +1,4 @@
-"""Rivals that want more than they are given, for the tests of limits."""
+"""What runs in processes of the tests of limits: methods that want more than they are given, and an echo."""
 
 import time
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.methods.interface import MethodBase, Rows, Targets, Task
+from harness.methods.interface import MethodBase, Targets, Task
+from harness.worker import Answer, Job
 
 
 class Constant(MethodBase):
@@ -17,14 +18,14 @@ class Constant(MethodBase):
         self.sleep = sleep
         self.megabytes = megabytes
 
-    def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:  # noqa: ARG002
+    def _fit(self, x: Any, y: Targets, x_valid: Any, y_valid: Targets | None) -> None:  # noqa: ARG002
         self.mean_ = float(y.mean())
-        held = []
+        kept = []
         for _ in range(self.megabytes // 20):
-            held.append(np.ones(20 * 2**17))  # bit by bit, as a tree grows
+            kept.append(np.ones(20 * 2**17))  # bit by bit, as a tree grows
         time.sleep(self.sleep)
 
-    def _predict(self, x: Rows) -> npt.NDArray[Any]:
+    def _predict(self, x: Any) -> npt.NDArray[Any]:
         return np.full(len(x), self.mean_)
 
     def _count(self) -> int:
@@ -34,12 +35,20 @@ class Constant(MethodBase):
 class Vast(Constant):
     """Asks for all memory at once."""
 
-    def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:  # noqa: ARG002
+    def _fit(self, x: Any, y: Targets, x_valid: Any, y_valid: Targets | None) -> None:  # noqa: ARG002
         np.ones(2**40)
 
 
 class Broken(Constant):
     """Fails."""
 
-    def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:  # noqa: ARG002
+    def _fit(self, x: Any, y: Targets, x_valid: Any, y_valid: Targets | None) -> None:  # noqa: ARG002
         raise RuntimeError("no tree today")
+
+
+def echo(job: Job) -> Answer:
+    """Runs in the process: its arguments and arrays again, after what they ask for."""
+    for seconds in job.arguments.get("sleeps", ()):
+        job.restart_clock()
+        time.sleep(seconds)
+    return job.arguments | job.arrays

@@ -1,6 +1,5 @@
-"""The data of the experiments: small files in the formats of the sources stand for the real ones."""
+"""The sets: small files in the formats of the sources stand for the real ones."""
 
-import dataclasses
 import functools
 import gzip
 import hashlib
@@ -17,25 +16,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.sets import PAPER_SETS, SETS, SOURCES, STAND_INS, DamagedDataError, MissingDataError, load
-from harness.sets.files import locate
-from harness.sets.files import download
+from harness.sets.catalog import SETS, STAND_INS
+from harness.sets.files import DamagedDataError, MissingDataError, download, locate
+from harness.sets.indexed import read_index
+from harness.sets.loading import load_scaled, load_table
 from harness.sets.preprocessing import leave_one_out, to_normal, to_z_scores
 from harness.sets.readers import read_click, read_higgs, read_microsoft, read_yahoo, read_year
-from harness.sets.sources import DataFile, Source
-from harness.splits import split_rows
+from harness.sets.sources import SOURCES, DataFile, Source
+from harness.splits import official_parts, shuffled_parts
 from prunus.errors import InputValueError
+from tests.harness.folders import write_tables
 
 CONTENT = b"1,2\n3,4\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_sources: None) -> Path:  # noqa: ARG001
     """An empty cache folder, and no way to the network."""
     monkeypatch.setenv("PRUNUS_DATA", str(tmp_path / "cache"))
-    closed = {name: _without_network(source) for name, source in SOURCES.items()}
-    monkeypatch.setattr("harness.sets.loading.SOURCES", closed)
     return tmp_path / "cache"
 
 
@@ -51,7 +50,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "served").mkdir()
     handler = functools.partial(QuietHandler, directory=str(tmp_path / "served"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -61,15 +60,6 @@ def server(tmp_path: Path) -> Iterator[str]:
 class QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
-
-
-def _without_network(source: Source) -> Source:
-    """Its downloads are refused, its files need not be the real ones."""
-    files = tuple(
-        dataclasses.replace(file, url=file.url and f"http://127.0.0.1:9/{Path(file.url).name}", sha256=None)
-        for file in source.files
-    )
-    return dataclasses.replace(source, files=files)
 
 
 def source_of(url: str | None, sha256: str | None = None, name: str = "some.data") -> Source:
@@ -91,8 +81,8 @@ def test_files_of_the_given_folder_come_first(folder: Path, cache: Path, place: 
     cache.mkdir()
     write_glass(cache / "glass.data", n=60)
     write_glass(folder / place / "glass.data", n=30)
-    assert len(load("Glass", folder).x_train) == 18
-    assert len(load("Glass").x_train) == 36
+    assert len(load_scaled("Glass", folder).train.x) == 18
+    assert len(load_scaled("Glass").train.x) == 36
 
 
 def test_files_may_be_compressed(folder: Path) -> None:
@@ -118,7 +108,7 @@ def test_a_missing_file_is_downloaded_once(tmp_path: Path, cache: Path, server: 
 
 def test_a_download_of_other_content_is_refused_and_removed(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "some.data").write_bytes(b"other")
-    with pytest.raises(DamagedDataError, match=f"of SHA-256 {SHA256}, however: "):
+    with pytest.raises(DamagedDataError, match=f"of SHA-256 {SHA256}, got "):
         locate("Some", source_of((tmp_path / "some.data").as_uri(), SHA256))
     assert list(cache.iterdir()) == []
 
@@ -164,28 +154,28 @@ def test_nothing_is_written_to_the_given_folder(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["raw", "some.data"]
 
 
-@pytest.mark.parametrize("name", PAPER_SETS)
+@pytest.mark.parametrize("name", SOURCES)
 def test_without_file_and_network_an_error_says_what_to_put_where(name: str, folder: Path, cache: Path) -> None:
     with pytest.raises(MissingDataError) as caught:
-        load(name, folder)
+        load_scaled(name, folder)
     message, file = str(caught.value), SOURCES[name].files[0].name
     assert f"put it at {folder / file} or {cache / file}" in message
     assert f"From {SOURCES[name].page}" in message
 
 
-def test_there_are_ten_sets() -> None:
-    assert len(PAPER_SETS) == 10
-    assert set(PAPER_SETS) == set(SOURCES)
+def test_the_papers_ten_sets_have_sources() -> None:
+    assert len(SOURCES) == 10
+    assert {info.source for info in SETS.values()} == set(SOURCES)
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"name must be one of Year, .*, however: 'year'"):
-        load("year")
+    with pytest.raises(InputValueError, match=r"name must be one of Year, .*, got 'year'"):
+        load_scaled("year")
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputValueError, match=r"folder must be a folder, however: .*nowhere"):
-        load("Glass", tmp_path / "nowhere")
+    with pytest.raises(InputValueError, match=r"folder must be a folder, got .*nowhere"):
+        load_scaled("Glass", tmp_path / "nowhere")
 
 
 # Reading
@@ -194,19 +184,19 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_mushrooms_are_one_hot(folder: Path) -> None:
     rows = [",".join("ep"[i % 2] if j == 0 else "?xy"[(i + j) % 3] for j in range(23)) for i in range(30)]
     (folder / "agaricus-lepiota.data").write_text("\n".join(rows))
-    data = load("Mushrooms", folder)
-    assert data.x_train.shape == (18, 22 * 3)
+    data = load_scaled("Mushrooms", folder)
+    assert data.train.x.shape == (18, 22 * 3)
     assert data.feature_names[:3] == ["cap-shape = ?", "cap-shape = x", "cap-shape = y"]
-    assert (data.x_train.reshape(18, 22, 3).sum(axis=2) == 1).all()
-    assert set(data.y_train) == {0, 1}
+    assert (data.train.x.reshape(18, 22, 3).sum(axis=2) == 1).all()
+    assert set(data.train.y) == {0, 1}
 
 
 def test_tictactoe_is_one_hot(folder: Path) -> None:
     rows = [",".join([*("xob"[(i + j) % 3] for j in range(9)), ["negative", "positive"][i % 2]]) for i in range(30)]
     (folder / "tic-tac-toe.data").write_text("\n".join(rows))
-    data = load("Tictactoe", folder)
-    assert data.x_test.shape == (6, 27)
-    assert data.x_test.dtype == np.float32
+    data = load_scaled("Tictactoe", folder)
+    assert data.test.x.shape == (6, 27)
+    assert data.test.x.dtype == np.float32
     assert data.feature_names[-1] == "bottom-right = x"
 
 
@@ -219,35 +209,35 @@ def write_fico(path: Path) -> None:
 
 def test_codes_of_fico_are_missing_values_with_a_flag(folder: Path) -> None:
     write_fico(folder / "heloc_dataset_v1.csv")
-    data = load("FICO", folder)
+    data = load_scaled("FICO", folder)
     assert data.feature_names == [
         "ExternalRiskEstimate",
         "NetFractionInstallBurden",
         "NetFractionInstallBurden: no usable trades",
     ]
-    x = np.concatenate([data.x_train, data.x_valid, data.x_test])
+    x = np.concatenate([data.train.x, data.valid.x, data.test.x])
     assert (x[x[:, 2] == 1, 1] == 0).all()
     assert (x[:, 2] == 1).sum() == 4
 
 
 def test_rows_of_fico_without_values_are_dropped_unless_all_are_asked_for(folder: Path) -> None:
     write_fico(folder / "heloc_dataset_v1.csv")
-    sizes = {name: sum(map(len, parts(load(name, folder)))) for name in ("FICO", "FICO_all")}
+    sizes = {name: sum(map(len, parts(load_scaled(name, folder)))) for name in ("FICO", "FICO_all")}
     assert sizes == {"FICO": 36, "FICO_all": 40}
-    assert "the paper keeps them" in load("FICO", folder).note
+    assert "the paper keeps them" in load_scaled("FICO", folder).note
 
 
 def parts(data: Any) -> list[Any]:
-    return [data.y_train, data.y_valid, data.y_test]
+    return [data.train.y, data.valid.y, data.test.y]
 
 
 def test_covtype_has_ten_numbers_and_44_flags_all_scaled(folder: Path) -> None:
     rng = np.random.default_rng(0)
     table = np.column_stack([rng.integers(0, 100, (30, 10)), rng.integers(0, 2, (30, 44)), np.arange(30) % 3 + 1])
     np.savetxt(folder / "covtype.data", table, fmt="%d", delimiter=",")
-    data = load("Covtype", folder)
-    np.testing.assert_allclose(data.x_train.mean(axis=0), 0, atol=1e-6)
-    np.testing.assert_allclose(data.x_train.std(axis=0), 1, atol=1e-5)
+    data = load_scaled("Covtype", folder)
+    np.testing.assert_allclose(data.train.x.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(data.train.x.std(axis=0), 1, atol=1e-5)
     assert data.feature_names[3] == "Horizontal_Distance_To_Hydrology"
 
 
@@ -257,7 +247,7 @@ def test_year_and_higgs_test_on_their_last_rows(tmp_path: Path) -> None:
         table[:, 0], table[:, 1] = np.arange(20) % 2, np.arange(20)
         np.savetxt(tmp_path / "numbers.csv", table, delimiter=",")
         raw = read([tmp_path / "numbers.csv"], test_rows=5)
-        train, valid, test = split_rows(raw, seed=0)
+        train, valid, test = official_parts(raw, seed=0)
         assert raw.task == task
         assert raw.numbers.shape == (20, columns - 1)
         assert raw.numbers.iloc[test, 0].tolist() == [15, 16, 17, 18, 19]
@@ -266,8 +256,8 @@ def test_year_and_higgs_test_on_their_last_rows(tmp_path: Path) -> None:
 
 def test_a_file_without_training_rows_is_refused(folder: Path) -> None:
     np.savetxt(folder / "YearPredictionMSD.txt", np.zeros((3, 91)), delimiter=",")
-    with pytest.raises(InputValueError, match="more than 51,630 rows, however: 3"):
-        load("Year", folder)
+    with pytest.raises(InputValueError, match="more than 51,630 rows, got 3"):
+        load_scaled("Year", folder)
 
 
 def test_microsoft_trains_and_tests_on_the_parts_of_fold_1(folder: Path) -> None:
@@ -277,16 +267,16 @@ def test_microsoft_trains_and_tests_on_the_parts_of_fold_1(folder: Path) -> None
         (fold / f"{part}.txt").write_text("".join(f"{i % 5} qid:{i // 4} 1:{i} 136:0.5 \n" for i in range(n)))
     raw = read_microsoft([fold / "train.txt", fold / "test.txt"])
     assert raw.numbers.shape == (23, 136)
-    data = load("Microsoft", folder)
-    assert data.y_test.tolist() == [0.0, 1.0, 2.0]
-    assert (len(data.x_train), len(data.x_valid)) == (16, 4)
+    data = load_scaled("Microsoft", folder)
+    assert data.test.y.tolist() == [0.0, 1.0, 2.0]
+    assert (len(data.train.x), len(data.valid.x)) == (16, 4)
 
 
 def test_yahoo_has_three_official_parts(folder: Path) -> None:
     for part, n in (("train", 6), ("valid", 4), ("test", 3)):
         (folder / f"set1.{part}.txt").write_text("".join(f"{i % 5} qid:1 2:{i} 699:1\n" for i in range(n)))
     assert read_yahoo([folder / f"set1.{part}.txt" for part in ("train", "test")]).numbers.shape == (9, 699)
-    data = load("Yahoo", folder)
+    data = load_scaled("Yahoo", folder)
     assert [len(y) for y in parts(data)] == [6, 4, 3]
 
 
@@ -303,7 +293,7 @@ def test_click_has_keys_and_tests_on_its_last_rows(tmp_path: Path) -> None:
     raw = read_click([tmp_path / "click.csv"], test_rows=10)
     assert list(raw.numbers) == ["depth"]
     assert raw.keys.shape == (30, 8)
-    assert split_rows(raw, 0)[2].tolist() == list(range(20, 30))
+    assert official_parts(raw, 0)[2].tolist() == list(range(20, 30))
 
 
 # Tables that stand in
@@ -311,31 +301,72 @@ def test_click_has_keys_and_tests_on_its_last_rows(tmp_path: Path) -> None:
 
 def write_index(folder: Path, **more: str) -> None:
     write_click(folder / "click_small.csv.gz", 40, index=False)
-    (folder / "index.json").write_text(json.dumps({"click_small": {"file": "click_small.csv.gz", **more}}))
+    (folder / "index.json").write_text(
+        json.dumps({"click_small": {"file": "click_small.csv.gz", "task": "binary", **more}})
+    )
 
 
 def test_a_stand_in_is_read_from_a_folder_of_benchmark_tables(folder: Path) -> None:
     write_index(folder)
-    data = load("click_small", folder)
+    data = load_scaled("click_small", folder)
     assert data.note == "stands in for Click"
-    assert data.x_train.shape == (24, 9)
+    assert data.train.x.shape == (24, 9)
     assert data.feature_names[:2] == ["depth", "url_hash"]
 
 
 def test_a_stand_in_must_have_the_checksum_of_the_index(folder: Path) -> None:
     write_index(folder, sha256="0" * 64)
-    with pytest.raises(DamagedDataError, match=r"must have the SHA-256 of index\.json"):
-        load("click_small", folder)
+    with pytest.raises(DamagedDataError, match=r"must be the file of index\.json, of SHA-256"):
+        load_scaled("click_small", folder)
 
 
 def test_a_stand_in_that_is_missing_is_asked_for(folder: Path, cache: Path) -> None:
     with pytest.raises(MissingDataError, match=r"higgs_11k\.csv\.gz, and an index\.json") as caught:
-        load("higgs_11k", folder)
+        load_scaled("higgs_11k", folder)
     assert f"in {folder} or {cache}" in str(caught.value)
 
 
 def test_every_stand_in_stands_for_a_set() -> None:
-    assert {info.stands_for for info in STAND_INS.values()} <= set(PAPER_SETS)
+    assert {info.stands_for for info in STAND_INS.values()} <= set(SOURCES)
+
+
+# Tables of an index
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    return write_tables(tmp_path)
+
+
+def test_the_index_says_what_a_table_has(tables: Path, tmp_path: Path) -> None:
+    entry = read_index(tables)["pets"]
+    assert (entry.task, entry.rows, entry.features, entry.categorical) == ("classes", 100, 3, ("kind",))
+    assert read_index(tables)["airfoil"].task == "values"
+    assert read_index(tmp_path / "elsewhere") == {}
+
+
+def test_a_split_table_has_every_row_once(tables: Path) -> None:
+    data = load_table(tables, read_index(tables)["airfoil"], seed=1)
+    found = [data.train.x["x0"], data.valid.x["x0"], data.test.x["x0"]]
+    assert [len(part) for part in found] == [60, 20, 20]
+    assert len(np.unique(np.concatenate(found))) == 100
+
+
+def test_classes_keep_their_shares_and_categories_their_levels(tables: Path) -> None:
+    data = load_table(tables, read_index(tables)["pets"], seed=1)
+    assert data.n_classes == 3
+    assert np.bincount(data.train.y).tolist() == [20, 20, 20]
+    assert data.test.x["x2"].cat.categories.tolist() == ["cat", "none"]
+    assert data.x["x0"].isna().sum() == 1
+
+
+def test_targets_are_scaled_by_the_training_part(tables: Path) -> None:
+    data = load_table(tables, read_index(tables)["airfoil"], seed=1)
+    assert data.n_classes == 0
+    assert abs(data.train.y.mean()) < 1e-9
+    assert abs(data.train.y.std() - 1) < 1e-9
+    assert np.corrcoef(data.test.x["x0"], data.test.y)[0, 1] > 1 - 1e-9
+    assert abs(data.test.y.mean()) > 1e-9
 
 
 # Splits
@@ -344,16 +375,27 @@ def test_every_stand_in_stands_for_a_set() -> None:
 def test_without_official_parts_60_20_20_by_seed_with_equal_shares_of_classes(folder: Path) -> None:
     write_glass(folder / "glass.data", n=60)
     raw = SETS["Glass"].read([folder / "glass.data"])
-    rows = split_rows(raw, seed=1)
+    rows = official_parts(raw, seed=1)
     assert [np.bincount(raw.y[part]).tolist() for part in rows] == [[12] * 3, [4] * 3, [4] * 3]
     assert sorted(np.concatenate(rows)) == list(range(60))
 
 
+def test_the_two_rules_choose_other_rows_for_the_same_seed(folder: Path) -> None:
+    write_glass(folder / "glass.data", n=60)
+    raw = SETS["Glass"].read([folder / "glass.data"])
+    official, shuffled = official_parts(raw, seed=1), shuffled_parts(raw.y, 60, seed=1)
+    assert sorted(np.concatenate(shuffled)) == list(range(60))
+    assert [np.bincount(raw.y[part]).tolist() for part in shuffled] == [[12] * 3, [4] * 3, [4] * 3]
+    assert all((np.diff(part) > 0).all() for part in official)
+    assert sorted(shuffled.test) == official.test.tolist()  # the first cut is the same, the second is not
+    assert sorted(shuffled.valid) != official.valid.tolist()
+
+
 def test_the_seed_decides_the_parts(folder: Path) -> None:
     write_glass(folder / "glass.data", n=60)
-    first, again, other = (load("Glass", folder, seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first.x_test, again.x_test)
-    assert (first.x_test != other.x_test).any()
+    first, again, other = (load_scaled("Glass", folder, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.test.x, again.test.x)
+    assert (first.test.x != other.test.x).any()
 
 
 # Preprocessing
@@ -393,9 +435,9 @@ def test_quantiles_make_missing_values_and_constant_columns_0() -> None:
 
 def test_quantiles_can_be_asked_for_and_declined(folder: Path) -> None:
     write_glass(folder / "glass.data", n=60)
-    default, asked, declined = (load("Glass", folder, quantile=quantile) for quantile in (None, True, False))
-    np.testing.assert_array_equal(default.x_train, declined.x_train)
-    assert (asked.x_train != default.x_train).any()
+    default, asked, declined = (load_scaled("Glass", folder, quantile=quantile) for quantile in (None, True, False))
+    np.testing.assert_array_equal(default.train.x, declined.train.x)
+    assert (asked.train.x != default.train.x).any()
 
 
 def test_a_training_row_is_left_out_of_its_own_code() -> None:
