@@ -43,7 +43,7 @@ class Outcome:
     seconds : float
         Up to the end of the process if it was ended, since its clock was last restarted; else 0.
     peak_mb : float
-        Most memory that the process has held.
+        Most memory that the process has used at once.
     message : str
     """
 

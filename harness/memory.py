@@ -9,9 +9,9 @@ __all__ = ["peak_mb", "physical_mb", "resident_mb"]
 
 
 def resident_mb(process: int | None = None) -> float:
-    """Memory that a process holds now, by default this one; 0 if it has ended.
+    """Memory that a process uses now, by default this one; 0 if it has ended.
 
-    Where the system does not tell, it is the most that this process has held so far.
+    Where the system does not tell, it is the most that this process has used so far.
 
     >>> resident_mb(os.getpid()) > 10
     True
@@ -23,7 +23,7 @@ def resident_mb(process: int | None = None) -> float:
 
 
 def peak_mb() -> float:
-    """The most memory that this process has held at once so far.
+    """The most memory that this process has used at once so far.
 
     Linux hands ru_maxrss of the parent down to a child, so that a small child of a large parent would seem large; the
     high-water mark of the process's own address space does not have this fault.

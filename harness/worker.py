@@ -22,7 +22,7 @@ REQUEST, RESULT, ARRAYS = "request.json", "result.json", ".npy"
 CLOCK = "clock-"
 """Begins the names of empty files: whenever there is one more of them, the time limit counts from zero again."""
 SLACK = 4
-"""Times the memory limit that may be reserved: libraries reserve more than they hold. The memory that is held is
+"""Times the memory limit that may be reserved: libraries reserve more than they use. The memory in use is
 watched from outside; this only stops a single request so large that it would be granted and used before anyone looks.
 """
 

@@ -80,13 +80,13 @@ def _row(contender: str, n: int, depth: int, status: str, ms: float, memory_mb: 
 
 def _times(at: Any, n: int, depth: int) -> list[object]:
     argmin, scs, clarabel = (_value(at, name, n, depth, "ms") for name in SOLVERS)
-    rivals = [value for value in (scs, clarabel) if isinstance(value, float)]
-    faster = min(rivals) / argmin if rivals and isinstance(argmin, float) else "-"
+    others = [value for value in (scs, clarabel) if isinstance(value, float)]
+    faster = min(others) / argmin if others and isinstance(argmin, float) else "-"
     return [argmin, _value(at, TRAVERSE, n, depth, "ms"), scs, clarabel, faster, _benchmark(n, depth)]
 
 
 def _benchmark(n: int, depth: int) -> float | None:
-    """How many times faster our solver was than the faster rival in the stored benchmark; None if it lacks this."""
+    """How many times faster our solver was than the faster of the others in the stored benchmark; None if it lacks this size."""
     if not BENCHMARK.exists():
         return None
     table = pd.read_csv(BENCHMARK)
