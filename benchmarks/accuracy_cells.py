@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from benchmarks.accuracy_lists import CONTENDERS, Configuration, Contender, configurations, n_trials
 from harness.cells import Cell
 from harness.limits import run_limited
-from harness.methods import METHODS
+from harness.methods import find_method
 from harness.sets.indexed import IndexEntry, read_index
 from harness.sets.loading import Part, SplitSet, load_table
 from harness.versions import version_of, versions_of_prunus
@@ -126,7 +126,7 @@ def tune(
 def _try(contender: Contender, candidate: Configuration, data: SplitSet, seed: int, max_epochs: int | None) -> Trial:
     options = contender.fixed | _options(contender, candidate, data, max_epochs)
     start = time.perf_counter()
-    model = METHODS[contender.method](data.task, random_state=seed, **options)
+    model = find_method(contender.method)(data.task, random_state=seed, **options)
     model.fit(data.train.x, data.train.y, data.valid.x, data.valid.y)
     seconds = time.perf_counter() - start
     return Trial(candidate, model, _score(model, data.valid), seconds)

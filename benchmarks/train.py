@@ -15,8 +15,7 @@ import torch
 from sklearn.tree import DecisionTreeRegressor
 
 from harness.limits import OK, run_limited
-from harness.machine import this_machine
-from harness.memory import peak_mb, resident_mb
+from harness.machine import peak_mb, resident_mb, this_machine
 from harness.records import format_table, write_csv
 from harness.reports import Bar, format_bars
 from harness.timing import interleaved, median, median_ratio

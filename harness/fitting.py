@@ -8,9 +8,9 @@ from typing import Any
 import numpy.typing as npt
 
 from harness.limits import OK, run_limited
-from harness.methods import place_of
+from harness.methods import METHODS, find_method
 from harness.methods.interface import Rows, Targets, Task
-from harness.worker import Answer, Job, find
+from harness.worker import Answer, Job
 
 __all__ = ["Fit", "fit", "fit_limited"]
 
@@ -69,12 +69,18 @@ def fit_limited(
     megabytes : float
         See `run_limited`.
     """
-    place = place_of(method)
     arrays = {"x": train[0], "y": train[1]}
     arrays |= {} if valid is None else {"x_valid": valid[0], "y_valid": valid[1]}
     arrays |= {f"rows_{name}": some for name, some in rows.items()}
-    arguments = {"method": place, "task": task, "options": dict(options), "random_state": random_state}
-    outcome = run_limited("harness.fitting:fit", arguments, arrays, seconds=seconds, megabytes=megabytes, preload=place)
+    arguments = {"method": method, "task": task, "options": dict(options), "random_state": random_state}
+    outcome = run_limited(
+        "harness.fitting:fit",
+        arguments,
+        arrays,
+        seconds=seconds,
+        megabytes=megabytes,
+        preload=METHODS.get(method, method),
+    )
     if outcome.status != OK:
         return Fit(outcome.verdict, seconds=outcome.seconds)
     predictions = {name: outcome.values.pop(f"predicted_{name}") for name in rows}
@@ -84,7 +90,7 @@ def fit_limited(
 def fit(job: Job) -> Answer:
     """What `fit_limited` runs in the process."""
     arguments, data = job.arguments, job.arrays
-    method = find(arguments["method"])(
+    method = find_method(arguments["method"])(
         arguments["task"], random_state=arguments["random_state"], **arguments["options"]
     )
     begin = time.perf_counter()

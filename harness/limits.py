@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.memory import resident_mb
+from harness.machine import resident_mb
 from harness.servers import ERRORS, ServerError, Work, borrowed
 from harness.worker import ARRAYS, CLOCK, REQUEST, RESULT, Answer
 

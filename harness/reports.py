@@ -4,13 +4,12 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import Protocol, TypeVar
+from typing import Any
 
 from harness.records import format_value
 
 __all__ = [
     "Bar",
-    "Measured",
     "bold_largest",
     "format_bars",
     "format_mean",
@@ -21,33 +20,6 @@ __all__ = [
     "mean_and_deviation",
     "wrap_paragraphs",
 ]
-
-
-class Measured(Protocol):
-    """A row of results: what a method came to on one split of one set."""
-
-    @property
-    def set(self) -> str:
-        """Name of the set."""
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-
-    @property
-    def status(self) -> str:
-        """Ok, or why there is no result."""
-
-    @property
-    def trials(self) -> int:
-        """Configurations that the method tried."""
-
-    @property
-    def versions(self) -> str:
-        """Versions of what it depends on."""
-
-
-M = TypeVar("M", bound=Measured)
 
 
 @dataclass(frozen=True)
@@ -79,9 +51,9 @@ def format_bars(bars: Iterable[Bar]) -> str:
     return "\n".join(map(str, bars))
 
 
-def group_rows(rows: Sequence[M], methods: Sequence[str]) -> list[list[M]]:
+def group_rows(rows: Sequence[Any], methods: Sequence[str]) -> list[list[Any]]:
     """The rows of all seeds of each set and method; sets in the order of their rows, methods in the order given."""
-    groups: dict[tuple[str, str], list[M]] = {}
+    groups: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
         groups.setdefault((row.set, row.method), []).append(row)
     order = ((name, method) for name in dict.fromkeys(row.set for row in rows) for method in methods)
@@ -139,7 +111,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, r
     return "\n".join([first, f"|{'|'.join([rule] * len(header))}|", *others])
 
 
-def format_versions(rows: Sequence[Measured], methods: Sequence[str]) -> str:
+def format_versions(rows: Sequence[Any], methods: Sequence[str]) -> str:
     """Versions and trials of each method; more than one kind means that its cells are not of one state of the code."""
     found: dict[str, list[str]] = {method: [] for method in methods}
     for row in rows:

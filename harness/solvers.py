@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.limits import OK, run_limited
-from harness.memory import peak_mb, physical_mb, resident_mb
+from harness.machine import peak_mb, physical_mb, resident_mb
 from harness.problems import random_rewards, random_traversal
 from harness.timing import median, repeated
 from harness.worker import Answer, Job

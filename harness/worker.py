@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from harness.memory import peak_mb
+from harness.machine import peak_mb
 
 __all__ = ["ARRAYS", "CLOCK", "REQUEST", "RESULT", "Answer", "Job", "find", "work"]
 

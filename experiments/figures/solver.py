@@ -86,7 +86,7 @@ def _times(at: Any, n: int, depth: int) -> list[object]:
 
 
 def _benchmark(n: int, depth: int) -> float | None:
-    """How many times faster our solver was than the faster of the others in the stored benchmark; None if it lacks this size."""
+    """How many times faster our solver was than the faster of the others in the stored benchmark, if it was there."""
     if not BENCHMARK.exists():
         return None
     table = pd.read_csv(BENCHMARK)

@@ -15,7 +15,7 @@ from harness.cells import Cell
 from harness.fitting import Fit, fit_limited
 from harness.limits import OK
 from harness.machine import this_machine
-from harness.methods import METHODS
+from harness.methods import find_method
 from harness.methods.interface import Task
 from harness.sets.loading import SplitSet, load_scaled
 from harness.spaces import suggest
@@ -146,7 +146,7 @@ def tune(cell: Cell, data: SplitSet, budget: Budget) -> Trials:
 
 def _fit(cell: Cell, data: SplitSet, options: dict[str, Any], budget: Budget) -> Fit:
     method = TUNINGS[cell.method].method
-    limit = {"time_limit": budget.seconds / 2} if METHODS[method].stops_itself else {}
+    limit = {"time_limit": budget.seconds / 2} if find_method(method).stops_itself else {}
     return fit_limited(
         method,
         data.task,

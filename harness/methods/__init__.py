@@ -1,70 +1,38 @@
-"""The supervised methods that are compared, each under the interface of `interface.py`.
-
-A method is imported when it is looked up, so that a missing package only fails where it is used.
-"""
+"""The supervised methods that are compared, each under the interface of `interface.py`."""
 
 import importlib
-from collections.abc import Iterator, Mapping
+from typing import Any
 
-from harness.methods.interface import Method
+__all__ = ["METHODS", "find_method"]
 
-__all__ = ["METHODS", "place_of"]
+METHODS = {
+    "prunus": "harness.methods.prunus_tree:PrunusTree",
+    "CART": "harness.methods.cart:CART",
+    "XGBoost": "harness.methods.boosting:XGBoost",
+    "LightGBM": "harness.methods.boosting:LightGBM",
+    "GOSDT": "harness.methods.gosdt:GOSDT",
+    "Optree": "harness.methods.streed:Optree",
+    "Optree-MIP": "harness.methods.optree_mip:OptreeMIP",
+    "Optree-LS": "harness.methods.optree_ls:OptreeLS",
+    "DNDT": "harness.methods.dndt:DNDT",
+    "NDF-1": "harness.methods.ndf:NDF",
+    "ANT": "harness.methods.ant:ANT",
+    "NODE": "harness.methods.node:NODE",
+}
+"""Where the class of each method is; it is imported when it is looked up, as some need packages of their own."""
 
 
-class LazyTable(Mapping[str, type[Method]]):
-    """Classes by name, imported at first use from the places ``module:class`` in this folder.
+def find_method(name: str) -> Any:
+    """The class of a method, by its name in METHODS or by its place, ``module:class``.
 
-    >>> table = LazyTable({"CART": "cart:CART"})
-    >>> list(table), table["CART"].__name__
-    (['CART'], 'CART')
+    >>> find_method("CART").__name__
+    'CART'
     """
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self.places = {name: f"{__name__}.{place}" for name, place in places.items()}
-
-    def __getitem__(self, name: str) -> type[Method]:
-        module, _, attribute = self.places[name].partition(":")
-        try:
-            found: type[Method] = getattr(importlib.import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.startswith("harness"):
-                raise
-            message = f"{name} needs the package {error.name}: pip install -e '.[experiments]'"
-            raise ImportError(message) from error
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.places)
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-
-METHODS = LazyTable(
-    {
-        "prunus": "prunus_tree:PrunusTree",
-        "CART": "cart:CART",
-        "XGBoost": "boosting:XGBoost",
-        "LightGBM": "boosting:LightGBM",
-        "GOSDT": "gosdt:GOSDT",
-        "Optree": "streed:Optree",
-        "Optree-MIP": "optree_mip:OptreeMIP",
-        "Optree-LS": "optree_ls:OptreeLS",
-        "DNDT": "dndt:DNDT",
-        "NDF-1": "ndf:NDF",
-        "ANT": "ant:ANT",
-        "NODE": "node:NODE",
-    }
-)
-
-
-def place_of(name: str) -> str:
-    """Where the class of a method is, as ``module:class``; such a place may also be given itself.
-
-    >>> place_of("CART")
-    'harness.methods.cart:CART'
-    """
-    return METHODS.places.get(name, name)
+    module, _, attribute = METHODS.get(name, name).partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("harness"):
+            raise
+        message = f"{name} needs the package {error.name}: pip install -e '.[experiments]'"
+        raise ImportError(message) from error

@@ -2,6 +2,7 @@
 
 import copy
 from collections import deque
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -68,17 +69,9 @@ class ANT(TorchMethod):
         growing_epochs: int = 50,
         tuning_epochs: int = 50,
         min_gain: float = 0.0,
-        random_state: int = 0,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-3,
+        **training: Any,
     ) -> None:
-        super().__init__(
-            task,
-            random_state=random_state,
-            max_epochs=tuning_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-        )
+        super().__init__(task, max_epochs=tuning_epochs, **training)
         check_range("layers", layers, 0, 8)
         check_range("dropout", dropout, 0, 0.99)
         self.layers = layers

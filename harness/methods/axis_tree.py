@@ -1,13 +1,25 @@
 """Trees that compare one feature with a threshold in each split: what several methods learn."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.methods.interface import Rows, Targets, Task
+from harness.methods.interface import MethodBase, Rows, Targets, Task
 
-__all__ = ["AxisTree", "Leaf", "Split", "depth_of", "fill_leaves", "leaf_numbers", "n_parameters", "n_splits", "values"]
+__all__ = [
+    "AxisTree",
+    "AxisTreeMethod",
+    "Leaf",
+    "Split",
+    "depth_of",
+    "fill_leaves",
+    "leaf_numbers",
+    "n_parameters",
+    "n_splits",
+    "values",
+]
 
 
 @dataclass
@@ -33,6 +45,18 @@ class Split:
 
 
 AxisTree = Leaf | Split
+
+
+class AxisTreeMethod(MethodBase):
+    """A method that learns such a tree: `n_parameters` are its features, thresholds and answers."""
+
+    tree_: AxisTree
+
+    def _predict(self, x: Any) -> npt.NDArray[Any]:
+        return values(self.tree_, x)
+
+    def _count(self) -> int:
+        return n_parameters(self.tree_)
 
 
 def values(tree: AxisTree, x: Rows) -> npt.NDArray[np.float64]:

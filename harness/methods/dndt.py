@@ -1,7 +1,7 @@
 """Deep neural decision trees (Yang, Garcia Morillo and Hospedales, 2018), small and of our own."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -63,18 +63,9 @@ class DNDT(TorchMethod):
         temperature: float = 0.1,
         cuts: int = 1,
         memory_limit: int = 2**32,
-        random_state: int = 0,
-        max_epochs: int = 100,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-3,
+        **training: Any,
     ) -> None:
-        super().__init__(
-            task,
-            random_state=random_state,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-        )
+        super().__init__(task, **training)
         check_range("temperature", temperature, 1e-6, 1)
         check_range("cuts", cuts, 1, 100)
         self.temperature = temperature

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from gosdt import GOSDTClassifier, Status
 
-from harness.methods.axis_tree import AxisTree, Leaf, Split, n_parameters, values
-from harness.methods.interface import MethodBase, Rows, Targets, Task
+from harness.methods.axis_tree import AxisTree, AxisTreeMethod, Leaf, Split
+from harness.methods.interface import Rows, Targets, Task
 from harness.methods.thresholds import Question, as_answers, find_questions
 
 __all__ = ["GOSDT"]
 
 
-class GOSDT(MethodBase):
+class GOSDT(AxisTreeMethod):
     """The tree with the least share of errors plus `regularization` for each leaf (Lin and others, 2020).
 
     It takes answers to questions, yes or no: see `max_questions`.
@@ -43,8 +43,6 @@ class GOSDT(MethodBase):
 
     tasks = ("classes",)
     stops_itself = True
-
-    tree_: AxisTree
 
     def __init__(
         self,
@@ -75,12 +73,6 @@ class GOSDT(MethodBase):
             solver.fit(as_answers(x, questions), y)
         self.optimal_ = bool(solver.result_.status == Status.CONVERGED)
         self.tree_ = _as_tree(json.loads(solver.result_.model)[0], questions, solver.classes_)
-
-    def _predict(self, x: Rows) -> npt.NDArray[Any]:
-        return values(self.tree_, x)
-
-    def _count(self) -> int:
-        return n_parameters(self.tree_)
 
 
 def _as_tree(found: dict[str, Any], questions: list[Question], classes: npt.NDArray[Any]) -> AxisTree:

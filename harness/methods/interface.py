@@ -1,53 +1,26 @@
 """What every supervised method is here: a class with `fit`, `predict`, `log_loss` and `n_parameters`."""
 
-from typing import Any, ClassVar, Literal, NoReturn, Protocol, Self, get_args
+from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Method", "MethodBase", "Options", "Probabilities", "Rows", "Targets", "Task", "check_rows", "check_targets"]
+__all__ = ["MethodBase", "Probabilities", "Rows", "Targets", "Task", "check_rows", "check_targets", "is_table"]
 
 Task = Literal["classes", "values"]
 Rows = npt.NDArray[np.float32]
 Targets = npt.NDArray[Any]
 """Class numbers, int64, or values, float64."""
-Options = dict[str, Any]
 Probabilities = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 """Class numbers, (k,), and their probabilities, (n, k)."""
 
 TASKS: tuple[str, ...] = get_args(Task)
 
 
-class Method(Protocol):
-    """A method as users see it: ``METHODS[name](task, random_state=seed, **options).fit(x, y).predict(x)``."""
-
-    task: Task
-    random_state: int
-    stops_itself: ClassVar[bool]
-    """Whether it has an option time_limit, after which the best found so far is taken."""
-
-    def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None: ...
-
-    @property
-    def n_parameters(self) -> int:
-        """Numbers that were learned; each method says how it counts."""
-        ...
-
-    def fit(self, x: Any, y: Targets, x_valid: Any = None, y_valid: Targets | None = None) -> Self:
-        """Learn from rows; those for validation, if there are any, only to stop early."""
-        ...
-
-    def predict(self, x: Any) -> Targets:
-        """Class numbers or values, (n,)."""
-        ...
-
-    def log_loss(self, x: Any, y: Targets) -> float | None:
-        """How sure the method is of the right classes; None where there are no probabilities."""
-        ...
-
-
 class MethodBase:
     """A method that checks what it is given, and leaves the rest to `_fit` and `_predict`.
+
+    It is used as ``find_method(name)(task, random_state=seed, **options).fit(x, y).predict(x)``.
 
     Parameters
     ----------
@@ -74,6 +47,7 @@ class MethodBase:
     takes_tables: ClassVar[bool] = False
     """Whether rows may also be a DataFrame with categories and missing values, which is passed on as it is."""
     stops_itself: ClassVar[bool] = False
+    """Whether it has an option time_limit, after which the best found so far is taken."""
     n_features_: int
     n_classes_: int
     """Classes are numbered below it; 0 if the task is values."""
@@ -88,7 +62,7 @@ class MethodBase:
 
     @property
     def n_parameters(self) -> int:
-        """Numbers that were learned."""
+        """Numbers that were learned; each method says how it counts."""
         self._check_fitted()
         return self._count()
 
@@ -104,10 +78,6 @@ class MethodBase:
         x_valid, y_valid : as x and y, optional
             Rows to stop early by, where the method does; never learned from. Classes that y lacks are left out.
 
-        Returns
-        -------
-        Method
-            Itself.
         """
         x = self._check_rows(x)
         y = check_targets(y, self.task, len(x))

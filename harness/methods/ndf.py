@@ -1,5 +1,7 @@
 """A deep neural decision forest (Kontschieder, Fiterau, Criminisi and Rota Bulo, 2015) of one tree, of our own."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -53,18 +55,9 @@ class NDF(TorchMethod):
         *,
         depth: int = 4,
         hidden: int = 1024,
-        random_state: int = 0,
-        max_epochs: int = 100,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-3,
+        **training: Any,
     ) -> None:
-        super().__init__(
-            task,
-            random_state=random_state,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-        )
+        super().__init__(task, **training)
         check_range("depth", depth, 1, 16)
         self.depth = depth
         self.hidden = hidden

@@ -1,5 +1,7 @@
 """Neural oblivious decision ensembles (Popov, Morozov and Babenko, 2019), small and of our own."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -53,18 +55,9 @@ class NODE(TorchMethod):
         trees: int = 256,
         layers: int = 1,
         depth: int = 6,
-        random_state: int = 0,
-        max_epochs: int = 100,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-3,
+        **training: Any,
     ) -> None:
-        super().__init__(
-            task,
-            random_state=random_state,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-        )
+        super().__init__(task, **training)
         check_range("depth", depth, 1, 12)
         check_range("layers", layers, 1, trees)
         self.trees = trees

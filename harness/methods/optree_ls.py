@@ -9,16 +9,15 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.methods.axis_tree import (
     AxisTree,
+    AxisTreeMethod,
     Leaf,
     Split,
     depth_of,
     fill_leaves,
     leaf_numbers,
-    n_parameters,
     n_splits,
-    values,
 )
-from harness.methods.interface import MethodBase, Rows, Targets, Task
+from harness.methods.interface import Rows, Targets, Task
 from harness.methods.split_scores import Evidence, best_split, score_of
 
 __all__ = ["OptreeLS"]
@@ -27,7 +26,7 @@ DIGITS = 10
 """Of shares of the error; what is smaller is rounding."""
 
 
-class OptreeLS(MethodBase):
+class OptreeLS(AxisTreeMethod):
     """Local search for the tree with the least error plus `alpha` for each split (Dunn, 2018).
 
     A step visits a node, all nodes in random order, and takes the best of: another feature and threshold for it, its
@@ -83,12 +82,6 @@ class OptreeLS(MethodBase):
         options = {} if number == 0 else {"splitter": "random", "max_features": "sqrt"}
         grown = kind(max_depth=self.depth, random_state=self.random_state + number, **options).fit(x, y).tree_
         return _as_tree(grown, 0)
-
-    def _predict(self, x: Rows) -> npt.NDArray[Any]:
-        return values(self.tree_, x)
-
-    def _count(self) -> int:
-        return n_parameters(self.tree_)
 
 
 @dataclass

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from harness.methods.axis_tree import AxisTree, Leaf, Split, fill_leaves, n_parameters, values
-from harness.methods.interface import MethodBase, Rows, Targets, Task
+from harness.methods.axis_tree import AxisTree, AxisTreeMethod, Leaf, Split, fill_leaves
+from harness.methods.interface import Rows, Targets, Task
 
 __all__ = ["OptreeMIP"]
 
@@ -17,7 +17,7 @@ Numbers = npt.NDArray[np.float64]
 Terms = list[tuple[npt.NDArray[np.int64], Numbers]]
 
 
-class OptreeMIP(MethodBase):
+class OptreeMIP(AxisTreeMethod):
     """The tree with the least share of errors plus `alpha` for each split (Bertsimas and Dunn, 2017, univariate).
 
     Features are replaced by their ranks, which changes no tree, as any threshold between the same two values is the
@@ -69,12 +69,6 @@ class OptreeMIP(MethodBase):
         self.optimal_ = found.status == 0
         self.tree_ = program.tree(found.x, 0)
         fill_leaves(self.tree_, x, y, "classes")
-
-    def _predict(self, x: Rows) -> npt.NDArray[Any]:
-        return values(self.tree_, x)
-
-    def _count(self) -> int:
-        return n_parameters(self.tree_)
 
 
 @dataclass

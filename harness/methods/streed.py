@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pystreed import STreeDClassifier, STreeDRegressor
 
-from harness.methods.axis_tree import AxisTree, Leaf, Split, n_parameters, values
-from harness.methods.interface import MethodBase, Rows, Targets, Task
+from harness.methods.axis_tree import AxisTree, AxisTreeMethod, Leaf, Split
+from harness.methods.interface import Rows, Targets, Task
 from harness.methods.thresholds import Question, as_answers, find_questions
 
 __all__ = ["Optree"]
@@ -16,7 +15,7 @@ FOREVER = 1e6
 """Seconds; the solver must have a limit."""
 
 
-class Optree(MethodBase):
+class Optree(AxisTreeMethod):
     """The tree with the least error plus `alpha` for each split, found by STreeD (van der Linden and others, 2023).
 
     This is the problem of optimal classification trees (Bertsimas and Dunn, 2017), and for values that of the least
@@ -42,8 +41,6 @@ class Optree(MethodBase):
     """
 
     stops_itself = True
-
-    tree_: AxisTree
 
     def __init__(
         self,
@@ -80,12 +77,6 @@ class Optree(MethodBase):
         kind, objective = (STreeDClassifier, "accuracy") if self.task == "classes" else (STreeDRegressor, "regression")
         limit = FOREVER if self.time_limit is None else self.time_limit
         return kind(f"cost-complex-{objective}", max_depth=self.depth, cost_complexity=self.alpha, time_limit=limit)
-
-    def _predict(self, x: Rows) -> npt.NDArray[Any]:
-        return values(self.tree_, x)
-
-    def _count(self) -> int:
-        return n_parameters(self.tree_)
 
 
 def _as_tree(found: Any, questions: list[Question], center: float, spread: float) -> AxisTree:

@@ -112,7 +112,7 @@ def test_validation_chooses_and_the_test_part_is_predicted_once(folder: Path, mo
         def _count(self) -> int:
             return 1
 
-    monkeypatch.setattr("benchmarks.accuracy_cells.METHODS", {"CART": Wrong})
+    monkeypatch.setattr("benchmarks.accuracy_cells.find_method", {"CART": Wrong}.get)
     tuned = tune("CART", data, [{"error": 0.5}, {"error": 0.1}, {"error": -0.1}], seed=1)
     assert [error for error, is_test in predicted if is_test] == [0.1]
     assert tuned["configuration"] == '{"error": 0.1}'
@@ -168,5 +168,5 @@ def replace_prunus(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         def _count(self) -> int:
             return 1
 
-    monkeypatch.setattr("benchmarks.accuracy_cells.METHODS", {"prunus": Constant})
+    monkeypatch.setattr("benchmarks.accuracy_cells.find_method", {"prunus": Constant}.get)
     return fitted

@@ -5,12 +5,21 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cluster import main
-from tests.harness.folders import write_clusters
+from harness.cells import Cell
+from harness.cluster_cells import ClusterRow
 
 
-def test_a_second_run_computes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, out = write_clusters(tmp_path), tmp_path / "out"
-    arguments = [f"--data={folder}", f"--out={out}", "--sets=letter", "--seeds=1225", "--methods=HKMeans"]
+def measured(cell: Cell, _data: Path, _trials: int, _limit: float) -> ClusterRow:
+    """In place of a process for the cell, which `tests/harness/test_clustering.py` runs."""
+    return ClusterRow(*cell, "ok", 1, 60, 5, 3, 0.5, 0.4, 1.0, 2.0, 9)
+
+
+def test_a_second_run_computes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.cluster_cells.run_cell", measured)
+    out = tmp_path / "out"
+    arguments = [f"--data={tmp_path}", f"--out={out}", "--sets=letter", "--seeds=1225", "--methods=HKMeans"]
     assert main(arguments) == 0
     first = (out / "cluster_cells.csv").read_text()
     assert "[1/1] letter 1225 HKMeans: test" in capsys.readouterr().err

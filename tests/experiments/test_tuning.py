@@ -5,7 +5,7 @@ import pytest
 
 from experiments.tables.paper_tables import OURS, TABLES
 from experiments.tables.tuning import TUNINGS
-from harness.methods import METHODS
+from harness.methods import find_method
 from harness.spaces import suggest
 
 PACKAGES = {"GOSDT": "gosdt", "Optree": "pystreed"}
@@ -17,7 +17,7 @@ def test_options_of_starts_and_trials_are_accepted(name: str) -> None:
     if name in PACKAGES:
         pytest.importorskip(PACKAGES[name])
     tuning = TUNINGS[name]
-    method = METHODS[tuning.method]
+    method = find_method(tuning.method)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for options in [*tuning.starts_for("classes"), *(suggest(tuning.space, study.ask()) for _ in range(5))]:
         assert method("classes", **options).task == "classes"

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from harness.methods import METHODS, LazyTable
+from harness.methods import METHODS, find_method
 from harness.methods.axis_tree import Leaf, Split, depth_of, leaf_numbers, n_parameters, n_splits, values
-from harness.methods.interface import Method, MethodBase, Task
+from harness.methods.interface import MethodBase, Task
 from harness.methods.split_scores import Evidence, best_split, score_of
 from harness.methods.thresholds import as_answers, find_questions
 from prunus.errors import InputTypeError, InputValueError
@@ -32,11 +32,11 @@ PACKAGES = {"GOSDT": "gosdt", "Optree": "pystreed"}
 """Not to be had for every Python."""
 
 
-def method(name: str) -> type[Method]:
+def method(name: str) -> Any:
     """A method, if its package is there."""
     if name in PACKAGES:
         pytest.importorskip(PACKAGES[name])
-    return METHODS[name]
+    return find_method(name)
 
 
 def table(n: int, task: Task, seed: int = 0) -> tuple[Matrix, Vector]:
@@ -120,7 +120,7 @@ def test_one_class_alone_is_learned(name: str) -> None:
 def test_a_log_loss_says_how_sure_a_method_is(name: str) -> None:
     x, y = table(300, "classes")
     y = 2 * y + 1  # with gaps
-    fitted = METHODS[name]("classes", **CLASSES[name]).fit(x, y)
+    fitted = find_method(name)("classes", **CLASSES[name]).fit(x, y)
     right, wrong = fitted.log_loss(x, y), fitted.log_loss(x, np.roll(y, 1))
     assert right is not None
     assert wrong is not None
@@ -130,9 +130,9 @@ def test_a_log_loss_says_how_sure_a_method_is(name: str) -> None:
 
 def test_methods_without_probabilities_have_no_log_loss() -> None:
     x, y = table(60, "classes")
-    assert METHODS["Optree-LS"]("classes", **CLASSES["Optree-LS"]).fit(x, y).log_loss(x, y) is None
+    assert find_method("Optree-LS")("classes", **CLASSES["Optree-LS"]).fit(x, y).log_loss(x, y) is None
     x, y = table(60, "values")
-    assert METHODS["CART"]("values").fit(x, y).log_loss(x, y) is None
+    assert find_method("CART")("values").fit(x, y).log_loss(x, y) is None
 
 
 @pytest.mark.parametrize("name", ["XGBoost", "LightGBM"])
@@ -263,12 +263,10 @@ def test_a_threshold_between_neighbouring_numbers_parts_them(name: str) -> None:
     assert model.fit(np.repeat(x, 5, axis=0), np.repeat([0, 1], 5)).predict(x).tolist() == [0, 1]
 
 
-def test_the_table_names_its_methods_without_importing_them() -> None:
-    lazy = LazyTable({"Nowhere": "nowhere:Nothing"})
-    assert list(lazy) == ["Nowhere"]
-    assert "Nowhere" in lazy
-    assert "CART" not in lazy
-    assert len(METHODS) >= 8
+def test_a_method_is_found_by_its_name_or_its_place() -> None:
+    assert find_method(METHODS["CART"]) is find_method("CART")
+    with pytest.raises(ModuleNotFoundError, match="there_is_none"):
+        find_method("harness.methods.there_is_none:Such")
 
 
 def test_a_missing_package_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +275,7 @@ def test_a_missing_package_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("harness.methods.importlib.import_module", missing)
     with pytest.raises(ImportError, match=r"Optree needs the package pystreed: pip install -e '\.\[experiments\]'"):
-        METHODS["Optree"]
+        find_method("Optree")
 
 
 @pytest.mark.parametrize(
@@ -321,5 +319,5 @@ def test_gosdt_with_splits_that_are_not_worth_their_leaf_is_a_constant(regulariz
     pytest.importorskip("gosdt")
     x = np.arange(10, dtype=np.float32)[:, None]
     y = np.array([0] * 6 + [1] * 4)
-    model = METHODS["GOSDT"]("classes", regularization=regularization).fit(x, y)
+    model = find_method("GOSDT")("classes", regularization=regularization).fit(x, y)
     assert (model.predict(x) == 0).all()
