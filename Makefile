@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test lint types unit docs test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ unit: $(INSTALLED)
 
 docs: $(INSTALLED) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+test-harness: $(INSTALLED) ## Tests of harness, benchmarks and experiments
+	$(BIN)/pytest tests/harness tests/benchmarks tests/experiments harness benchmarks/accuracy_lists.py experiments/figures
 
 test-slow: $(INSTALLED) ## The long proofs
 	$(BIN)/pytest -m slow || test $$? -eq 5  # 5: there are none

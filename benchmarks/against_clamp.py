@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks.bars import Bar
-from benchmarks.problems import SCORES
-from benchmarks.timing import interleaved, median, median_ratio
-from benchmarks.traversal import random_traversal
+from harness.problems import SCORES, random_traversal
+from harness.reports import Bar
+from harness.timing import interleaved, median, median_ratio
 from prunus.ops.backends import choose_backend
 
 __all__ = ["Row", "bars", "measure"]

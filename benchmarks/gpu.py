@@ -12,12 +12,11 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.bars import Bar, format_bars
-from benchmarks.machine import this_machine
-from benchmarks.problems import SCORES
-from benchmarks.records import format_table, write_csv
-from benchmarks.timing import eager_gpu_seconds, graph_gpu_seconds
-from benchmarks.traversal import random_traversal
+from harness.machine import this_machine
+from harness.problems import SCORES, random_traversal
+from harness.records import format_table, write_csv
+from harness.reports import Bar, format_bars
+from harness.timing import eager_gpu_seconds, graph_gpu_seconds
 from prunus.ops import available_backends
 
 __all__ = ["Row", "bars", "copy_bandwidth", "main", "measure"]

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from benchmarks import against_clamp, against_cvxpylayers, scaling
-from benchmarks.bars import Bar, format_bars
-from benchmarks.machine import is_busy, this_machine
-from benchmarks.records import format_table, write_csv
+from harness.machine import is_busy, this_machine
+from harness.records import format_table, write_csv
+from harness.reports import Bar, format_bars
 
 __all__ = ["main"]
 
@@ -28,18 +28,18 @@ class Part:
     title: str
     measure: Callable[..., list[Any]]
     bars: Callable[[list[Any]], list[Bar]] | None = None
-    plot: str | None = None
-    """Name of its function in benchmarks.plots."""
+    plot: Callable[[list[Any], Path], None] | None = None
+    """Draws the rows into a file."""
 
 
 PARTS = {
     "clamp": Part("tree_traverse beside torch.clamp", against_clamp.measure, against_clamp.bars),
-    "scaling": Part("tree_traverse as n and the depth grow", scaling.measure, plot="plot_scaling"),
+    "scaling": Part("tree_traverse as n and the depth grow", scaling.measure, plot=scaling.plot),
     "cvxpylayers": Part(
         "tree_argmin beside cvxpylayers",
         against_cvxpylayers.measure,
         against_cvxpylayers.bars,
-        plot="plot_against_cvxpylayers",
+        plot=against_cvxpylayers.plot,
     ),
 }
 
@@ -81,9 +81,7 @@ def _store(name: str, part: Part, rows: list[Any], folder: Path) -> None:
     path = folder / f"ops_{name}.csv"
     write_csv(path, rows, this_machine())
     if part.plot is not None:
-        from benchmarks import plots  # not at the top: --quick draws nothing and need not wait for matplotlib
-
-        getattr(plots, part.plot)(rows, path.with_suffix(".png"))
+        part.plot(rows, path.with_suffix(".png"))
 
 
 if __name__ == "__main__":

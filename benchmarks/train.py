@@ -4,8 +4,8 @@ python -m benchmarks.train [--only step|predict|fit] [--threads 2] [--out FOLDER
 """
 
 import argparse
-import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from sklearn.tree import DecisionTreeRegressor
 
-from benchmarks.bars import Bar, format_bars
-from benchmarks.machine import this_machine
-from benchmarks.memory import peak_mb, resident_mb
-from benchmarks.records import format_table, write_csv
-from benchmarks.timing import interleaved, median, median_ratio
+from harness.limits import OK, run_limited
+from harness.machine import peak_mb, resident_mb, this_machine
+from harness.records import format_table, write_csv
+from harness.reports import Bar, format_bars
+from harness.timing import interleaved, median, median_ratio
+from harness.worker import Answer, Job
 from prunus import ArgminTreeRegressor
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.training import Samples, Trainer, TrainingOptions, find_loss
@@ -26,6 +27,8 @@ from prunus.training import Samples, Trainer, TrainingOptions, find_loss
 RESULTS = Path(__file__).parent / "results"
 AUTHORS_STEP_MS = 37.0
 """The authors' code on 2 cores: an epoch of 370,000 rows at batch 512, d=90, depth 6 takes 26.6 s."""
+LIMIT_S = 3600.0
+"""That a measured fit may take."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,8 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--measure-fit", type=int, metavar="ROWS", help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if options.measure_fit:
-        return measure_fit(options.measure_fit)
     measured: list[Measured] = []
     bars: list[Bar] = []
     for name, part in PARTS.items():
@@ -114,12 +114,14 @@ def predict() -> tuple[list[Measured], list[Bar]]:
 
 
 def fit() -> tuple[list[Measured], list[Bar]]:
-    """Peak memory of a fit above what the process held before, data included, in a process of its own."""
+    """Peak memory of a fit above what the process used before, data included, in a process of its own."""
     figures, bars = [], []
     for rows in (200_000, 1_000_000):
-        command = [sys.executable, "-m", "benchmarks.train", "--measure-fit", str(rows)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        peak, matrix, seconds = map(float, done.stdout.split())
+        threads = torch.get_num_threads()
+        outcome = run_limited("benchmarks.train:measure_fit", {"rows": rows}, seconds=LIMIT_S, threads=threads)
+        if outcome.status != OK:
+            raise RuntimeError(f"a fit of {rows:,} rows must end, got {outcome.verdict}")
+        peak, matrix, seconds = (outcome.values[name] for name in ("peak_mb", "matrix_mb", "seconds"))
         figures += [
             Measured("fit", f"memory of a fit, {rows:,} x 28, two epochs", peak, "MB"),
             Measured("fit", f"seconds of it, {rows:,} x 28, two epochs", seconds, "s"),
@@ -128,18 +130,15 @@ def fit() -> tuple[list[Measured], list[Bar]]:
     return figures, bars
 
 
-def measure_fit(rows: int) -> int:
-    """Print MB at the peak of a fit above those before, MB of the matrix, and seconds."""
-    import time
-
+def measure_fit(job: Job) -> Answer:
+    """MB at the peak of a fit above those before, MB of the matrix, and seconds."""
     random = np.random.default_rng(0)
-    x = random.standard_normal((rows, 28), dtype=np.float32)
+    x = random.standard_normal((job.arguments["rows"], 28), dtype=np.float32)
     y = x[:, 0] * x[:, 1]
     ArgminTreeRegressor(depth=2, max_epochs=1).fit(x[:1000], y[:1000])  # what is loaded once
     before, began = resident_mb(), time.perf_counter()
     ArgminTreeRegressor(depth=6, leaf="linear", max_epochs=2, random_state=0).fit(x, y)
-    print(peak_mb() - before, x.nbytes / 1e6, time.perf_counter() - began)
-    return 0
+    return {"peak_mb": peak_mb() - before, "matrix_mb": x.nbytes / 1e6, "seconds": time.perf_counter() - began}
 
 
 PARTS = {"step": step, "predict": predict, "fit": fit}

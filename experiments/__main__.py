@@ -1,18 +1,18 @@
 """Make tables and figures of the paper again, each under its name; all of them by default.
 
-What is there already is not computed again, so that a run may be stopped and gone on with; to compute it anew, remove
-its CSV file.
+What is there already is not computed again, so that a run may be stopped and continued; to compute it anew,
+remove its CSV file.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
+from experiments.figures.making import FIGURES
 from experiments.figures.making import make as make_figure
-from experiments.figures.table import FIGURES
 from experiments.tables.__main__ import main as make_table
 from experiments.tables.clustering import make as make_clustering
-from experiments.tables.table import TABLES
+from experiments.tables.paper_tables import TABLES
 from prunus.errors import PrunusError
 
 __all__ = ["NAMES", "main"]
@@ -49,7 +49,7 @@ def _make(name: str, options: argparse.Namespace) -> int:
     if name in FIGURES:
         make_figure(name, options.out, options.data)
     elif options.data is None:
-        raise FileNotFoundError("--data must name the folder of the tables, however: it was not given")
+        raise FileNotFoundError("--data must name the folder of the tables, got nothing")
     else:
         make_clustering(options.data, options.out)
     return 0
@@ -57,7 +57,7 @@ def _make(name: str, options: argparse.Namespace) -> int:
 
 def _name(text: str) -> str:
     if text not in NAMES:
-        raise argparse.ArgumentTypeError(f"NAME must be one of {', '.join(NAMES)}, however: {text}")
+        raise argparse.ArgumentTypeError(f"NAME must be one of {', '.join(NAMES)}, got {text!r}")
     return text
 
 

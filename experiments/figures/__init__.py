@@ -1,1 +1,1 @@
-"""The figures of the paper, drawn again; `table` lists them, `making` makes one."""
+"""The figures of the paper, drawn again; `making` lists and makes them."""

@@ -7,10 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch.nn.modules.module import register_module_forward_hook
 
-from experiments.figures.cells import Cells
+from experiments.figures.curves import COLORS, plot_active_nodes
 from experiments.figures.glass import SEEDS, TRAINING, fit_paper_tree, glass
-from prunus.explain import plot_active_nodes
-from prunus.explain.curves import COLORS
+from experiments.figures.numbers import Numbers
 from prunus.nn import TreeLayer
 from prunus.ops.heap import n_nodes
 from prunus.training.callbacks import EpochRecord
@@ -19,13 +18,13 @@ __all__ = ["compute", "describe", "draw"]
 
 DEPTH, STRENGTH, EPOCHS = 6, 10.0, 100
 OPTIONS: dict[str, Any] = {"max_epochs": EPOCHS, "early_stopping_rounds": EPOCHS, "schedule": "constant"}
-"""Rows are held out, so that active nodes are noted, but do not stop it."""
+"""Active nodes are noted where rows are held out; here these never stop the training."""
 
 
-def compute(cells: Cells) -> None:
+def compute(numbers: Numbers) -> None:
     """A part for each seed: active nodes of the batches and of all training rows, by epoch."""
-    x, _ = glass(cells.data)
-    for part in cells.missing([{"seed": seed} for seed in SEEDS]):
+    x, _ = glass(numbers.data)
+    for part in numbers.missing([{"seed": seed} for seed in SEEDS]):
         with _Batches() as batches:
             tree = fit_paper_tree(x, depth=DEPTH, pruning_strength=STRENGTH, callbacks=[batches], **OPTIONS, **part)
         history, kept = tree.history_, float(np.mean(tree.kept_nodes_))
@@ -33,15 +32,17 @@ def compute(cells: Cells) -> None:
             {"epoch": epoch, "batches": np.mean(shares), "deviation": np.std(shares), "all_rows": active, "kept": kept}
             for epoch, shares, active in zip(history["epoch"], batches.epochs, history["active_nodes"], strict=True)
         ]
-        cells.add(part, rows)
+        numbers.add(part, rows)
 
 
 def draw(table: Any, path: Path) -> None:
     """A line for each seed of what batches leave active, and one for all training rows."""
     figure = Figure(figsize=(5.5, 3.6), layout="constrained")
-    curves = {f"batches of 8, seed {seed}": _history(rows, "batches") for seed, rows in table.groupby("seed")}
-    curves[f"all training rows, seed {SEEDS[0]}"] = _history(table[table["seed"] == SEEDS[0]], "all_rows")
-    ax = plot_active_nodes(curves, ax=figure.subplots())
+    curves = {f"batches of 8, seed {seed}": (rows["epoch"], rows["batches"]) for seed, rows in table.groupby("seed")}
+    first = table[table["seed"] == SEEDS[0]]
+    curves[f"all training rows, seed {SEEDS[0]}"] = (first["epoch"], first["all_rows"])
+    ax = figure.subplots()
+    plot_active_nodes(curves, ax)
     ax.axhspan(45, 55, color=COLORS[4], alpha=0.25, lw=0, label="the paper after a few epochs")
     ax.legend(frameon=False, fontsize=8, loc="lower left")
     figure.savefig(path, dpi=150)
@@ -89,10 +90,6 @@ class _Batches:
     def _note(self, module: Any, _: Any, output: Any) -> None:
         if isinstance(module, TreeLayer) and module.training:
             self._now.append(float((output.a > 0).double().mean()))
-
-
-def _history(rows: Any, column: str) -> dict[str, list[float]]:
-    return {"epoch": rows["epoch"].tolist(), "active_nodes": rows[column].tolist()}
 
 
 def _percent(shares: Any) -> str:

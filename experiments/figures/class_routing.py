@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.tables import split_rows
-from experiments.figures.cells import Cells
+from experiments.figures.circles import routing
 from experiments.figures.glass import SEEDS, TRAINING, draw_routing, fit_paper_tree, glass, node_rows
-from experiments.figures.markdown import markdown_table
-from prunus.explain.routing import class_rows, routing
+from experiments.figures.making import figure_table
+from experiments.figures.numbers import Numbers
+from harness.splits import shuffled_parts
 from prunus.ops.heap import level
 
 __all__ = ["compute", "describe", "draw"]
@@ -26,15 +26,15 @@ TYPES = {
 """With their names in the paper."""
 
 
-def compute(cells: Cells) -> None:
+def compute(numbers: Numbers) -> None:
     """A part for each strength, with its error on rows that were not learned from."""
-    x, y = glass(cells.data)
-    train, valid, _ = split_rows(y, len(y), SEEDS[0])
-    for part in cells.missing([{"pruning_strength": lam} for lam in STRENGTHS]):
+    x, y = glass(numbers.data)
+    train, valid, _ = shuffled_parts(y, len(y), SEEDS[0])
+    for part in numbers.missing([{"pruning_strength": lam} for lam in STRENGTHS]):
         tree = fit_paper_tree(x.iloc[train], depth=DEPTH, seed=SEEDS[0], **part)
         error = {"valid_error": tree.reconstruction_error(x.iloc[valid])}
-        found = {label: routing(tree, x, rows=class_rows(tree, y, label), max_depth=SHOWN) for label in TYPES}
-        cells.add(part, [error | {"type": label} | row for label in TYPES for row in node_rows(found[label])])
+        found = {label: routing(tree, x[y == label], max_depth=SHOWN) for label in TYPES}
+        numbers.add(part, [error | {"type": label} | row for label in TYPES for row in node_rows(found[label])])
 
 
 def draw(table: Any, path: Path) -> None:
@@ -69,7 +69,7 @@ standard units: {tried}). All rows of a type
 are routed. What two types have in common is the sum over the nodes of depth
 {SHOWN} of the smaller of their percentages: 100 % is the same routes, 0 % no node shared.
 
-{markdown_table(["types", "in common"], shared)}
+{figure_table(["types", "in common"], shared)}
 """
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.figures.cells import Cells
-from experiments.figures.markdown import markdown_table
-from experiments.tables.table import TABLES
-from prunus.explain import plot_error_over_time
-from prunus.explain.curves import styles
+from experiments.figures.curves import plot_error_over_time, styles
+from experiments.figures.making import figure_table
+from experiments.figures.numbers import Numbers
+from experiments.tables.paper_tables import TABLES
 
 __all__ = ["COLUMNS", "TABLES_OF", "compute", "describe", "draw"]
 
@@ -21,20 +20,20 @@ TABLES_OF = ("classification", "regression")
 COLUMNS = ["set", "method", "seed", "seconds", "test_error"]
 
 
-def compute(cells: Cells) -> None:
+def compute(numbers: Numbers) -> None:
     """Take over the cells of the tables as they are now; those without a result, such as OOT, are left out."""
-    sources = {name: cells.path.with_name(f"{name}_cells.csv") for name in TABLES_OF}
+    sources = {name: numbers.path.with_name(f"{name}_cells.csv") for name in TABLES_OF}
     tables = [_in_order(pd.read_csv(path), name) for name, path in sources.items() if path.exists()]
     if not tables:
         places, names = " nor ".join(map(str, sources.values())), " ".join(TABLES_OF)
         raise FileNotFoundError(
-            f"error-time is drawn from the cells of two tables, however: there is neither {places}. "
+            f"error-time must have the cells of two tables, got neither {places}. "
             f"Make these tables first: python -m experiments {names}"
         )
     found = pd.concat(tables)
-    numbers = found[["seconds", "test_error"]].apply(pd.to_numeric, errors="coerce")
-    has_result = np.isfinite(numbers).all(axis=1) & (numbers["seconds"] > 0)
-    cells.replace(found.assign(**numbers).loc[has_result, COLUMNS])
+    measured = found[["seconds", "test_error"]].apply(pd.to_numeric, errors="coerce")
+    has_result = np.isfinite(measured).all(axis=1) & (measured["seconds"] > 0)
+    numbers.replace(found.assign(**measured).loc[has_result, COLUMNS])
 
 
 def _in_order(found: Any, name: str) -> Any:
@@ -54,22 +53,10 @@ def draw(table: Any, path: Path) -> None:
     for place, name in enumerate(sets, 1):
         ax = figure.add_subplot(lines, columns, place)
         methods = table[table["set"] == name].groupby("method", sort=False)
-        plot_error_over_time({method: (rows["seconds"], rows["test_error"]) for method, rows in methods}, ax=ax)
-        for points in ax.containers:
-            _restyle(points, style_of[points.get_label()])
+        plot_error_over_time({method: (rows["seconds"], rows["test_error"]) for method, rows in methods}, ax, style_of)
         ax.set_title(name)
         ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(path, dpi=150)
-
-
-def _restyle(points: Any, style: dict[str, Any]) -> None:
-    """Give points with error bars another colour and marker."""
-    line, caps, bars = points.lines
-    line.set_marker(style["marker"])
-    for mark in (line, *caps):
-        mark.set(color=style["color"], markeredgecolor=style["color"], markerfacecolor=style["color"])
-    for bar in bars:
-        bar.set_color(style["color"])
 
 
 def describe(table: Any) -> str:
@@ -92,9 +79,9 @@ Ours are the cells of our tables, where stand-ins and subsets of the sets are na
 with the paper's, only the methods with each other. Bars are one standard deviation over seeds. Methods that found no
 result in the time and memory given are left out.
 
-{markdown_table(["set", "method", "seeds", "error", "seconds"], ours)}
+{figure_table(["set", "method", "seeds", "error", "seconds"], ours)}
 
 The paper's, from its tables:
 
-{markdown_table(["set", "method", "error", "seconds"], paper)}
+{figure_table(["set", "method", "error", "seconds"], paper)}
 """

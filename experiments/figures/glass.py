@@ -7,17 +7,15 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from benchmarks.cluster_methods import SCHEMES
-from benchmarks.cluster_tables import SETS
+from experiments.figures.circles import Routing, draw_circles
+from harness import clustering
+from harness.cells import SEEDS
+from harness.sets.loading import read_raw
 from prunus.cli.demo import read_glass
-from prunus.estimators import ArgminTreeClusterer
-from prunus.explain.circles import draw_circles
-from prunus.explain.routing import Routing
 from prunus.ops.heap import depth_of_nodes
 
 __all__ = ["SEEDS", "TRAINING", "draw_routing", "fit_paper_tree", "glass", "node_rows"]
 
-SEEDS = (1225, 1337, 2020, 6021991)
 TRAINING = "RI and Na are predicted from the other seven columns in batches of 8, by QHAdam with learning rate 0.001"
 TYPES = {
     1: "building windows float",
@@ -39,22 +37,13 @@ def glass(folder: Path | None = None) -> tuple[Any, npt.NDArray[Any]]:
     if folder is None:
         x, y = read_glass()
         return x, y
-    x, numbers = SETS["glass"].read(folder)
-    return x, np.array([TYPES[int(number)] for number in numbers], dtype=object)
+    raw = read_raw("Glass", folder)
+    return raw.numbers, np.array(list(TYPES.values()), dtype=object)[raw.y]
 
 
-def fit_paper_tree(x: Any, *, depth: int, pruning_strength: float, seed: int, **options: Any) -> ArgminTreeClusterer:
+def fit_paper_tree(x: Any, *, depth: int, pruning_strength: float, seed: int, **options: Any) -> Any:
     """A tree of the paper's scheme; options override it."""
-    scheme = SCHEMES["glass"] | {
-        "optimizer": "qhadam",
-        "learning_rate": 1e-3,
-        "schedule": "plateau",
-        "weight_decay": 0.0,
-        "early_stopping_rounds": 20,
-    }
-    tree = ArgminTreeClusterer(depth=depth, pruning_strength=pruning_strength, random_state=seed, **(scheme | options))
-    tree.fit(x)
-    return tree
+    return clustering.fit_paper_tree(x, "glass", seed=seed, depth=depth, pruning_strength=pruning_strength, **options)
 
 
 def node_rows(routing: Routing) -> list[dict[str, float]]:
@@ -64,6 +53,6 @@ def node_rows(routing: Routing) -> list[dict[str, float]]:
 
 
 def draw_routing(rows: Any, ax: Axes) -> None:
-    """Draw what `node_rows` gave: the picture of `prunus.explain.plot_routing`, without its estimator."""
+    """Draw what `node_rows` gave."""
     mass, percent = rows["mass"].to_numpy(np.float32), rows["percent"].to_numpy(np.float64)
     draw_circles(Routing(depth_of_nodes(len(rows)), mass, percent), ax)

@@ -5,11 +5,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.cluster_methods import reached_most
-from experiments.figures.cells import Cells
+from experiments.figures.circles import routing
 from experiments.figures.glass import SEEDS, TRAINING, draw_routing, fit_paper_tree, glass, node_rows
-from experiments.figures.markdown import markdown_table
-from prunus.explain.routing import routing
+from experiments.figures.making import figure_table
+from experiments.figures.numbers import Numbers
+from harness.clustering import leaf_reached_most
 from prunus.metrics import dendrogram_purity
 
 __all__ = ["compute", "describe", "draw"]
@@ -18,17 +18,17 @@ DEPTH = 4
 STRENGTHS = (1.0, 10.0, 100.0)
 
 
-def compute(cells: Cells) -> None:
+def compute(numbers: Numbers) -> None:
     """A part for each strength and seed."""
-    x, y = glass(cells.data)
-    for part in cells.missing([{"pruning_strength": lam, "seed": seed} for lam in STRENGTHS for seed in SEEDS]):
+    x, y = glass(numbers.data)
+    for part in numbers.missing([{"pruning_strength": lam, "seed": seed} for lam in STRENGTHS for seed in SEEDS]):
         tree = fit_paper_tree(x, depth=DEPTH, **part)
         scores = {
-            "purity": dendrogram_purity(reached_most(tree, x), y),
+            "purity": dendrogram_purity(leaf_reached_most(tree, x), y),
             "kept_purity": dendrogram_purity(tree.apply(x), y),
             "kept_leaves": tree.get_n_leaves(),
         }
-        cells.add(part, [scores | row for row in node_rows(routing(tree, x))])
+        numbers.add(part, [scores | row for row in node_rows(routing(tree, x))])
 
 
 def draw(table: Any, path: Path) -> None:
@@ -74,7 +74,7 @@ Purity is that of all rows, so that it is not comparable with the table's. A row
 that most of it reaches, as in the authors' code, or to its node of the kept tree, that of `integer_pruning`, which the
 estimator shows. The picture has seed {SEEDS[0]}; below are means and standard deviations of {len(SEEDS)} seeds.
 
-{markdown_table(header, rows)}
+{figure_table(header, rows)}
 
 The purity of the whole tree falls by {100 * (mean.purity.max() - mean.purity.min()) / mean.purity.max():.0f} % only,
 as the paper says. But no such pruning as there is to be seen: our masses are solved once for all training rows, so that

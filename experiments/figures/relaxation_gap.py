@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks.plots import STYLE
-from benchmarks.problems import random_rewards
-from experiments.figures.cells import Cells
-from experiments.figures.markdown import markdown_table
-from prunus.explain.curves import COLORS
+from experiments.figures.curves import COLORS
+from experiments.figures.making import figure_table
+from experiments.figures.numbers import Numbers
+from harness.problems import random_rewards
+from harness.solver_plot import STYLE
 from prunus.ops import integer_pruning, tree_argmin
 from prunus.ops.heap import n_nodes
 
@@ -30,11 +30,11 @@ LARGEST = {"a": sqrt(n_nodes(DEPTH)), "z": sqrt(N * n_nodes(DEPTH))}
 QUANTILES = (0.1, 0.5, 0.9)
 
 
-def compute(cells: Cells) -> None:
+def compute(numbers: Numbers) -> None:
     """A part for each strength: mean, deviation and quantiles over the problems."""
-    for part in cells.missing([{"lam": lam} for lam in STRENGTHS]):
+    for part in numbers.missing([{"lam": lam} for lam in STRENGTHS]):
         found = [gaps(part["lam"], seed) for seed in range(PROBLEMS)]
-        cells.add(part, [{"measure": name} | _summary([one[name] for one in found]) for name in found[0]])
+        numbers.add(part, [{"measure": name} | _summary([one[name] for one in found]) for name in found[0]])
 
 
 def gaps(lam: float, seed: int) -> dict[str, float]:
@@ -97,7 +97,7 @@ the masses a and {LARGEST["z"]:.2f} for the routes z. The third panel is not in 
 objective of the integer program; below 0 the relaxed one has more, since masses between 0 and 1 do what no integers
 can. Lines are means, bands one standard deviation, as in the paper, dashed lines the quantiles 0.1 and 0.9.
 
-{markdown_table(header, [*rows, largest])}
+{figure_table(header, [*rows, largest])}
 
 The masses are furthest apart at lam = {means["a"].idxmax():g}, the routes at lam = {means["z"].idxmax():g}. From there
 on both tend to the integer solutions as lam grows, as the paper says, but not before: the peak lies where trees begin

@@ -8,23 +8,23 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from benchmarks.plots import STYLE
-from experiments.figures.cells import Cells
-from prunus.explain.curves import COLORS
+from experiments.figures.curves import COLORS
+from experiments.figures.numbers import Numbers
+from harness.solver_plot import STYLE
 from prunus.ops import tree_traverse
 
 __all__ = ["compute", "describe", "draw"]
 
 
-def compute(cells: Cells) -> None:
+def compute(numbers: Numbers) -> None:
     """Scores from -2 to 2; left is where they are negative. With lam = 0 no node is pruned."""
-    if cells.path.exists():
+    if numbers.path.exists():
         return
     s = torch.linspace(-2, 2, 401, dtype=torch.float64)
     z = tree_traverse(s.unsqueeze(1), 0.0).z
     columns = {"s": s, "z_left": (s < 0).int(), "z_right": (s >= 0).int()}
     columns |= {"relaxed_z_left": z[:, 1], "relaxed_z_right": z[:, 2]}
-    cells.replace(pd.DataFrame({name: column.numpy() for name, column in columns.items()}))
+    numbers.replace(pd.DataFrame({name: column.numpy() for name, column in columns.items()}))
 
 
 def draw(table: Any, path: Path) -> None:

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.cluster import main as run_benchmark
-from benchmarks.cluster_cell import ClusterRow
-from benchmarks.cluster_report import ClusterStanding, cluster_standings
-from benchmarks.store import read_records, write_records
+from harness import cluster_cells
+from harness.cells import CellStore
+from harness.cluster_cells import ClusterRow, ClusterStanding, run_missing
+from harness.records import read_records, write_records
+from harness.reports import markdown_table
 
 __all__ = ["CELLS", "PAPER", "make", "standings", "text_of"]
 
 CELLS = Path(__file__).parents[2] / "benchmarks" / "results" / "cluster_cells.csv"
+"""The cells that `make bench-cluster` stores."""
 SETS = {"glass": "Glass", "covtype": "Covtype"}
 """Names in the benchmark and in the paper."""
 LINES = {
@@ -34,16 +36,17 @@ PAPER = {
 
 
 def make(data: Path, out: Path) -> None:
-    """Run what the benchmark lacks, then write its part that the paper has, as CSV and Markdown."""
-    run_benchmark(["--data", str(data)])
+    """Run the cells that the benchmark lacks, then write what the paper has of them, as CSV and Markdown."""
+    store: CellStore[ClusterRow] = CellStore(ClusterRow, CELLS)
+    run_missing(store, data)
     numbers = out / "clustering.csv"
-    write_records(numbers, standings(read_records(CELLS, ClusterRow)))
+    write_records(numbers, standings(list(store.rows.values())))
     numbers.with_suffix(".md").write_text(text_of(read_records(numbers, ClusterStanding)), encoding="utf-8")
 
 
 def standings(rows: Sequence[ClusterRow]) -> list[ClusterStanding]:
     """Means and deviations of what the paper's table has."""
-    return [stand for stand in cluster_standings(rows) if stand.set in SETS and stand.method in LINES]
+    return [stand for stand in cluster_cells.standings(rows) if stand.set in SETS and stand.method in LINES]
 
 
 def text_of(stands: Sequence[ClusterStanding]) -> str:
@@ -51,12 +54,11 @@ def text_of(stands: Sequence[ClusterStanding]) -> str:
     found = {(stand.method, stand.set): stand for stand in stands}
     best = {name: _limit([stand for stand in stands if stand.set == name]) for name in SETS}
     header = ["method", *(text for name in SETS.values() for text in (name, f"{name}, paper"))]
-    lines = [header, ["---"] * len(header)]
+    lines = []
     for method, line in LINES.items():
         cells = [(_purity(found.get((method, name)), best[name]), PAPER.get((method, name), "")) for name in SETS]
         lines.append([line, *(text for pair in cells for text in pair)])
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"# Hierarchical clustering\n\n{table}\n\n{NOTES}"
+    return f"# Hierarchical clustering\n\n{markdown_table(header, lines)}\n\n{NOTES}"
 
 
 def _limit(stands: Sequence[ClusterStanding]) -> float:

@@ -1,12 +1,13 @@
 """Measured cells as Markdown."""
 
+import math
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
-import numpy as np
-
-from experiments.rivals.limits import OK
-from experiments.tables.cell import TableRow
-from experiments.tables.table import ENSEMBLES, OURS, Published, TableInfo
+from experiments.tables.cells import TableRow
+from experiments.tables.paper_tables import ENSEMBLES, OURS, Published, TableInfo
+from harness.limits import OK
+from harness.reports import markdown_table, mean_and_deviation
 
 __all__ = ["format_table", "judge"]
 
@@ -47,9 +48,7 @@ def judge(info: TableInfo, columns: dict[str, Column]) -> list[str]:
     """Whether our trees reach the goals, match every rival, and are trained faster than GOSDT; nothing if no goals."""
     lines = []
     for name, column in columns.items():
-        means = {
-            method: float(np.mean(errors)) for method in column if (errors := _values(column[method], "test_error"))
-        }
+        means = {method: fmean(errors) for method in column if (errors := _values(column[method], "test_error"))}
         goal = info.goals.get(name)
         if OURS not in means or goal is None:
             continue
@@ -69,9 +68,9 @@ def _speed(name: str, column: Column) -> list[str]:
     if not rows or not ours:
         return []
     theirs = _values(rows, "seconds")
-    mean = float(np.mean(theirs)) if theirs else rows[0].limit_seconds
+    mean = fmean(theirs) if theirs else rows[0].limit_seconds
     text = f"{mean:.2f} s" if theirs else f"more than {mean:.0f} s"
-    return [f"{_met(float(np.mean(ours)) <= mean)} {name}: trained in {np.mean(ours):.2f} s, GOSDT in {text}"]
+    return [f"{_met(fmean(ours) <= mean)} {name}: trained in {fmean(ours):.2f} s, GOSDT in {text}"]
 
 
 def _met(is_met: bool) -> str:
@@ -100,7 +99,7 @@ def _grid(info: TableInfo, columns: dict[str, Column], entry: Entry, published: 
         if name in published:
             header.append("paper" if name in columns else f"{name}, paper")
             _append(lines, [_published(published[name].get(method), form) for method in methods])
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines])
+    return markdown_table(header, lines)
 
 
 def _append(lines: list[list[str]], column: list[str]) -> None:
@@ -119,12 +118,12 @@ def _published(value: float | str | None, form: str) -> str:
 def _best(column: Column, *, family: bool) -> float:
     """The largest mean error that counts as the best of ensembles, or of single trees."""
     found = [
-        _mean_and_deviation(errors)
+        mean_and_deviation(errors)
         for method, rows in column.items()
         if (method in ENSEMBLES) == family and (errors := _values(rows, "test_error"))
     ]
-    mean, deviation = min(found, default=(np.inf, 0.0))
-    return mean + deviation
+    mean, deviation = min(found, key=lambda pair: (pair[0], pair[1] or 0.0), default=(math.inf, None))
+    return mean + (deviation or 0.0)
 
 
 def _error(rows: Sequence[TableRow], best: float) -> str:
@@ -132,20 +131,16 @@ def _error(rows: Sequence[TableRow], best: float) -> str:
     errors = _values(rows, "test_error")
     if not errors:
         return rows[0].status.split(":")[0] if rows else "-"
-    mean, deviation = _mean_and_deviation(errors)
+    mean, deviation = mean_and_deviation(errors)
     form = "{:.4f}" if mean < 100 else "{:.1f}"
-    text = form.format(mean) + (f" ± {form.format(deviation)}" if len(errors) > 1 else " (1 seed)")
+    text = form.format(mean) + (" (1 seed)" if deviation is None else f" ± {form.format(deviation)}")
     text = f"**{text}**" if mean <= best + 1e-12 else text
     return text if len(errors) == len(rows) else f"{text} ({len(errors)} of {len(rows)} seeds)"
 
 
-def _mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
 def _mean(rows: Sequence[TableRow], what: str, form: str) -> str:
     values = _values(rows, what)
-    return form.format(np.mean(values)) if values else "-"
+    return form.format(fmean(values)) if values else "-"
 
 
 def _budget(rows: Sequence[TableRow]) -> list[str]:

@@ -1,19 +1,14 @@
 """Means over seeds, bars and tables of clustering."""
 
 import dataclasses
+from pathlib import Path
 
-import pytest
-
-from benchmarks.bars import format_bars
-from benchmarks.cluster_cell import ClusterRow
-from benchmarks.cluster_methods import METHODS, does
-from benchmarks.cluster_report import (
-    cluster_bars,
-    cluster_standings,
-    format_cluster_report,
-    format_cluster_tables,
-)
-from benchmarks.cluster_tables import SETS
+import benchmarks
+from benchmarks.cluster_report import cluster_bars, format_cluster_report, format_cluster_tables
+from harness.cells import SEEDS, CellStore
+from harness.cluster_cells import SETS, ClusterRow, cell_grid, standings
+from harness.clustering import METHODS, does
+from harness.reports import format_bars
 
 SCORES = {"HKMeans": 0.5, "BIRCH": 0.51, "gHHC": 0.7, "prunus": 0.6, "prunus paper": 0.4}
 
@@ -34,27 +29,18 @@ def rows_of(name: str, scores: dict[str, float]) -> list[ClusterRow]:
 ROWS = [row for name in SETS for row in rows_of(name, SCORES)]
 
 
-def test_mean_and_deviation_are_those_of_the_seeds() -> None:
-    first = cluster_standings(ROWS)[0]
-    assert (first.set, first.method, first.seeds) == ("glass", "HKMeans", 2)
-    assert first.test == pytest.approx(0.5)
-    assert first.test_std == pytest.approx(0.01 * 2**0.5)
-    assert first.all_rows == pytest.approx(0.4)
-    assert (first.fit_seconds, first.leaves) == (1.5, 9.0)
-
-
 def test_bars_are_met_or_missed() -> None:
-    bars = cluster_bars(cluster_standings(ROWS))
+    bars = cluster_bars(standings(ROWS))
     assert len(bars) == 2 + 2 * len(SETS)
     assert all(bar.met for bar in bars)
     weak = [row for name in SETS for row in rows_of(name, SCORES | {"prunus": 0.505})]
-    bars = cluster_bars(cluster_standings(weak))
+    bars = cluster_bars(standings(weak))
     assert [bar.met for bar in bars] == [False, True] + [True, False] * len(SETS)
     assert "MISSED  glass: purity of the test part: 0.505 (bar >= 0.52)" in format_bars(bars)
 
 
 def test_a_cell_without_a_score_misses_its_bars() -> None:
-    stands = cluster_standings(
+    stands = standings(
         [
             dataclasses.replace(row, status="OOT", test=None, all_rows=None)
             if (row.set, row.seed, row.method) == ("covtype", 1, "prunus")
@@ -69,7 +55,7 @@ def test_a_cell_without_a_score_misses_its_bars() -> None:
 
 
 def test_the_best_is_bold_and_published_numbers_are_beside() -> None:
-    text = format_cluster_tables(cluster_standings(ROWS))
+    text = format_cluster_tables(standings(ROWS))
     test, all_rows, seconds, _ = (line for line in text.splitlines() if line.startswith("| glass"))
     assert "| **0.700 ± 0.014** |" in test
     assert "| **0.600 ± 0.014** |" in all_rows
@@ -79,8 +65,18 @@ def test_the_best_is_bold_and_published_numbers_are_beside() -> None:
 
 
 def test_the_report_judges_only_what_is_complete() -> None:
-    stands = cluster_standings(ROWS)
+    stands = standings(ROWS)
     whole = format_cluster_report(ROWS, stands, cluster_bars(stands), "## Notes")
     assert "met     covtype: purity of all rows, bar BIRCH" in whole
     assert "- HKMeans: v 1, 1 trials" in whole
     assert "Not judged: cells are missing." in format_cluster_report(ROWS, stands, [], "## Notes")
+
+
+def test_the_stored_report_is_that_of_its_cells() -> None:
+    folder = Path(benchmarks.__file__).parent
+    store: CellStore[ClusterRow] = CellStore(ClusterRow, folder / "results" / "cluster_cells.csv")
+    rows = [store.rows[cell] for cell in cell_grid(list(SETS), SEEDS, METHODS)]
+    stands = standings(rows)
+    notes = (folder / "cluster_notes.md").read_text()
+    text = format_cluster_report(rows, stands, cluster_bars(stands), notes)
+    assert text == (folder / "results" / "cluster.md").read_text()

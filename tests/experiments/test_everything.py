@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 import experiments.__main__ as everything
-from benchmarks.cluster_cell import ClusterRow
-from benchmarks.cluster_report import ClusterStanding
-from benchmarks.store import read_records
 from experiments.tables import clustering
 from experiments.tables.__main__ import text_of
-from experiments.tables.cell import TableRow
-from experiments.tables.table import TABLES
+from experiments.tables.cells import TableRow
+from experiments.tables.paper_tables import TABLES
+from harness.cluster_cells import ClusterRow, ClusterStanding
+from harness.records import read_records
 
 RESULTS = Path(everything.__file__).parent / "results"
 
@@ -54,7 +53,7 @@ def test_what_is_not_there_does_not_stop_the_rest(calls: list[Any], capsys: pyte
 def test_names_that_are_not_there_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         everything.main(["smal"])
-    assert "got smal" in capsys.readouterr().err
+    assert "got 'smal'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if (RESULTS / f"{name}_cells.csv").exists()])

@@ -8,13 +8,13 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from benchmarks.contenders import CONTENDERS
 from experiments.__main__ import RESULTS, main
 from experiments.figures import active_nodes, class_routing, error_time, relaxation_gap, solver
-from experiments.figures.cells import Cells
 from experiments.figures.glass import TYPES, glass
-from experiments.figures.making import text_of
-from experiments.figures.table import FIGURES
+from experiments.figures.making import FIGURES, text_of
+from experiments.figures.numbers import Numbers
+from harness.sets.sources import DataFile, Source
+from harness.solvers import SIZES, SOLVERS, TRAVERSE
 from prunus.cli.demo import read_glass
 
 STORED = sorted(path.stem for path in RESULTS.glob("*.md") if path.stem in FIGURES)
@@ -38,8 +38,8 @@ def tabular_cells(tmp_path: Path) -> Path:
 
 def test_a_part_that_is_stored_is_not_asked_for_again(tmp_path: Path) -> None:
     parts = [{"lam": 0.1, "seed": 1}, {"lam": 0.1, "seed": 2}]
-    Cells(tmp_path / "a.csv").add(parts[0], [{"value": 1 / 3}, {"value": 2.0}])
-    again = Cells(tmp_path / "a.csv")
+    Numbers(tmp_path / "a.csv").add(parts[0], [{"value": 1 / 3}, {"value": 2.0}])
+    again = Numbers(tmp_path / "a.csv")
     assert list(again.missing(parts)) == parts[1:]
     again.add(parts[1], [{"value": 3.0}])
     assert again.table()["seed"].tolist() == [1, 1, 2]
@@ -54,7 +54,7 @@ def test_every_figure_of_the_table_can_be_made(name: str) -> None:
 
 @pytest.mark.parametrize("name", STORED)
 def test_the_stored_text_is_that_of_the_stored_numbers(name: str) -> None:
-    table = Cells(RESULTS / f"{name}.csv").table()
+    table = Numbers(RESULTS / f"{name}.csv").table()
     assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == text_of(name, table)
 
 
@@ -94,12 +94,14 @@ def test_masses_rounded_at_one_half_are_the_integer_solution(lam: float) -> None
     assert sum(relaxation_gap.gaps(lam, seed)["rounded"] for seed in range(30)) == 0
 
 
-def test_glass_is_the_same_from_a_folder(tmp_path: Path) -> None:
+def test_glass_is_the_same_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unchecked = Source("https://example.org", "CC BY 4.0", (DataFile("glass.data"),))
+    monkeypatch.setattr("harness.sets.loading.SOURCES", {"Glass": unchecked})
     x, y = read_glass()
-    numbers = {label: number for number, label in TYPES.items()}
+    types_of = {label: number for number, label in TYPES.items()}
     file = tmp_path / "raw" / "glass.data"
     file.parent.mkdir()
-    x.assign(Type=[numbers[label] for label in y]).reset_index(names="Id").to_csv(file, header=False, index=False)
+    x.assign(Type=[types_of[label] for label in y]).reset_index(names="Id").to_csv(file, header=False, index=False)
     read, types = glass(tmp_path)
     pd.testing.assert_frame_equal(read, x)
     assert types.tolist() == y.tolist()
@@ -108,9 +110,9 @@ def test_glass_is_the_same_from_a_folder(tmp_path: Path) -> None:
 def test_batches_leave_fewer_nodes_active_than_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(active_nodes, "SEEDS", (0,))
     monkeypatch.setattr(active_nodes, "OPTIONS", active_nodes.OPTIONS | {"max_epochs": 2})
-    cells = Cells(tmp_path / "active.csv")
-    active_nodes.compute(cells)
-    table = cells.table()
+    numbers = Numbers(tmp_path / "active.csv")
+    active_nodes.compute(numbers)
+    table = numbers.table()
     assert table["epoch"].tolist() == [1, 2]
     assert (table["batches"] < table["all_rows"]).all()
 
@@ -133,8 +135,8 @@ def test_a_solver_without_a_number_shows_why(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(solver, "BENCHMARK", tmp_path / "not there")
     rows = [
         {"contender": name, "n": n, "depth": depth, "status": "ok", "ms": 1.0, "memory_mb": 1.0, "max_da": 0.0}
-        for n, depth in solver.SIZES
-        for name in (*CONTENDERS, solver.TRAVERSE)
+        for n, depth in SIZES
+        for name in (*SOLVERS, TRAVERSE)
     ]
     table = pd.DataFrame(rows).assign(busy=False, threads=2, cores=2, cpu="a CPU")
     slow = (table["contender"] == "cvxpylayers") & (table["n"] == 1000)

@@ -1,0 +1,172 @@
+"""The benchmark of accuracy: what is tried, a method tuned on one split, and the command."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import main
+from benchmarks.accuracy_cells import Budget, run_cell, tune
+from benchmarks.accuracy_lists import CONTENDERS, PUBLISHED, benchmark_sets, configurations
+from harness.cells import Cell
+from harness.methods.interface import MethodBase, Targets, Task
+from harness.sets.indexed import read_index
+from harness.sets.loading import SplitSet, load_table
+from harness.spaces import Choice
+from tests.harness.folders import write_tables
+
+NAMES = list(CONTENDERS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_tables(tmp_path, PUBLISHED)
+
+
+def load(folder: Path, name: str) -> SplitSet:
+    return load_table(folder, read_index(folder)[name], seed=1)
+
+
+def test_the_published_sets_come_first_then_all_with_classes(folder: Path) -> None:
+    assert list(benchmark_sets(read_index(folder))) == [*PUBLISHED, "pets"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_is_the_default_and_all_differ(name: str) -> None:
+    drawn = configurations(name, "airfoil", 1225, 6)
+    assert drawn[0] == CONTENDERS[name].first
+    assert len(drawn) == (18 if name == "CART" else 6)
+    assert all(a != b for i, a in enumerate(drawn) for b in drawn[:i])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_stay_in_the_space(name: str) -> None:
+    for drawn in configurations(name, "airfoil", 1225, 20)[1:]:
+        for option, some in CONTENDERS[name].space.items():
+            value = drawn[option]
+            assert value in some.values if isinstance(some, Choice) else some.low <= value <= some.high
+
+
+def test_draws_depend_on_set_seed_and_method_alone() -> None:
+    drawn = configurations("prunus mlp", "airfoil", 1225, 6)
+    assert configurations("prunus mlp", "airfoil", 1225, 4) == drawn[:4]
+    assert configurations("prunus mlp", "airfoil", 1337, 6) != drawn
+    assert configurations("prunus mlp", "abalone", 1225, 6) != drawn
+
+
+def test_large_tables_are_tried_in_pieces_too() -> None:
+    assert configurations("prunus mlp", "adult", 1225, 4, rows=20_000)[1]["pieces"] == 8
+    assert len(configurations("prunus mlp", "adult", 1225, 4, rows=20_000)) == 4
+    assert all("pieces" not in drawn for drawn in configurations("prunus mlp", "adult", 1225, 4, rows=5_000))
+    assert all("pieces" not in drawn for drawn in configurations("CART", "adult", 1225, 4, rows=20_000))
+
+
+@pytest.mark.parametrize("set_name", ["airfoil", "pets"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_method_handles_both_tasks(name: str, set_name: str, folder: Path) -> None:
+    if name in ("XGBoost", "LightGBM"):
+        pytest.importorskip(name.lower())
+    tuned = tune(name, load(folder, set_name), [CONTENDERS[name].first], seed=1, max_epochs=2)
+    assert -100 < tuned["test"] <= 100
+    assert tuned["leaves"] >= 1
+    assert (tuned["parameters"] is None) == CONTENDERS[name].is_ensemble
+    assert 0 < tuned["fit_seconds"] <= tuned["tuning_seconds"]
+
+
+def test_parameters_of_cart_have_one_number_for_each_class_in_a_leaf(folder: Path) -> None:
+    for set_name, values in (("airfoil", 1), ("pets", 3)):
+        tuned = tune("CART", load(folder, set_name), [{"max_depth": 2}], seed=1)
+        assert tuned["parameters"] == 2 * (tuned["leaves"] - 1) + values * tuned["leaves"]
+
+
+def test_factors_multiply_the_defaults_of_prunus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = replace_prunus(monkeypatch)
+    data = load(folder, "airfoil")
+    configuration = {"depth": 3, "learning_rate_factor": 2.0, "weight_decay_factor": 1.0}
+    tune("prunus linear", data, [configuration], seed=5, max_epochs=7)
+    (model,) = fitted
+    assert model.options.pop("learning_rate") > 0
+    assert model.options == {"leaf": "linear", "device": "cpu", "depth": 3, "max_epochs": 7}
+    assert model.random_state == 5
+
+
+def test_validation_chooses_and_the_test_part_is_predicted_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load(folder, "airfoil")
+    predicted = []
+
+    class Wrong(MethodBase):
+        takes_tables = True
+
+        def __init__(self, task: Task, *, random_state: int, error: float) -> None:
+            super().__init__(task, random_state=random_state)
+            self.error, self.n_leaves = error, 1
+
+        def _fit(self, x: Any, y: Targets, x_valid: Any, y_valid: Targets | None) -> None:  # noqa: ARG002
+            assert (x is data.train.x, x_valid is data.valid.x) == (True, True)
+
+        def _predict(self, x: Any) -> Any:
+            predicted.append((self.error, x is data.test.x))
+            return (data.test.y if x is data.test.x else data.valid.y) + self.error
+
+        def _count(self) -> int:
+            return 1
+
+    monkeypatch.setattr("benchmarks.accuracy_cells.find_method", {"CART": Wrong}.get)
+    tuned = tune("CART", data, [{"error": 0.5}, {"error": 0.1}, {"error": -0.1}], seed=1)
+    assert [error for error, is_test in predicted if is_test] == [0.1]
+    assert tuned["configuration"] == '{"error": 0.1}'
+    assert np.isclose(tuned["test"], 100 - 1 / data.test.y.var())
+
+
+def test_failures_and_timeouts_are_rows(folder: Path) -> None:
+    entries = read_index(folder)
+    late = run_cell(Cell("airfoil", 1, "CART"), entries["airfoil"], Budget(folder, 1, 1e-6))
+    assert (late.status, late.task, late.n) == ("OOT", "regression", 100)
+    (folder / "pets.csv.gz").unlink()
+    failed = run_cell(Cell("pets", 1, "CART"), entries["pets"], Budget(folder, 1, 60.0))
+    assert failed.status.startswith("failed: harness.sets.files.MissingDataError")
+
+
+def test_a_second_run_computes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = folder / "out"
+    arguments = [f"--data={folder}", f"--out={out}", "--sets=pets", "--seeds=1225", "--methods=CART"]
+    assert main(arguments) == 0
+    first = (out / "accuracy_cells.csv").read_text()
+    assert "[1/1] pets 1225 CART: test" in capsys.readouterr().err
+    assert main(arguments) == 0
+    assert (out / "accuracy_cells.csv").read_text() == first
+    assert "1 of 1 cells are there already" in capsys.readouterr().err
+    assert {path.name for path in out.iterdir()} == {"accuracy_cells.csv", "accuracy.csv", "accuracy.md"}
+
+
+def test_unknown_names_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([f"--data={folder}", f"--out={folder}", "--methods=CRAT"])
+    assert "--methods must be some of CART, XGBoost, " in capsys.readouterr().err
+
+
+def replace_prunus(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The models that were fitted in place of those of prunus."""
+    fitted: list[Any] = []
+
+    class Constant(MethodBase):
+        takes_tables = True
+        n_leaves = 1
+
+        def __init__(self, task: Task, *, random_state: int, **options: Any) -> None:
+            super().__init__(task, random_state=random_state)
+            self.options = options
+            fitted.append(self)
+
+        def _fit(self, x: Any, y: Targets, x_valid: Any, y_valid: Targets | None) -> None:
+            pass
+
+        def _predict(self, x: Any) -> Any:
+            return np.zeros(len(x))
+
+        def _count(self) -> int:
+            return 1
+
+    monkeypatch.setattr("benchmarks.accuracy_cells.find_method", {"prunus": Constant}.get)
+    return fitted

@@ -1,0 +1,82 @@
+"""Means over seeds, bars and tables."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import benchmarks
+from benchmarks.accuracy_cells import AccuracyRow
+from benchmarks.accuracy_lists import CONTENDERS
+from benchmarks.accuracy_report import CHOSEN, accuracy_bars, format_accuracy_report, format_leaderboard, standings
+from harness.cells import CellStore
+from harness.reports import format_bars
+
+VALID = {"prunus constant": 90.0, "prunus linear": 95.0, "prunus mlp": 80.0}
+
+
+def rows_of(name: str, task: str, test: dict[str, float], seeds: tuple[int, ...] = (1, 2)) -> list[AccuracyRow]:
+    """All methods, with test scores one below and one above those given."""
+    return [
+        AccuracyRow(
+            name, task, 9, 9, seed, method, "ok", 4, VALID.get(method, 0.0), test[method] + sign, 1.0, 2.0, 3, None
+        )
+        for seed, sign in zip(seeds, (-1, 1), strict=True)
+        for method in CONTENDERS
+    ]
+
+
+SCORES = {method: 85.0 + i for i, method in enumerate(CONTENDERS)}
+ROWS = rows_of("airfoil", "regression", SCORES) + rows_of("pets", "classification", SCORES)
+
+
+def test_mean_and_deviation_are_those_of_the_seeds() -> None:
+    first = standings(ROWS)[0]
+    assert (first.set, first.method, first.seeds, first.mean) == ("airfoil", "CART", 2, 85.0)
+    assert first.std == pytest.approx(2**0.5)
+
+
+def test_the_leaf_is_chosen_on_validation_in_each_split() -> None:
+    rows = [
+        dataclasses.replace(row, valid=99.0) if (row.method, row.seed) == ("prunus mlp", 2) else row for row in ROWS
+    ]
+    (chosen,) = (stand for stand in standings(rows) if (stand.set, stand.method) == ("pets", CHOSEN))
+    assert chosen.mean == (SCORES["prunus linear"] - 1 + SCORES["prunus mlp"] + 1) / 2
+
+
+def test_bars_are_met_or_missed() -> None:
+    assert [bar.met for bar in accuracy_bars(standings(ROWS))] == [True, True, True, True]
+    low = rows_of("airfoil", "regression", dict.fromkeys(CONTENDERS, 84.0) | {"XGBoost": 84.5})
+    weak = rows_of("pets", "classification", SCORES | {"prunus linear": 84.99})
+    bars = accuracy_bars(standings(low + weak))
+    assert [bar.met for bar in bars] == [True, False, False, False]
+    assert "MISSED  mean R^2 of prunus linear: 84.00 (bar >= 84.77)" in format_bars(bars)
+
+
+def test_a_cell_without_a_score_misses_its_bars() -> None:
+    late = dataclasses.replace(ROWS[3], status="OOT", valid=None, test=None)
+    assert late.method == "prunus constant"
+    stands = standings([late if row.cell == late.cell else row for row in ROWS])
+    assert [bar.met for bar in accuracy_bars(stands)] == [False, True, True, True]
+    assert "| OOT |" in format_leaderboard(stands)
+
+
+def test_the_best_is_bold_and_published_numbers_are_beside() -> None:
+    lines = format_leaderboard(standings(ROWS)).splitlines()
+    (line,) = (line for line in lines if line.startswith("| airfoil"))
+    assert line.count("**") == 2
+    assert "**90.00 ± 1.41**" in line
+    assert line.endswith("| 90.34 | 90.65 | 93.39 |")
+
+
+def test_the_stored_report_is_that_of_its_cells() -> None:
+    folder = Path(benchmarks.__file__).parent
+    store: CellStore[AccuracyRow] = CellStore(AccuracyRow, folder / "results" / "accuracy_cells.csv")
+    stored = (folder / "results" / "accuracy.md").read_text()
+    sets = [line.split("|")[1].strip() for line in stored.splitlines() if line.startswith("| ")]
+    rows = sorted(
+        store.rows.values(), key=lambda row: (sets.index(row.set), row.seed, list(CONTENDERS).index(row.method))
+    )
+    stands = standings(rows)
+    notes = (folder / "accuracy_notes.md").read_text()
+    assert format_accuracy_report(rows, stands, accuracy_bars(stands), notes) == stored
