@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from harness.methods.interface import Task
 from harness.methods.torch_training import CHUNK, TorchMethod, check_range, log_probabilities
-from prunus.nn.splits import mlp
+from prunus.nn.networks import mlp
 from prunus.training import Samples
 
 __all__ = ["ANT", "AdaptiveTree", "Leaf", "Split"]
