@@ -118,7 +118,9 @@ def fit() -> tuple[list[Measured], list[Bar]]:
     figures, bars = [], []
     for rows in (200_000, 1_000_000):
         threads = torch.get_num_threads()
-        outcome = run_limited("benchmarks.train:measure_fit", {"rows": rows}, seconds=LIMIT_S, threads=threads)
+        outcome = run_limited(
+            "benchmarks.train:measure_fit", {"rows": rows}, seconds=LIMIT_S, threads=threads, fresh=True
+        )
         if outcome.status != OK:
             raise RuntimeError(f"a fit of {rows:,} rows must end, got {outcome.verdict}")
         peak, matrix, seconds = (outcome.values[name] for name in ("peak_mb", "matrix_mb", "seconds"))

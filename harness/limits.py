@@ -68,6 +68,7 @@ def run_limited(
     megabytes: float = math.inf,
     threads: int = 1,
     preload: str = "",
+    fresh: bool = False,
 ) -> Outcome:
     """Run a function, and end it if it takes too long or holds too much memory.
 
@@ -85,6 +86,9 @@ def run_limited(
         Of the numeric libraries.
     preload : str, optional
         Place of something that is imported once for all runs of this function with it.
+    fresh : bool
+        Start a process that has run nothing before, instead of a copy of one that has imported the function: slower,
+        but what such a copy shares with the other process does not blur measurements of its memory.
 
     Returns
     -------
@@ -99,7 +103,7 @@ def run_limited(
         for key, value in (arrays or {}).items():
             np.save(folder / f"{key}{ARRAYS}", value, allow_pickle=False)
         try:
-            outcome = _watch(Work(function, preload, threads), folder, seconds, megabytes)
+            outcome = _watch(Work(function, preload, threads, forks=not fresh), folder, seconds, megabytes)
         except ServerError as error:
             return Outcome(FAILED, message=str(error))
         return _read(folder, outcome) if outcome.status == OK else outcome

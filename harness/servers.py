@@ -43,6 +43,8 @@ class Work(NamedTuple):
     """Place of something else to import, or empty."""
     threads: int
     """Of numeric libraries, for those that read it from the environment when they are loaded."""
+    forks: bool
+    """Whether there is a process for each run; else the server itself is the process of its only run."""
 
 
 class Server:
@@ -51,7 +53,7 @@ class Server:
     def __init__(self, work: Work) -> None:
         self.work = work
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "harness.servers", work.function, work.preload],
+            [sys.executable, "-m", "harness.servers", work.function, work.preload, "forks" if work.forks else ""],
             cwd=ROOT,
             env=os.environ | dict.fromkeys(THREADS, str(work.threads)),
             stdin=subprocess.PIPE,
@@ -70,6 +72,10 @@ class Server:
 
     def exit_code(self, seconds: float) -> int | None:
         """Exit code of the run; None if it has not ended after so many seconds."""
+        if not self.work.forks:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._process.wait(seconds)
+            return None
         ready, _, _ = select([self._pipe(self._process.stdout)], [], [], seconds)
         return self._number() if ready else None
 
@@ -120,8 +126,11 @@ def borrowed(work: Work) -> Iterator[Server]:
         server.close()
         raise
     else:
-        with _lock:
-            _idle.append(server)
+        if work.forks:
+            with _lock:
+                _idle.append(server)
+        else:
+            server.close()
     finally:
         _busy.remove(server)
 
@@ -152,22 +161,25 @@ def ended_by_interrupt() -> Iterator[None]:
         _interrupted.clear()
 
 
-def serve(function: str, preload: str) -> None:
-    """Import what is needed, then fork for each line until there are no more."""
+def serve(function: str, preload: str, forks: str) -> None:
+    """Import what is needed, then fork for each line until there are no more, or run the first one here."""
     for place in filter(None, (function, preload)):
         find(place)
     for line in sys.stdin:
+        if not forks:
+            print(os.getpid(), flush=True)
+            _run(Path(line.strip()))
         process = os.fork()
         if process == 0:
+            os.setsid()  # a session of its own, so that all that it starts can be ended with it
             _run(Path(line.strip()))
         print(process, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 
 
-def _run(folder: Path) -> None:
-    """In the process that was forked: a session of its own, so that all that it starts can be ended with it."""
+def _run(folder: Path) -> NoReturn:
+    """Do the work in this process, and end it."""
     ctypes.CDLL(None).prctl(DIES_WITH_ITS_PARENT, signal.SIGKILL)
-    os.setsid()
     errors = os.open(folder / ERRORS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(errors, stream)

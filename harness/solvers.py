@@ -81,7 +81,7 @@ def measure_solver(solver: str, n: int, depth: int, *, budget_s: float, ours: fl
     arguments = {"solver": solver, "n": n, "depth": depth, "budget_s": budget_s}
     function = "harness.solvers:run_traversal" if solver == TRAVERSE else "harness.solvers:run_solver"
     memory = MEMORY_SHARE * physical_mb()
-    outcome = run_limited(function, arguments, seconds=LIMIT_S, megabytes=memory, threads=THREADS)
+    outcome = run_limited(function, arguments, seconds=LIMIT_S, megabytes=memory, threads=THREADS, fresh=True)
     if outcome.status != OK:
         print(outcome.message, file=sys.stderr)
         return SolverRow(solver, n, depth, outcome.status)

@@ -40,6 +40,15 @@ def test_the_time_limit_begins_anew_with_the_clock() -> None:
     assert 0.5 <= late.seconds < 5
 
 
+def test_a_fresh_process_has_the_same_limits() -> None:
+    options: dict[str, Any] = {"seconds": 0.5, "fresh": True}
+    assert run_limited(f"{GREEDY}:echo", {"name": "a"}, **options).values == {"name": "a"}
+    assert run_limited(f"{GREEDY}:echo", {"sleeps": [100]}, **options).status == OOT
+    failed = run_limited(f"{GREEDY}:echo", {"sleeps": "a"}, **options)
+    assert failed.status == FAILED
+    assert "TypeError" in failed.message
+
+
 def test_a_fit_within_its_limits_is_told_with_predictions_time_and_size() -> None:
     found = fit("CART")
     assert found.status == OK
