@@ -1,13 +1,13 @@
-"""For mkdocs: what griffe, which reads the docstrings, need not say."""
+"""A hook for mkdocs that hides a warning of griffe, which reads the docstrings."""
 
 import logging
 
 
 def _worth_saying(record: logging.LogRecord) -> bool:
-    """Not that it does not follow scikit-learn's callbacks, which older versions lack, into scikit-learn."""
+    """Whether to show a message; griffe need not warn that older versions of scikit-learn lack callbacks."""
     return "sklearn.callback." not in record.getMessage()
 
 
 def on_startup(**_options: object) -> None:
-    """Before mkdocs counts warnings."""
+    """Install the filter before mkdocs counts warnings."""
     logging.getLogger("mkdocs.plugins.griffe").addFilter(_worth_saying)

@@ -329,7 +329,7 @@ def test_the_warning_points_at_the_caller(path: Path) -> None:
 def test_labels_that_are_neither_text_nor_numbers_are_refused(path: Path) -> None:
     tree = classifier().fit(X, labels(X))
     tree.target_ = Classes(np.array([("a", 1), ("b", 2)], dtype=[("name", "U1"), ("number", int)]))
-    with pytest.raises(InputTypeError, match="use pickle for others"):
+    with pytest.raises(InputTypeError, match="must be numbers, booleans or strings"):
         prunus.save(tree, path)
 
 

@@ -326,13 +326,13 @@ def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
 
 def test_a_split_of_ones_own(path: Path) -> None:
     tree = regressor(split=lambda features, depth: nn.Linear(features, 2**depth - 1)).fit(X, values(X))
-    with pytest.raises(InputTypeError, match="split is one of prunus, got Linear"):
+    with pytest.raises(InputTypeError, match="split must be one of prunus for export_onnx, got Linear"):
         export_onnx(tree, path)
     assert not path.exists()
 
 
 def test_other_objects(path: Path) -> None:
-    with pytest.raises(InputTypeError, match="export_onnx takes the estimators of prunus, got str"):
+    with pytest.raises(InputTypeError, match="estimator must be one of prunus, got str"):
         export_onnx("tree", path)
 
 

@@ -86,7 +86,7 @@ def test_an_existing_model_is_replaced_only_by_force(shell: Shell, tmp_path: Pat
 def test_an_interrupted_run_is_not_forgotten(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "t.prunus.checkpoint").write_text("state")
     command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
-    assert "add --resume to go on with it, or --force" in shell.mistake(*command)
+    assert "add --resume to continue it, or --force" in shell.mistake(*command)
     assert "is damaged or not a checkpoint" in shell.mistake(*command, "--resume")
     shell(*command, "--force")
 
@@ -106,8 +106,8 @@ def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
         (("--target", "unit"), "always 'kg'; there is nothing to learn"),
         (("--target", "kind", "--depth", "99"), "Got 99 instead"),
         (("--target", "kind", "--drop", "sise"), "did you mean 'size'?"),
-        (("--target", "price", "--class-weight", "balanced"), "--class-weight is for classification"),
-        (("--target", "kind", "--weights", "color"), "the weights 'color' must be numbers"),
+        (("--target", "price", "--class-weight", "balanced"), "--class-weight must be left out for regression"),
+        (("--target", "kind", "--weights", "color"), "the weights in column 'color' must be finite numbers"),
         (("--target", "kind", "--validation-fraction", "2"), "at least 0 and below 1, got 2.0"),
     ],
 )

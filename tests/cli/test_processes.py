@@ -47,7 +47,7 @@ def test_a_fit_that_was_stopped_goes_on_as_if_it_had_not(shell: Shell, tmp_path:
     assert not parts.exists()
     if how is signal.SIGINT:
         assert said.count("\n") == 1
-        assert f"the state of training is in {checkpoint}; go on with: prunus fit" in said
+        assert f"the state of training is in {checkpoint}; continue with: prunus fit" in said
         assert said.rstrip().endswith("--resume")
     shell(*command, "--resume")
     assert not checkpoint.exists()

@@ -23,7 +23,7 @@ def test_a_study_is_searched_gone_on_with_and_its_best_saved(shell: Shell, tmp_p
     assert "best so far" in shell.err
     more = shell.json(*command, "--trials", 3, "--force")
     assert more["trials"] == 3
-    assert "2 of 3 trials are there" in shell.err
+    assert "2 of 3 trials are done" in shell.err
     assert more["hold_out"]["accuracy"] >= first["hold_out"]["accuracy"]
     study = optuna.load_study(study_name=None, storage=f"sqlite:///{out}.study.db")
     assert more["hold_out"]["accuracy"] == pytest.approx(study.best_value)
@@ -51,7 +51,7 @@ def test_mistakes_of_a_search(shell: Shell, tmp_path: Path) -> None:
     command = ("tune", data, "--target", "kind", "--out", tmp_path / "t.prunus", "--quiet")
     assert "--trials must be at least 1" in shell.mistake(*command, "--trials", 0)
     few = csv(tmp_path / "few.csv", frame(5))
-    assert "too few rows to hold some out" in shell.mistake("tune", few, *command[2:])
+    assert "too few rows for this --validation-fraction" in shell.mistake("tune", few, *command[2:])
     assert "is not an SQLite database" in shell.mistake(*command, "--study", data)
 
 

@@ -64,7 +64,7 @@ def test_a_warm_start_refuses_other_columns() -> None:
 
 def test_a_warm_start_refuses_new_classes() -> None:
     tree = classifier(warm_start=True).fit(X, Y)
-    with pytest.raises(InputValueError, match=r"y must hold the classes \[0, 1\], got 2"):
+    with pytest.raises(InputValueError, match=r"y must contain only the classes \[0, 1\], got 2"):
         tree.fit(X, Y + 1)
 
 
@@ -118,12 +118,12 @@ def test_a_partial_fit_takes_weights() -> None:
 
 def test_a_partial_fit_refuses_new_classes() -> None:
     tree = classifier().partial_fit(X, Y)
-    with pytest.raises(InputValueError, match=r"y must hold the classes \[0, 1\], got 2"):
+    with pytest.raises(InputValueError, match=r"y must contain only the classes \[0, 1\], got 2"):
         tree.partial_fit(X, Y + 1)
 
 
 def test_a_first_partial_fit_refuses_classes_that_were_not_announced() -> None:
-    with pytest.raises(InputValueError, match=r"y must hold the classes \[5, 6\], got 0"):
+    with pytest.raises(InputValueError, match=r"y must contain only the classes \[5, 6\], got 0"):
         classifier().partial_fit(X, Y, classes=[5, 6])
 
 

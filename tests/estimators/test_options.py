@@ -75,7 +75,7 @@ def test_a_split_factory_that_makes_no_module_is_refused() -> None:
 
 
 def test_a_split_with_another_number_of_scores_is_refused() -> None:
-    with pytest.raises(InputValueError, match=r"scores of shape \(n, 3\), got Linear returned \(60, 5\)"):
+    with pytest.raises(InputValueError, match=r"scores of shape \(n, 3\), got \(60, 5\) from Linear"):
         regressor(split=lambda features, _depth: nn.Linear(features, 5)).fit(X, values(X))
 
 

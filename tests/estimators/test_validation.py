@@ -39,8 +39,8 @@ def test_validation_rows_of_another_form_are_refused_with_the_cure(eval_set: Any
     [
         ((X[:, :2], Y), "X has 2 features, but ArgminTreeClassifier is expecting 3"),
         ((X, Y[:3]), r"inconsistent numbers of samples: \[3, 60\]"),
-        ((X, Y + 5), r"y must hold the classes \[0, 1\], got 5"),
-        ((X, labels(X, "ab")), r"y must hold the classes \[0, 1\], got 'a'"),
+        ((X, Y + 5), r"y must contain only the classes \[0, 1\], got 5"),
+        ((X, labels(X, "ab")), r"y must contain only the classes \[0, 1\], got 'a'"),
         ((X, None), "the target y is None"),
         ((X[:0], Y[:0]), r"Found array with 0 sample\(s\)"),
         ((X, Y, np.zeros(len(X))), "non-zero"),

@@ -152,5 +152,5 @@ def test_an_estimator_that_is_not_fitted() -> None:
 
 
 def test_what_is_not_ours() -> None:
-    with pytest.raises(InputTypeError, match="estimators of prunus"):
+    with pytest.raises(InputTypeError, match="must be one of prunus"):
         export_graphviz(sklearn.tree.DecisionTreeRegressor())

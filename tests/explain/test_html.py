@@ -104,5 +104,5 @@ def test_classes_of_other_rows_are_refused(tmp_path: Path) -> None:
 def test_what_cannot_be_shown(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         export_html(ArgminTreeClassifier(), tmp_path / "tree.html")
-    with pytest.raises(InputTypeError, match="estimators of prunus"):
+    with pytest.raises(InputTypeError, match="must be one of prunus"):
         export_html("tree", tmp_path / "tree.html")

@@ -154,7 +154,7 @@ class Squares(nn.Module):
 
 @pytest.mark.parametrize("split", [nn.Linear(5, 7), nn.Identity(), nn.ModuleDict({"scores": nn.Linear(5, 7)})])
 def test_another_module_is_refused(split: nn.Module) -> None:
-    with pytest.raises(InputTypeError, match=f"spread_splits needs a split .*, got {type(split).__name__}"):
+    with pytest.raises(InputTypeError, match=f"split must have .* for spread_splits, got {type(split).__name__}"):
         spread_splits(split, inputs(9))
 
 

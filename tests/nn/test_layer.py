@@ -117,7 +117,7 @@ def test_gradients_reach_the_split(training: bool) -> None:
 def test_scores_of_a_wrong_width_are_refused(width: int, training: bool) -> None:
     layer = TreeLayer(nn.Linear(5, width) if width else Nothing(), depth=3).train(training)
     name = type(layer.split).__name__
-    with pytest.raises(InputValueError, match=rf"depth 3 must return .* \(n, 7\), got {name} returned \(9, {width}\)"):
+    with pytest.raises(InputValueError, match=rf"depth 3 must return .* \(n, 7\), got \(9, {width}\) from {name}"):
         layer(inputs(9))
 
 
@@ -128,7 +128,7 @@ class Nothing(nn.Module):
 
 def test_scores_with_another_number_of_dimensions_are_refused() -> None:
     layer = TreeLayer(LinearSplit(5, 3), depth=3)
-    with pytest.raises(InputValueError, match=r"got LinearSplit returned \(2, 9, 7\)"):
+    with pytest.raises(InputValueError, match=r"got \(2, 9, 7\) from LinearSplit"):
         layer(torch.zeros(2, 9, 5))
 
 

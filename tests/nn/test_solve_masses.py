@@ -163,7 +163,7 @@ def test_the_mode_stays_after_an_error() -> None:
 
 
 def test_no_samples_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"there must be one at least, got x.shape=\(0, 5\)"):
+    with pytest.raises(InputValueError, match=r"at least one sample to solve for masses, got x.shape=\(0, 5\)"):
         tree().solve_masses(inputs(0))
 
 

@@ -29,7 +29,7 @@ def test_classes_are_numbered_in_their_order() -> None:
 
 
 def test_a_class_that_is_not_known_is_named() -> None:
-    with pytest.raises(InputValueError, match=r"y must hold the classes \['a', 'b', 'c'\], got 'd'"):
+    with pytest.raises(InputValueError, match=r"y must contain only the classes \['a', 'b', 'c'\], got 'd'"):
         Classes.of(LABELS).read(["a", "b", "c", "d", "a", "b"], X)
 
 

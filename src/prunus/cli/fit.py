@@ -95,7 +95,7 @@ def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
 def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
     lines = [*problem.lines(), *model_lines(record["model"], record["seconds"])]
     if record["hold_out"] is None:
-        lines.append(("held out", "nothing: all rows were learned from"))
+        lines.append(("held out", "no rows: training used all of them"))
     else:
         shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
         lines.append(("held out", f"{record['hold_out']['rows']} rows: {shown}"))
@@ -118,8 +118,8 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
     if checkpoint.exists() and not options.resume:
         if not options.force:
             raise Mistake(
-                f"{checkpoint} belongs to a run that was interrupted; add --resume to continue it, or --force to begin "
-                "anew"
+                f"{checkpoint} belongs to a run that was interrupted; add --resume to continue it, or --force to start "
+                "again"
             )
         checkpoint.unlink()
     return checkpoint

@@ -65,7 +65,7 @@ def write_table(table: Any, path: str) -> None:
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:
     if options.proba and not is_classifier(model):
-        raise Mistake(f"the model must be a classifier for --proba, got a {type(model).__name__}; leave out --proba")
+        raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
         raise Mistake("--hard must be left out for clusters: their rows always follow one path")
 

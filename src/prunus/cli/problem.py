@@ -91,7 +91,12 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
     )
     parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
-    parser.add_argument("--task", choices=["auto", *TASKS], default="auto")
+    parser.add_argument(
+        "--task",
+        choices=["auto", *TASKS],
+        default="auto",
+        help="the kind of prediction; auto decides by the values of the target (default)",
+    )
     parser.add_argument("--weights", metavar="COLUMN", help="the column with the weights of the rows")
     parser.add_argument(
         "--validation-fraction",

@@ -11,7 +11,7 @@ __all__ = ["NumberedSampler"]
 
 
 class NumberedSampler(BaseSampler):
-    """Optuna's default sampler, seeded anew by the number of each trial; the options of the first trial are given.
+    """Optuna's default sampler, with a seed for each trial that depends on its number, and a given first trial.
 
     A single process thus draws the same options each time it is run, and no two processes draw the same options. The
     first trial does not come from Optuna's queue, because two processes may take the same entry of it from SQLite.

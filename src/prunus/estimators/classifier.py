@@ -247,7 +247,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         return self.target_.labels
 
     def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[Any]:  # noqa: N803
-        """The likeliest class of each row.
+        """The most probable class of each row.
 
         Parameters
         ----------

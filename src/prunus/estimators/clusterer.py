@@ -127,7 +127,7 @@ class ArgminTreeClusterer(
         The two clusters that merge into cluster ``n_leaves_ + i``; those at the bottom are 0 to ``n_leaves_ - 1``.
     distances_ : ndarray of shape (n_leaves_ - 1,)
         Distance between these two clusters.
-    hierarchy_ : Hierarchy
+    hierarchy_ : prunus.estimators.hierarchy.Hierarchy
         The same merges, with the nodes of the tree that they belong to.
     encoder_ : TableEncoder
         Turns tables into the float32 matrix that the tree takes.

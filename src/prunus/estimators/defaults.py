@@ -33,7 +33,7 @@ class Recipe:
 
 
 STEPS = 4_000
-"""Training seldom improves after this many steps; it lasts at least MIN_EPOCHS, though, however large the data are."""
+"""Training seldom improves after this many steps; it lasts at least MIN_EPOCHS in any case."""
 MIN_EPOCHS, MAX_EPOCHS = 15, 500
 FEW = 10_000
 """With fewer samples than this, classifiers keep half of the correlations, and constant leaves have another decay. With

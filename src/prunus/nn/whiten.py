@@ -17,7 +17,7 @@ CHUNK = 65_536
 class Whiten(nn.Module):
     """A fixed affine map to inputs with mean 0 and a covariance that is nearly the identity.
 
-    Of all such maps it is the one that changes standardized inputs least (ZCA)::
+    Of all such maps it is the one that changes standardized inputs least (ZCA):
 
         x -> (x - mean) D^-1 (C + floor I)^(-1/2),    C the correlations, D the standard deviations
 

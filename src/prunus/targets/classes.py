@@ -60,7 +60,9 @@ class Classes:
         check_consistent_length(labels, x)
         unknown = np.setdiff1d(labels, self.labels)
         if len(unknown):
-            raise InputValueError(f"y must hold the classes {self.labels.tolist()}, got {unknown[:1].tolist()[0]!r}")
+            raise InputValueError(
+                f"y must contain only the classes {self.labels.tolist()}, got {unknown[:1].tolist()[0]!r}"
+            )
         numbers: npt.NDArray[np.int64] = np.searchsorted(self.labels, labels).astype(np.int64)
         return numbers
 
@@ -108,7 +110,7 @@ class Classes:
         return torch.from_numpy(outputs).softmax(1).numpy()
 
     def answers(self, outputs: Doubles) -> Array:
-        """The likeliest labels, (n,)."""
+        """The labels with the largest scores, (n,)."""
         answers: Array = self.labels[outputs.argmax(1)]
         return answers
 

@@ -61,11 +61,13 @@ class Splits:
 
 @dataclass(frozen=True)
 class Leaves:
-    """How outputs, (n, k), are made from encoded rows x, (n, d), and their routes z, (n, T). They are the sum::
+    """How outputs, (n, k), are made from encoded rows x, (n, d), and their routes z, (n, T).
+
+    The outputs of a row are a sum:
 
         bias + sum over nodes t of z[t] (constant[t] + slope[t] @ x) + shared @ x + network(x and z side by side)
 
-    without the parts that are None.
+    Parts that are None are left out.
     """
 
     bias: Floats

@@ -51,7 +51,7 @@ const splitPart = (node) => {
     more.addEventListener("click", () => more.replaceWith(bars(rows.slice(TOP))));
     part.append(more);
   }
-  part.append(make("p", { class: "soft" }, `A row goes left if the weighted sum is below ${format(node.threshold)}, and right otherwise.`));
+  part.append(make("p", { class: "soft" }, `Left where the weighted sum is below ${format(node.threshold)}, right elsewhere.`));
   return part;
 };
 
