@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from harness.limits import OK, run_limited
+from harness.limits import OK, OOT, run_limited
 from harness.methods import METHODS, find_method
 from harness.methods.interface import Rows, Targets, Task
 from harness.worker import Answer, Job
@@ -83,6 +83,8 @@ def fit_limited(
     )
     if outcome.status != OK:
         return Fit(outcome.verdict, seconds=outcome.seconds)
+    if outcome.values["seconds"] > seconds:  # it ended by itself before the next look at it
+        return Fit(OOT, seconds=outcome.values["seconds"])
     predictions = {name: outcome.values.pop(f"predicted_{name}") for name in rows}
     return Fit(OK, predictions, **outcome.values)
 

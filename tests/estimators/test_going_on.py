@@ -81,6 +81,13 @@ def test_a_warm_start_refuses_to_rebuild_the_tree(option: str, value: Any) -> No
         tree.fit(X, Y)
 
 
+@pytest.mark.parametrize(("option", "value"), [("hidden_layer_sizes", (4, 4)), ("dropout", 0.5)])
+def test_a_warm_start_refuses_to_rebuild_a_network(option: str, value: Any) -> None:
+    tree = classifier(warm_start=True, leaf="mlp", hidden_layer_sizes=(4,)).fit(X, Y).set_params(**{option: value})
+    with pytest.raises(InputValueError, match=f"{option} must be the same as in the last fit"):
+        tree.fit(X, Y)
+
+
 def test_a_warm_start_takes_up_another_pruning_strength() -> None:
     tree = classifier(warm_start=True, pruning_strength=0).fit(X, Y)
     assert tree.set_params(pruning_strength=1e9).fit(X, Y).get_n_leaves() == 1

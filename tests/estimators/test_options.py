@@ -70,7 +70,7 @@ def test_splits_of_ones_own_may_ignore_the_table() -> None:
 
 
 def test_a_split_factory_that_makes_no_module_is_refused() -> None:
-    with pytest.raises(InputTypeError, match=r"split\(features, depth\) must return a torch.nn.Module, got int"):
+    with pytest.raises(InputTypeError, match=r"split\(n_inputs, depth\) must return a torch.nn.Module, got int"):
         regressor(split=lambda _features, depth: depth).fit(X, values(X))
 
 
@@ -254,3 +254,21 @@ def test_options_have_names_only() -> None:
 def test_a_folder_for_the_checkpoint_is_made(tmp_path: Path) -> None:
     regressor(max_epochs=10, checkpoint=tmp_path / "new" / "fit.ckpt").fit(X, values(X))
     assert (tmp_path / "new").is_dir()
+
+
+def test_networks_in_the_leaves_have_the_layers_that_were_asked_for() -> None:
+    tree = regressor(leaf="mlp", hidden_layer_sizes=(5, 4), dropout=0.25).fit(X, values(X))
+    network = tree.tree_.leaves.network
+    assert [len(bias) for bias in network.biases] == [5, 4, 1]
+    assert tree.model_.head.options()["dropout"] == 0.25
+
+
+def test_a_network_without_hidden_layers_is_linear() -> None:
+    tree = regressor(leaf="mlp", hidden_layer_sizes=()).fit(X, values(X))
+    assert len(tree.tree_.leaves.network.weights) == 1
+
+
+@pytest.mark.parametrize("sizes", [(0,), (2.5,), ("4",), (True,)])
+def test_sizes_of_layers_that_cannot_be(sizes: Any) -> None:
+    with pytest.raises(InputValueError, match="hidden_layer_sizes must be integers of at least 1, got"):
+        regressor(leaf="mlp", hidden_layer_sizes=sizes).fit(X, values(X))

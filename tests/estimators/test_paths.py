@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prunus.estimators import Tree
+from prunus.tree import Tree
 from tests.estimators.problems import KINDS, Floats, classifier, labels, regressor, table, values
 from tests.tolerances import SAME_ROW, SAME_TRAINING
 

@@ -49,11 +49,11 @@ def run(options: argparse.Namespace) -> Outcome:
     seconds = time.perf_counter() - start
     forget_run(estimator)
     save(estimator, path)
-    held = scores(estimator, *problem.part(problem.valid)) if len(problem.valid) else None
+    validation = scores(estimator, *problem.part(problem.valid)) if len(problem.valid) else None
     record = problem.record() | {
         "model": model_record(estimator),
         "seconds": seconds,
-        "hold_out": None if held is None else {"rows": len(problem.valid)} | held,
+        "hold_out": None if validation is None else {"rows": len(problem.valid)} | validation,
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))

@@ -102,7 +102,8 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         "--validation-fraction",
         type=float,
         metavar="X",
-        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}, or 0 for fewer than {SMALL} rows)",
+        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}, or 0 for `fit` and fewer than {SMALL} "
+        "rows)",
     )
     add_column_options(parser)
 
@@ -150,8 +151,8 @@ def hold_out(n: int, fraction: float, seed: int, classes: Any = None) -> tuple[A
     random = np.random.default_rng(seed)
     groups = [np.arange(n)] if classes is None else [np.flatnonzero(classes == label) for label in np.unique(classes)]
     valid = [random.permutation(group)[: min(len(group) - 1, round(fraction * len(group)))] for group in groups]
-    held = np.sort(np.concatenate(valid))
-    return np.setdiff1d(np.arange(n), held), held
+    held_out = np.sort(np.concatenate(valid))
+    return np.setdiff1d(np.arange(n), held_out), held_out
 
 
 def _weights(source: Source, name: str) -> Any:

@@ -184,7 +184,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may be saving its model
     save(estimator, partial)
     partial.replace(path)
-    held = scores(estimator, *search.problem.part(search.problem.valid))
+    validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {
         "study": str(search.study),
         "trials": count_done(_open(search)),
@@ -192,7 +192,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
         "best_options": options,
         "model": model_record(estimator),
         "seconds": seconds,
-        "hold_out": {"rows": len(search.problem.valid)} | held,
+        "hold_out": {"rows": len(search.problem.valid)} | validation,
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(search.problem, record)))

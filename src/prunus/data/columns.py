@@ -124,8 +124,7 @@ def read_numbers(column: Column, kind: NumberKind, name: str) -> npt.NDArray[Any
     if isinstance(found, Numbers) and (found.kind in _ACCEPTS[kind] or np.isnan(found.values).all()):
         return found.values
     raise InputValueError(
-        f"Column {name!r} held {kind}s in fit and must hold {kind}s now, "
-        f"got {_first_other(column, _ACCEPTS[kind], name)!r}"
+        f"Column {name!r} must hold {kind}s, as in fit, got {_first_other(column, _ACCEPTS[kind], name)!r}"
     )
 
 

@@ -3,6 +3,5 @@
 from prunus.estimators.classifier import ArgminTreeClassifier
 from prunus.estimators.clusterer import ArgminTreeClusterer
 from prunus.estimators.regressor import ArgminTreeRegressor
-from prunus.tree import Tree
 
-__all__ = ["ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor", "Tree"]
+__all__ = ["ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor"]

@@ -96,7 +96,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         schedule: str = "cosine",
         early_stopping_rounds: int | str | None = AUTO,
         validation_fraction: float = 0.15,
-        device: str = AUTO,
+        device: Any = AUTO,
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -241,7 +241,14 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
     def _copy_model(self, before: TreeModel) -> TreeModel:
         """A copy of the model of an earlier fit, to continue its training."""
-        check_built_for(before, depth=self.depth, split=self.split, leaf=self._leaf_name())
+        check_built_for(
+            before,
+            depth=self.depth,
+            split=self.split,
+            leaf=self._leaf_name(),
+            hidden=_check_layer_sizes(self.hidden_layer_sizes),
+            dropout=float(self.dropout),
+        )
         model = copy.deepcopy(before)
         model.tree.pruning_strength = float(self.pruning_strength)
         return model

@@ -7,7 +7,15 @@ import torch
 from prunus.errors import InputValueError
 from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.initialize import can_spread
-from prunus.nn.registry import SplitFactory, build_head, build_split, decorrelates, leaf_name, split_name
+from prunus.nn.registry import (
+    SplitFactory,
+    build_head,
+    build_split,
+    decorrelates,
+    leaf_name,
+    network_options,
+    split_name,
+)
 from prunus.training import Samples
 
 __all__ = ["build_model", "check_built_for", "start_model"]
@@ -55,12 +63,17 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *,
         spread_splits(split, model.inputs(train.x[some]), generator=generator)
 
 
-def check_built_for(model: TreeModel, *, depth: int, split: str | SplitFactory, leaf: str) -> None:
-    """Raise an error if the options ask for another depth, split or leaf than the model of the last fit has."""
+def check_built_for(
+    model: TreeModel, *, depth: int, split: str | SplitFactory, leaf: str, hidden: Sequence[int], dropout: float
+) -> None:
+    """Raise an error if the options ask for another model than that of the last fit."""
+    built = network_options(model.head)
     for name, given, same in (
         ("depth", depth, model.tree.depth == depth),
         ("split", split, not isinstance(split, str) or split_name(model.tree.split) == split),
         ("leaf", leaf, leaf_name(model.head) == leaf),
+        ("hidden_layer_sizes", hidden, built is None or built[0] == tuple(hidden)),
+        ("dropout", dropout, built is None or built[1] == dropout),
     ):
         if not same:
             raise InputValueError(

@@ -155,7 +155,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         early_stopping_rounds: int | str | None = AUTO,
         validation_fraction: float = 0.15,
         class_weight: Any = None,
-        device: str = AUTO,
+        device: Any = AUTO,
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,

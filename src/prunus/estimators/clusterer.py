@@ -198,7 +198,7 @@ class ArgminTreeClusterer(
         schedule: str = "cosine",
         early_stopping_rounds: int | str | None = AUTO,
         validation_fraction: float = 0.15,
-        device: str = AUTO,
+        device: Any = AUTO,
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,

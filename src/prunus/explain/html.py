@@ -13,7 +13,7 @@ from prunus.explain.page_record import page_record
 
 __all__ = ["export_html"]
 
-_TITLES = {"classes": "Classification tree", "values": "Regression tree", "clusters": "Cluster tree"}
+_TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clusters": "Cluster tree"}
 _SCRIPTS = ("data.js", "predict.js", "panel.js", "layout.js", "tree.js", "sample.js", "app.js")
 
 

@@ -52,7 +52,7 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     if rows is not None:
         record["samples"] = _samples(estimator, rows, X, y)
         _add_scores(nodes, rows)
-        if target.task == "values" and y is not None:
+        if target.task == "numbers" and y is not None:
             record["values"] = _add_values(nodes, rows, np.asarray(y, dtype=np.float64).reshape(len(y), -1))
     return record
 

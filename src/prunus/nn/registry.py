@@ -29,6 +29,7 @@ __all__ = [
     "decorrelates",
     "has_planes",
     "leaf_name",
+    "network_options",
     "read_leaves",
     "read_splits",
     "split_name",
@@ -56,10 +57,12 @@ def build_split(split: str | SplitFactory, features: int, depth: int) -> nn.Modu
     """A new split of this kind, or the one that the user's function returns."""
     make: Any = SPLITS.get(split) if isinstance(split, str) else split
     if not callable(make):
-        raise InputValueError(f"split must be one of {list(SPLITS)} or a callable(features, depth), got {split!r}")
+        raise InputValueError(
+            f"split must be one of {list(SPLITS)} or a callable split(n_inputs, depth), got {split!r}"
+        )
     made = make(features, depth)
     if not isinstance(made, nn.Module):
-        raise InputTypeError(f"split(features, depth) must return a torch.nn.Module, got {type(made).__name__}")
+        raise InputTypeError(f"split(n_inputs, depth) must return a torch.nn.Module, got {type(made).__name__}")
     return made
 
 
@@ -88,6 +91,12 @@ def leaf_name(head: nn.Module) -> str | None:
 def _name_of(module: Any, kinds: Mapping[str, type[Any]]) -> str | None:
     """The name of a module's exact type; a subclass does not count, since it may compute something else."""
     return next((name for name, kind in kinds.items() if type(module) is kind), None)
+
+
+def network_options(head: nn.Module) -> tuple[tuple[int, ...], float] | None:
+    """The units of the hidden layers of a head and their dropout; None for a head without hidden layers."""
+    options = head.options() if isinstance(head, Head) else {}
+    return (tuple(options["hidden"]), options["dropout"]) if options.get("hidden") else None
 
 
 def decorrelates(split: nn.Module) -> bool:

@@ -18,7 +18,7 @@ from prunus.tree.prediction import node_outputs
 
 __all__ = ["predictor_graph"]
 
-OUTPUTS = {"classes": ("label", "probabilities"), "values": ("variable",), "clusters": ("label", "routes")}
+OUTPUTS = {"classes": ("label", "probabilities"), "numbers": ("variable",), "clusters": ("label", "routes")}
 """The names of the outputs of a graph, for each task."""
 
 
@@ -96,7 +96,7 @@ def _add_classes(graph: Graph, rows: _Rows, target: Classes) -> None:
     graph.add_output("probabilities", graph.cast(probabilities, np.float32), np.float32, len(names))
 
 
-def _add_values(graph: Graph, rows: _Rows, target: Numbers) -> None:
+def _add_numbers(graph: Graph, rows: _Rows, target: Numbers) -> None:
     if rows.ends_tell_all:
         values = rows.of_ends(target.predictions(node_outputs(rows.tree)))
     else:
@@ -116,6 +116,6 @@ def _add_clusters(graph: Graph, rows: _Rows, target: Any) -> None:  # noqa: ARG0
 
 _ADD: dict[str, Callable[[Graph, _Rows, Any], None]] = {
     "classes": _add_classes,
-    "values": _add_values,
+    "numbers": _add_numbers,
     "clusters": _add_clusters,
 }

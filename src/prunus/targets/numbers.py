@@ -34,7 +34,7 @@ class Numbers:
     deviation: Doubles = field(default_factory=lambda: np.ones(1))
     """Standard deviation of each output over the training rows, (k,); 1 for a constant column."""
 
-    task: ClassVar[Task] = "values"
+    task: ClassVar[Task] = "numbers"
 
     @classmethod
     def of(cls, y: Any) -> Self:

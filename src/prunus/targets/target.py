@@ -12,7 +12,7 @@ __all__ = ["Array", "Doubles", "Target", "Task"]
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
-Task = Literal["classes", "values", "clusters"]
+Task = Literal["classes", "numbers", "clusters"]
 
 
 class Target(Protocol):

@@ -94,19 +94,15 @@ def find_routes(tree: Tree, x: Floats) -> Floats:
 def soft_outputs(tree: Tree, x: Floats) -> Outputs:
     """Outputs of rows along all their routes, (n, k)."""
     rows, mass = _tensor(x), _tensor(tree.mass)
-    leaves = tree.leaves
-    if tree.weight is None or tree.bias is None or tree.splits.bounded or leaves.constant is None:
-        out = chunked(lambda chunk: _outputs(leaves, chunk, tree_routes(score_rows(tree.splits, chunk), mass)), rows)
+    splits, leaves = tree.splits, tree.leaves
+    by_products = splits.bounded or leaves.shared is not None or leaves.network is not None
+    if splits.weight is None or splits.bias is None or leaves.constant is None or by_products:
+        out = chunked(lambda chunk: _outputs(leaves, chunk, tree_routes(score_rows(splits, chunk), mass)), rows)
         return out.double().numpy()
-    out = kernels_for(rows).predict(
-        rows,
-        _tensor(tree.weight),
-        _tensor(tree.bias),
-        mass,
-        None if leaves.slope is None else _tensor(leaves.slope),
-        _tensor(leaves.constant),
-    ) + _tensor(leaves.bias)
-    return _with_shared(leaves, rows, out).double().numpy()
+    weight, bias, constant = _tensor(splits.weight), _tensor(splits.bias), _tensor(leaves.constant)
+    slope = None if leaves.slope is None else _tensor(leaves.slope)
+    out = kernels_for(rows).predict(rows, weight, bias, mass, slope, constant) + _tensor(leaves.bias)
+    return out.double().numpy()
 
 
 @torch.inference_mode()
@@ -136,7 +132,10 @@ def _path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tenso
     out = _tensor(of_nodes).index_select(0, _tensor(ends))
     if leaves.slope is not None:
         _add_slopes(out, path_sums(mass[:, None, None] * leaves.slope), rows, ends)
-    return _with_shared(leaves, rows, out)
+    if leaves.shared is None:
+        return out
+    shared = _tensor(leaves.shared)
+    return out + chunked(lambda chunk: functional.linear(chunk, shared), rows)
 
 
 def _add_slopes(out: Tensor, slopes: Floats, rows: Tensor, ends: Nodes) -> None:
@@ -144,13 +143,6 @@ def _add_slopes(out: Tensor, slopes: Floats, rows: Tensor, ends: Nodes) -> None:
     for node in np.unique(ends).tolist():
         here = _tensor(np.flatnonzero(ends == node))
         out[here] += (rows[here].unsqueeze(1) * _tensor(slopes[node])).sum(2)
-
-
-def _with_shared(leaves: Leaves, rows: Tensor, out: Tensor) -> Tensor:
-    if leaves.shared is None:
-        return out
-    shared = _tensor(leaves.shared)
-    return out + chunked(lambda chunk: functional.linear(chunk, shared), rows)
 
 
 def _network_outputs(leaves: Leaves, mass: Floats, rows: Tensor, ends: Nodes) -> Tensor:

@@ -26,7 +26,7 @@ const pointed = ({ label, strength }) => {
 const argmax = (values) => values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 
 const range = (() => {
-  const means = record.task === "values" ? record.nodes.map((node) => node.distribution[0]) : [0];
+  const means = record.task === "numbers" ? record.nodes.map((node) => node.distribution[0]) : [0];
   return [Math.min(...means), Math.max(...means)];
 })();
 
@@ -39,7 +39,7 @@ const strip = (node) => {
   if (record.task === "classes") {
     let x = 0;
     node.distribution.forEach((share, k) => { bar(x, share * size, colorOf(k)); x += share * size; });
-  } else if (record.task === "values") {
+  } else if (record.task === "numbers") {
     const at = range[1] > range[0] ? (node.distribution[0] - range[0]) / (range[1] - range[0]) : 0.5;
     bar(0, Math.max(at * size, 3), between(at));
   } else if (node.leaf) bar(0, size, colorOf(node.label));
