@@ -102,8 +102,8 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         "--validation-fraction",
         type=float,
         metavar="X",
-        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}, or 0 for `fit` and fewer than {SMALL} "
-        "rows)",
+        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}; `prunus fit` holds none of fewer than "
+        f"{SMALL} rows out)",
     )
     add_column_options(parser)
 
