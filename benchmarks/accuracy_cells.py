@@ -145,9 +145,9 @@ def _options(contender: Contender, candidate: Configuration, data: SplitSet, max
 
 def _without_factors(candidate: Configuration, leaf: str, data: SplitSet) -> Configuration:
     """Factors become products with the default; a factor of 1 leaves the option to the library."""
-    from prunus.estimators.defaults import recipe
+    from prunus.estimators.defaults import default_recipe
 
-    defaults = recipe(len(data.rows.train), leaf, classes=data.n_classes > 0)
+    defaults = default_recipe(len(data.rows.train), leaf, classes=data.n_classes > 0)
     options = {}
     for name, value in candidate.items():
         option, is_factor, _ = name.partition("_factor")

@@ -64,11 +64,11 @@ class NDF(TorchMethod):
 
     def _make(self, train: Samples) -> nn.Module:
         module = SoftTree(train.x.shape[1], self.hidden, self.depth, self.n_outputs, classes=self.task == "classes")
-        self._settle(module, train)  # equal leaves would give the splits no gradient
+        self._refresh(module, train)  # equal leaves would give the splits no gradient
         return module
 
     @torch.no_grad()
-    def _settle(self, module: nn.Module, train: Samples) -> EpochRecord:
+    def _refresh(self, module: nn.Module, train: Samples) -> EpochRecord:
         assert isinstance(module, SoftTree)
         some = train[torch.randperm(len(train))[:LEAF_ROWS]] if len(train) > LEAF_ROWS else train
         routes = torch.cat([module.routes(chunk.x) for chunk in some.chunks(8192)])

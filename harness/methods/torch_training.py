@@ -81,7 +81,7 @@ class TorchMethod(MethodBase):
         """The module before training, called as ``module(x, sample_weight)``: logits (n, k) or values (n, 1)."""
         raise NotImplementedError
 
-    def _settle(self, module: nn.Module, train: Samples) -> EpochRecord:  # noqa: ARG002
+    def _refresh(self, module: nn.Module, train: Samples) -> EpochRecord:  # noqa: ARG002
         """What an epoch ends with, before validation."""
         return {}
 
@@ -100,7 +100,7 @@ class TorchMethod(MethodBase):
             seed=self.random_state,
         )
         loss = find_loss("cross_entropy" if self.task == "classes" else "squared_error")
-        return Trainer(module, loss, options, refresh_masses=self._settle)
+        return Trainer(module, loss, options, refresh_masses=self._refresh)
 
     def _fit(self, x: Rows, y: Targets, x_valid: Rows | None, y_valid: Targets | None) -> None:
         if x_valid is None or y_valid is None:

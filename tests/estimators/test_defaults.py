@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
-from prunus.estimators.defaults import FEW, SMALL, recipe
+from prunus.estimators.defaults import FEW, SMALL, default_recipe
 from prunus.nn import Whiten
 
 LEAVES = ["additive", "constant", "linear", "mlp"]
@@ -13,25 +13,25 @@ LEAVES = ["additive", "constant", "linear", "mlp"]
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_many_samples_are_trained_alike_for_classes_and_numbers(leaf: str) -> None:
-    assert recipe(FEW, leaf, classes=True) == recipe(FEW, leaf)
+    assert default_recipe(FEW, leaf, classes=True) == default_recipe(FEW, leaf)
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_few_samples_with_classes_keep_some_correlations(leaf: str) -> None:
     for n in (100, 1_000, FEW - 1):
-        assert 0 < recipe(n, leaf, classes=True).decorrelation < recipe(n, leaf).decorrelation
+        assert 0 < default_recipe(n, leaf, classes=True).decorrelation < default_recipe(n, leaf).decorrelation
 
 
 def test_values_of_nodes_do_not_decay_with_few_samples_of_classes() -> None:
-    assert recipe(SMALL, "constant", classes=True).no_decay == ("head.weight",)
-    assert recipe(SMALL, "constant", classes=True).weight_decay > recipe(SMALL, "constant").weight_decay
-    for other in (recipe(SMALL, "linear", classes=True), recipe(SMALL - 1, "constant", classes=True)):
+    assert default_recipe(SMALL, "constant", classes=True).no_decay == ("head.weight",)
+    assert default_recipe(SMALL, "constant", classes=True).weight_decay > default_recipe(SMALL, "constant").weight_decay
+    for other in (default_recipe(SMALL, "linear", classes=True), default_recipe(SMALL - 1, "constant", classes=True)):
         assert other.no_decay == ()
 
 
 def test_too_few_samples_to_hold_some_out_are_trained_for_a_fixed_time() -> None:
-    assert recipe(SMALL - 1, "constant").early_stopping_rounds is None
-    assert recipe(SMALL, "constant").early_stopping_rounds is not None
+    assert default_recipe(SMALL - 1, "constant").early_stopping_rounds is None
+    assert default_recipe(SMALL, "constant").early_stopping_rounds is not None
 
 
 def test_inputs_of_a_classifier_with_few_rows_stay_correlated_in_part() -> None:

@@ -102,8 +102,8 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         "--validation-fraction",
         type=float,
         metavar="X",
-        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}; `prunus fit` holds none of fewer than "
-        f"{SMALL} rows out)",
+        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}; `prunus fit` holds out none "
+        f"of fewer than {SMALL} rows)",
     )
     add_column_options(parser)
 

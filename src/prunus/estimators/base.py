@@ -18,7 +18,7 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
-from prunus.estimators.defaults import Recipe, recipe
+from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.notebook import NotebookPicture
@@ -144,36 +144,48 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         """
         # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=weight) if before is None else before.encoder_
-        x = encoder.transform(X) if before is None else encode(before, X)
-        target = make_target(encoder)
-        target = target if before is None else target.take_over(before.target_)
-        rows = read_rows(x, y, sample_weight, target)
-        target = target.scale(rows.y, rows.weight) if before is None else target
+        encoder, target, rows = self._read(X, y, sample_weight, make_target, before)
         # 2. Some rows are held out for validation, unless the caller gives an eval_set.
         seed = self._seed()
-        plan = self._recipe(len(rows), target, max_epochs)
-        train_rows, valid_rows = self._hold_out(rows, eval_set, target, encoder, plan, seed)
+        recipe = self._recipe(len(rows), target, max_epochs)
+        train_rows, valid_rows = self._hold_out(rows, eval_set, target, encoder, recipe, seed)
         device = choose_device(self.device, len(rows))
         train, valid = (to_samples(part, target, device) for part in (train_rows, valid_rows))
         assert train is not None
-        del x, rows, train_rows, valid_rows  # memory
+        del rows, train_rows, valid_rows  # memory
         # 3. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
-        model = self._build(train, target, plan, seed) if before is None else self._copy_model(before.model_)
+        model = self._build(train, target, recipe, seed) if before is None else self._copy_model(before.model_)
 
         def learned(model: TreeModel) -> dict[str, Any]:
             return self._learned(model, train, target, encoder)
 
         # 4. The model is trained.
-        data = {"X": X, "y": y, "metadata": None if weight is None else {"sample_weight": sample_weight}}
-        history = self._train(model.to(device), train, valid, plan, seed, data, learned)
+        data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
+        history = self._train(model.to(device), train, valid, recipe, seed, data, learned)
         # 5. The learned attributes are read from the model.
         for name, value in (learned(model) | self._counted(history, before)).items():
             setattr(self, name, value)
         if "feature_names_in_" in vars(self) and not hasattr(encoder, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
         return self
+
+    def _read(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        make_target: Callable[[TableEncoder], Any],
+        before: "ArgminTree | None",
+    ) -> tuple[TableEncoder, Any, Rows]:
+        """The encoder, the target and the rows; to continue an earlier fit, with its encoder and target."""
+        if before is not None:
+            target = make_target(before.encoder_).take_over(before.target_)
+            return before.encoder_, target, read_rows(encode(before, X), y, sample_weight, target)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=weight)
+        target = make_target(encoder)
+        rows = read_rows(encoder.transform(X), y, sample_weight, target)
+        return encoder, target.scale(rows.y, rows.weight), rows
 
     def _seed(self) -> int:
         if self.random_state is None and self.checkpoint is not None:
@@ -193,13 +205,13 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         return Recipe(**(vars(chosen) | own))
 
     def _default_recipe(self, n: int, target: Target, batch_size: int | None) -> Recipe:
-        return recipe(n, self._leaf_name(), batch_size, classes=target.task == "classes")
+        return default_recipe(n, self._leaf_name(), batch_size, classes=target.task == "classes")
 
     def _leaf_name(self) -> str:
         return str(self.leaf)
 
     def _hold_out(
-        self, rows: Rows, eval_set: Any, target: Target, encoder: TableEncoder, plan: Recipe, seed: int
+        self, rows: Rows, eval_set: Any, target: Target, encoder: TableEncoder, recipe: Recipe, seed: int
     ) -> tuple[Rows, Rows | None]:
         def encoded(table: Any) -> npt.NDArray[np.float32]:
             check_width(encoder, table, type(self).__name__)
@@ -207,11 +219,11 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
         if eval_set is not None:
             return rows, read_eval_set(eval_set, target, encoded)
-        if plan.early_stopping_rounds is None or len(rows) < 5:
+        if recipe.early_stopping_rounds is None or len(rows) < 5:
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)
 
-    def _build(self, train: Samples, target: Target, plan: Recipe, seed: int) -> TreeModel:
+    def _build(self, train: Samples, target: Target, recipe: Recipe, seed: int) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng([]):
             torch.default_generator.manual_seed(seed)
@@ -220,13 +232,13 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
                 target.n_outputs,
                 depth=self.depth,
                 pruning_strength=self.pruning_strength,
-                batch_size=min(plan.batch_size, len(train)),
+                batch_size=min(recipe.batch_size, len(train)),
                 split=self.split,
                 leaf=self._leaf_name(),
                 hidden=_check_layer_sizes(self.hidden_layer_sizes),
                 dropout=float(self.dropout),
             ).to(train.x.device)
-        self._start(model, train, target, plan, generator)
+        self._start(model, train, target, recipe, generator)
         return model
 
     def _start(
@@ -234,10 +246,10 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         model: TreeModel,
         train: Samples,
         target: Any,  # noqa: ARG002
-        plan: Recipe,
+        recipe: Recipe,
         generator: torch.Generator,
     ) -> None:
-        start_model(model, train, generator, decorrelation=plan.decorrelation)
+        start_model(model, train, generator, decorrelation=recipe.decorrelation)
 
     def _copy_model(self, before: TreeModel) -> TreeModel:
         """A copy of the model of an earlier fit, to continue its training."""
@@ -258,22 +270,22 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         model: TreeModel,
         train: Samples,
         valid: Samples | None,
-        plan: Recipe,
+        recipe: Recipe,
         seed: int,
         data: dict[str, Any],
         learned: Callable[[TreeModel], dict[str, Any]],
     ) -> History:
         options = TrainingOptions(
-            **plan.training(),
+            **recipe.training(),
             optimizer=self.optimizer,
             schedule=self.schedule,
             seed=seed,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
-        with ProgressBar(plan.max_epochs, shown=None if self.verbose else False) as bar:
+        with ProgressBar(recipe.max_epochs, shown=None if self.verbose else False) as bar:
             loss = find_loss(self.loss)
             trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
-            tasks = self._tasks(trainer, plan.max_epochs, data, learned)
+            tasks = self._tasks(trainer, recipe.max_epochs, data, learned)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=options.checkpoint is not None)
         if options.checkpoint is not None:

@@ -278,14 +278,14 @@ class ArgminTreeClusterer(
         )
 
     def _start(
-        self, model: TreeModel, train: Samples, target: Columns, plan: Recipe, generator: torch.Generator
+        self, model: TreeModel, train: Samples, target: Columns, recipe: Recipe, generator: torch.Generator
     ) -> None:
         if target.positions is not None:
             start_without_targets(model, train, target.positions, generator)
         elif has_planes(model.tree.split):
             start_clustered(model, train, int(generator.initial_seed()))
         else:
-            super()._start(model, train, target, plan, generator)
+            super()._start(model, train, target, recipe, generator)
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
         """Keep siblings together, so that every row ends in a leaf, and at most `max_leaf_nodes` leaves."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from prunus.nn.registry import training_defaults
 
-__all__ = ["Recipe", "recipe"]
+__all__ = ["Recipe", "default_recipe"]
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ SMALL_DECAY = 1.0
 instead of 86.2 % (linear leaves), and a mean R^2 of 59 % instead of 49 % and of 56 % instead of 44 %."""
 
 
-def recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = False) -> Recipe:
+def default_recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = False) -> Recipe:
     """Default options for n training samples, with classes or numbers to predict.
 
-    >>> recipe(100_000, "linear").batch_size
+    >>> default_recipe(100_000, "linear").batch_size
     512
     """
     batch_size = batch_size or _batch_size(n)
