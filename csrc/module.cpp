@@ -4,7 +4,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <initializer_list>
 #include <optional>
+#include <string>
 
 #include "argmin.hpp"
 #include "masses.hpp"
@@ -30,6 +32,33 @@ using Scalar = nb::ndarray<Real, nb::ndim<0>, nb::c_contig, nb::device::cpu>;
 template <class Real>
 using Weight = std::optional<Vector<const Real>>;
 
+// Every kernel trusts the sizes of its arrays. These functions are what makes that safe: they raise Python's ValueError
+// before a kernel could read or write beyond an array.
+template <class Array>
+void expect(const char* name, const Array& array, std::initializer_list<std::size_t> sizes) {
+    std::size_t i = 0;
+    for (const std::size_t size : sizes) {
+        if (array.shape(i) != size) {
+            const std::string given = std::to_string(array.shape(i)), wanted = std::to_string(size);
+            const std::string message = std::string(name) + " must have size " + wanted + " in dimension " +
+                                        std::to_string(i) + ", got " + given;
+            throw nb::value_error(message.c_str());
+        }
+        ++i;
+    }
+}
+
+template <class Array>
+void expect(const char* name, const std::optional<Array>& array, std::initializer_list<std::size_t> sizes) {
+    if (array) expect(name, *array, sizes);
+}
+
+// The number of nodes of a complete tree with this many splits.
+std::size_t nodes_of(std::size_t splits) {
+    if (((splits + 1) & splits) != 0) throw nb::value_error("the number of splits must be 2**depth - 1");
+    return 2 * splits + 1;
+}
+
 template <class Real>
 prunus::Samples<Real> samples_of(const Matrix<const Real>& data, const Weight<Real>& weight, std::size_t splits) {
     return {data.data(), weight ? weight->data() : nullptr, static_cast<std::int64_t>(data.shape(0)),
@@ -39,6 +68,10 @@ prunus::Samples<Real> samples_of(const Matrix<const Real>& data, const Weight<Re
 template <class Real>
 void traverse_forward(Matrix<const Real> s, double lam, Weight<Real> weight, Matrix<Real> z, Vector<Real> a,
                       int threads) {
+    const std::size_t n = s.shape(0), nodes = nodes_of(s.shape(1));
+    expect("weight", weight, {n});
+    expect("z", z, {n, nodes});
+    expect("a", a, {nodes});
     const nb::gil_scoped_release unlocked;
     prunus::traverse_forward(samples_of<Real>(s, weight, s.shape(1)), lam, threads, z.data(), a.data());
 }
@@ -47,6 +80,13 @@ template <class Real>
 void traverse_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matrix<const Real> s, Vector<const Real> a,
                        double lam, Weight<Real> weight, Matrix<Real> grad_s, Scalar<Real> grad_lam,
                        Vector<Real> grad_weight, int threads) {
+    const std::size_t n = s.shape(0), nodes = nodes_of(s.shape(1));
+    expect("grad_z", grad_z, {n, nodes});
+    expect("grad_a", grad_a, {nodes});
+    expect("a", a, {nodes});
+    expect("weight", weight, {n});
+    expect("grad_s", grad_s, {n, s.shape(1)});
+    expect("grad_weight", grad_weight, {n});
     const nb::gil_scoped_release unlocked;
     prunus::traverse_backward(samples_of<Real>(s, weight, s.shape(1)), {grad_z.data(), grad_a.data()}, a.data(), lam,
                               threads, grad_s.data(), grad_lam.data(), grad_weight.data());
@@ -55,6 +95,12 @@ void traverse_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Mat
 template <class Real>
 void argmin_forward(Matrix<const Real> q, double lam, Weight<Real> weight, Matrix<Real> z, Vector<Real> a,
                     Vector<std::int64_t> group, int threads) {
+    const std::size_t n = q.shape(0), nodes = nodes_of(q.shape(1) / 2);
+    expect("q", q, {n, nodes});
+    expect("weight", weight, {n});
+    expect("z", z, {n, nodes});
+    expect("a", a, {nodes});
+    expect("group", group, {nodes});
     const nb::gil_scoped_release unlocked;
     prunus::argmin_forward(samples_of<Real>(q, weight, q.shape(1) / 2), lam, threads, z.data(), a.data(), group.data());
 }
@@ -63,6 +109,15 @@ template <class Real>
 void argmin_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matrix<const Real> q, Vector<const Real> a,
                      Vector<const std::int64_t> group, double lam, Weight<Real> weight, Matrix<Real> grad_q,
                      Scalar<Real> grad_lam, Vector<Real> grad_weight, int threads) {
+    const std::size_t n = q.shape(0), nodes = nodes_of(q.shape(1) / 2);
+    expect("grad_z", grad_z, {n, nodes});
+    expect("grad_a", grad_a, {nodes});
+    expect("q", q, {n, nodes});
+    expect("a", a, {nodes});
+    expect("group", group, {nodes});
+    expect("weight", weight, {n});
+    expect("grad_q", grad_q, {n, nodes});
+    expect("grad_weight", grad_weight, {n});
     const nb::gil_scoped_release unlocked;
     prunus::argmin_backward(samples_of<Real>(q, weight, q.shape(1) / 2), {grad_z.data(), grad_a.data()}, a.data(),
                             group.data(), lam, threads, grad_q.data(), grad_lam.data(), grad_weight.data());
@@ -70,6 +125,9 @@ void argmin_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matri
 
 template <class Real>
 void routes(Matrix<const Real> s, Vector<const Real> a, Matrix<Real> z, int threads) {
+    const std::size_t n = s.shape(0), nodes = nodes_of(s.shape(1));
+    expect("a", a, {nodes});
+    expect("z", z, {n, nodes});
     const nb::gil_scoped_release unlocked;
     prunus::routes(samples_of<Real>(s, std::nullopt, s.shape(1)), a.data(), threads, z.data());
 }
@@ -77,6 +135,11 @@ void routes(Matrix<const Real> s, Vector<const Real> a, Matrix<Real> z, int thre
 template <class Real>
 void sums_above(Matrix<const Real> s, Weight<Real> weight, Vector<const Real> a, Vector<double> total,
                 Vector<double> active_weight, int threads) {
+    const std::size_t n = s.shape(0), nodes = nodes_of(s.shape(1));
+    expect("weight", weight, {n});
+    expect("a", a, {nodes});
+    expect("total", total, {nodes});
+    expect("active_weight", active_weight, {nodes});
     const nb::gil_scoped_release unlocked;
     prunus::sums_above(samples_of<Real>(s, weight, s.shape(1)), a.data(), threads, total.data(), active_weight.data());
 }
@@ -84,6 +147,10 @@ void sums_above(Matrix<const Real> s, Weight<Real> weight, Vector<const Real> a,
 template <class Real>
 void linear_leaves(Matrix<const Real> x, Matrix<const Real> weight, Vector<const Real> bias, Vector<std::int64_t> leaf,
                    int threads) {
+    const std::size_t n = x.shape(0), splits = bias.shape(0);
+    nodes_of(splits);
+    expect("weight", weight, {splits, x.shape(1)});
+    expect("leaf", leaf, {n});
     const nb::gil_scoped_release unlocked;
     const prunus::Tree tree{static_cast<std::int32_t>(bias.shape(0))};
     prunus::linear_leaves<Real>(x.data(), x.shape(0), x.shape(1), weight.data(), bias.data(), tree, threads,
@@ -93,6 +160,13 @@ void linear_leaves(Matrix<const Real> x, Matrix<const Real> weight, Vector<const
 template <class Real>
 void predict(Matrix<const Real> x, Matrix<const Real> weight, Vector<const Real> bias, Vector<const Real> a,
              std::optional<Tensor3<const Real>> slope, Matrix<const Real> constant, Matrix<Real> out, int threads) {
+    const std::size_t n = x.shape(0), d = x.shape(1), k = out.shape(1), splits = bias.shape(0);
+    const std::size_t nodes = nodes_of(splits);
+    expect("weight", weight, {splits, d});
+    expect("a", a, {nodes});
+    expect("slope", slope, {nodes, k, d});
+    expect("constant", constant, {nodes, k});
+    expect("out", out, {n, k});
     const nb::gil_scoped_release unlocked;
     const prunus::LinearTree<Real> model{
         {static_cast<std::int32_t>(bias.shape(0))}, static_cast<std::int64_t>(x.shape(1)),
@@ -109,6 +183,8 @@ prunus::Scaling scaling_of(const Matrix<const double>& rows) {
 
 template <class Real>
 bool scale_columns(Matrix<const Real> x, Matrix<const double> scaling, Matrix<float> out, int threads) {
+    expect("scaling", scaling, {4, x.shape(1)});
+    expect("out", out, {x.shape(0), x.shape(1)});
     const nb::gil_scoped_release unlocked;
     return prunus::scale_columns<Real>(x.data(), x.shape(0), x.shape(1), scaling_of(scaling), threads, out.data());
 }
@@ -116,6 +192,10 @@ bool scale_columns(Matrix<const Real> x, Matrix<const double> scaling, Matrix<fl
 template <class Real>
 bool table_leaves(Matrix<const Real> x, Matrix<const double> scaling, Matrix<const float> weight,
                   Vector<const float> bias, Vector<std::int32_t> leaf, int threads) {
+    nodes_of(bias.shape(0));
+    expect("scaling", scaling, {4, x.shape(1)});
+    expect("weight", weight, {bias.shape(0), x.shape(1)});
+    expect("leaf", leaf, {x.shape(0)});
     const nb::gil_scoped_release unlocked;
     const prunus::PaddedSplits splits(weight.data(), bias.data(), bias.shape(0), x.shape(1));
     return prunus::table_leaves<Real>(x.data(), x.shape(0), x.shape(1), scaling_of(scaling), splits, threads,

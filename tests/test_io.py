@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_array_equal
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 import prunus
 from prunus.errors import InputTypeError, ModelFileError
+from prunus.io import _checksum
 from prunus.nn import (
     AdditiveHead,
     ConstantHead,
@@ -57,9 +58,10 @@ def header_of(path: Path) -> Any:
 
 
 def rewritten(path: Path, **changes: Any) -> Path:
-    """A file with another header of ours."""
-    header = json.loads(header_of(path)["__metadata__"]["prunus"]) | changes
-    save_file({"a": torch.zeros(1)}, path, metadata={"prunus": json.dumps(header)})
+    """The file with another header of ours, and the checksum of that."""
+    text = json.dumps(json.loads(header_of(path)["__metadata__"]["prunus"]) | changes)
+    tensors = load_file(path)
+    save_file(tensors, path, metadata={"prunus": text, "sha256": _checksum(text, tensors)})
     return path
 
 
@@ -393,8 +395,10 @@ def test_headers_that_are_none(text: str, path: Path) -> None:
         {"encoder": {}},
         {"encoder": []},
         {"params": {"size": 3}},
-        {"classes": {"dtype": "no dtype", "values": []}},
-        {},
+        {"target": {"task": "classes", "labels": {"dtype": "no dtype", "values": []}}},
+        {"target": {"task": "numbers", "one_dimensional": True}},
+        {"fitted": {}},
+        {"tree": {}},
     ],
     ids=str,
 )

@@ -1,5 +1,6 @@
 """Model files: safetensors, with everything that is not a tensor as JSON in the header. Loading a file runs no code."""
 
+import hashlib
 import json
 import os
 import warnings
@@ -7,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -14,7 +16,7 @@ from torch import Tensor
 import prunus
 from prunus.errors import InputTypeError, ModelFileError
 from prunus.nn import TreeModel
-from prunus.nn.configuration import model_from_record, model_to_record
+from prunus.nn.configuration import model_to_record, model_with_weights
 
 __all__ = ["load", "save"]
 
@@ -55,7 +57,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise InputTypeError(f"prunus.save takes {', '.join(ESTIMATORS)} or TreeModel, got {kind}")
     header = {"format": FORMAT, "kind": kind, "prunus": prunus.__version__, **record}
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    _write(Path(path), flat, {"prunus": json.dumps(header)})
+    text = json.dumps(header)
+    _write(Path(path), flat, {"prunus": text, "sha256": _checksum(text, flat)})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -74,9 +77,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     header, tensors = _read(path)
     try:
         if header["kind"] == "TreeModel":
-            model = model_from_record(header["model"])
-            model.load_state_dict(tensors, assign=True)  # keep the precision of the stored tensors
-            return model.eval()
+            return model_with_weights(header["model"], tensors)
         if header["kind"] not in ESTIMATORS:
             raise ModelFileError(f"{path} contains a {header['kind']!r}, which this version of prunus does not know")
         kind = getattr(import_module("prunus.estimators"), header["kind"])
@@ -87,8 +88,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         return import_module("prunus.estimators.storage").from_record(kind, header, tensors)
     except ModelFileError:
         raise
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    except Exception as error:  # whatever a header that was tampered with leads to
+        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {str(error)[:300]}") from error
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -119,17 +120,32 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
                 raise ModelFileError(f"{path} is a safetensors file, but not one of prunus")
             header = _read_header(path, metadata["prunus"])
             # Clones are aligned as new tensors are; with another alignment matrix products may round differently.
-            return header, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError(f"{path} is not a model of prunus, or is cut off: {error}") from error
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except ModelFileError:
+        raise
+    except Exception as error:  # safetensors, JSON and memory each have errors of their own
+        raise ModelFileError(f"{path} is not a model of prunus, or is cut off: {str(error)[:300]}") from error
+    if header["format"] > 1 and metadata.get("sha256") != _checksum(metadata["prunus"], tensors):
+        raise ModelFileError(f"{path} is damaged: its checksum is not that of its content. Save the model again")
+    return header, tensors
+
+
+def _checksum(header: str, tensors: dict[str, Tensor]) -> str:
+    """A digest of everything that a file says: the header, and name, type, shape and numbers of each tensor."""
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"\0{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _read_header(path: Path, text: str) -> dict[str, Any]:
     header: Any = json.loads(text)
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         raise ModelFileError(f"{path} is damaged: it does not say what format it has")
+    if header["format"] < 1:
+        raise ModelFileError(f"{path} is damaged: its format must be 1 to {FORMAT}, got {header['format']}")
     if header["format"] > FORMAT:
         raise ModelFileError(
             f"{path} was written by prunus {header.get('prunus')}, with format {header['format']}; this is prunus "

@@ -9,9 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from prunus.data import TableEncoder
+from prunus.errors import InputValueError
+from prunus.estimators.format import check_record
 from prunus.estimators.hierarchy import Hierarchy
 from prunus.estimators.torch_state import plain_torch
-from prunus.nn.configuration import model_from_record, model_to_record
+from prunus.nn.configuration import model_to_record, model_with_weights
 from prunus.targets import target_from_record, target_to_record
 from prunus.tree.storage import tree_from_record, tree_to_record
 
@@ -21,6 +23,7 @@ Record = dict[str, Any]
 Tensors = dict[str, Tensor]
 
 _PAIRS, _TUPLE = "pairs of keys and values", "tuple"
+_TASKS = {"ArgminTreeClassifier": "classes", "ArgminTreeRegressor": "numbers", "ArgminTreeClusterer": "clusters"}
 _COUNTED = ("n_iter_", "best_iteration_", "history_")
 
 
@@ -53,33 +56,37 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
 
 @plain_torch()
 def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
-    """The fitted estimator that `to_record` described."""
+    """The fitted estimator that `to_record` described; an error if its parts do not fit each other."""
+    parts = _parts(tensors)
+    arrays = {part: {name: tensor.numpy() for name, tensor in own.items()} for part, own in parts.items()}
+    arrays.setdefault("target", {})
+    target = target_from_record(arrays["target"], record["target"])
+    if target.task != _TASKS[kind.__name__]:
+        raise InputValueError(f"a {kind.__name__} must predict {_TASKS[kind.__name__]}, got {target.task}")
+    check_record(record, arrays, target)
     estimator = kind(**{name: _from_plain(value) for name, value in record["params"].items()})
     estimator.encoder_ = encoder = TableEncoder.from_state(record["encoder"])
     estimator.n_features_in_ = encoder.n_features_in_
     if hasattr(encoder, "feature_names_in_"):
         estimator.feature_names_in_ = encoder.feature_names_in_
-    estimator.model_ = model_from_record(record["model"])
-    estimator.model_.load_state_dict(_part(tensors, "model"))
-    estimator.model_.eval()
-    estimator.tree_ = tree_from_record(_arrays(tensors, "tree"), record["tree"])
-    estimator.target_ = target_from_record(_arrays(tensors, "target"), record["target"])
+    estimator.model_ = model_with_weights(record["model"], parts["model"])
+    estimator.tree_ = tree_from_record(arrays["tree"], record["tree"])
+    estimator.target_ = target
     for name in _COUNTED:
         setattr(estimator, name, record["fitted"][name])
-    if estimator.target_.task == "clusters":
-        estimator.hierarchy_ = Hierarchy(**_arrays(tensors, "hierarchy"))
-        estimator._set_rows(tensors["rows.ends"].numpy())
+    if target.task == "clusters":
+        estimator.hierarchy_ = Hierarchy(**arrays["hierarchy"])
+        estimator._set_rows(arrays["rows"]["ends"])
     return estimator
 
 
-def _part(tensors: Tensors, part: str) -> Tensors:
-    """The tensors of one part, by their names without its prefix."""
-    begin = f"{part}."
-    return {name.removeprefix(begin): tensor for name, tensor in tensors.items() if name.startswith(begin)}
-
-
-def _arrays(tensors: Tensors, part: str) -> dict[str, Any]:
-    return {name: tensor.numpy() for name, tensor in _part(tensors, part).items()}
+def _parts(tensors: Tensors) -> dict[str, Tensors]:
+    """Tensors by the part of an estimator that begins their names."""
+    parts: dict[str, Tensors] = {}
+    for name, tensor in tensors.items():
+        part, _, own = name.partition(".")
+        parts.setdefault(part, {})[own] = tensor
+    return parts
 
 
 def _is_plain(value: Any) -> bool:

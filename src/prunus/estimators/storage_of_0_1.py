@@ -9,7 +9,7 @@ from torch import Tensor
 
 from prunus.estimators.hierarchy import Hierarchy, flat_labels
 from prunus.estimators.torch_state import plain_torch
-from prunus.nn.configuration import model_from_record
+from prunus.nn.configuration import model_with_weights
 from prunus.nn.registry import read_leaves, read_splits
 from prunus.targets import Classes, Columns, Numbers, Target, target_to_record
 from prunus.targets.storage import labels_from_record
@@ -48,9 +48,9 @@ def _network_options(head: Record) -> Record:
 
 
 def _read_tree(record: Record, tensors: Tensors) -> Tree:
-    model = model_from_record(record["model"])
     begin = "model."
-    model.load_state_dict({name[len(begin) :]: x for name, x in tensors.items() if name.startswith(begin)})
+    weights = {name[len(begin) :]: x for name, x in tensors.items() if name.startswith(begin)}
+    model = model_with_weights(record["model"], weights)
     kept = tensors["tree.kept"].numpy()
     return Tree(
         splits=read_splits(model),

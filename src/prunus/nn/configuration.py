@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from prunus.errors import InputTypeError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.nn.layer import TreeLayer
 from prunus.nn.model import TreeModel
 from prunus.nn.registry import LEAVES, SPLITS
 from prunus.nn.whiten import Whiten
 
-__all__ = ["model_from_record", "model_to_record"]
+__all__ = ["model_from_record", "model_to_record", "model_with_weights"]
 
 Record = dict[str, Any]
 
@@ -40,6 +41,28 @@ def model_from_record(record: Record) -> TreeModel:
     split, head = (_make(record[part]) for part in ("split", "head"))
     tree = TreeLayer(split, record["depth"], record["pruning_strength"], batch_size=record["batch_size"])
     return TreeModel(tree, head, Whiten(record["split"]["in_features"]) if record["whitened"] else None)
+
+
+def model_with_weights(record: Record, weights: dict[str, Tensor]) -> TreeModel:
+    """The model that a record describes, with these tensors as its weights; an error if they do not fit it.
+
+    The model is built without memory of its own, so that a record cannot ask for more than its tensors take.
+    """
+    _check_sizes(record)
+    with torch.device("meta"):
+        model = model_from_record(record)
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point() or not bool(tensor.isfinite().all()):
+            raise InputValueError(f"the weights {name} must be finite numbers, got others")
+    model.load_state_dict(weights, assign=True)  # keep the precision of the stored tensors
+    return model.eval()
+
+
+def _check_sizes(record: Record) -> None:
+    """Tree, split and head must be made for each other."""
+    split, head = record["split"], record["head"]
+    if not record["depth"] == split["depth"] == head["depth"] or split["in_features"] != head["in_features"]:
+        raise InputValueError(f"tree, split and head of a model must have the same sizes, got {record}")
 
 
 def _describe(module: Any, known: tuple[type[Any], ...]) -> Record:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from prunus.errors import InputTypeError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.targets.classes import Classes
 from prunus.targets.columns import Columns
 from prunus.targets.numbers import Numbers
@@ -13,6 +13,8 @@ from prunus.targets.target import Array, Target
 __all__ = ["labels_from_record", "target_from_record", "target_to_record"]
 
 Record = dict[str, Any]
+MAX_LABEL_BYTES = 2**26
+"""More memory than this for the labels of all classes is a mistake in the file."""
 
 
 def target_to_record(target: Target) -> tuple[dict[str, Array], Record]:
@@ -41,7 +43,11 @@ def target_from_record(arrays: dict[str, Array], record: Record) -> Target:
 
 def labels_from_record(record: Record) -> Array:
     """The class labels, in the dtype that they had."""
-    return np.array(record["values"], dtype=np.dtype(record["dtype"]))
+    values, dtype = record["values"], np.dtype(record["dtype"])
+    plain = all(isinstance(value, (str, int, float, bool)) for value in values)
+    if not plain or dtype.kind not in "biufUO" or dtype.itemsize * len(values) > MAX_LABEL_BYTES:
+        raise InputValueError(f"classes must be numbers, booleans or strings, got dtype {str(dtype)[:80]}")
+    return np.array(values, dtype=dtype)
 
 
 def _labels_to_record(labels: Array) -> Record:

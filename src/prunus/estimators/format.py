@@ -1,0 +1,138 @@
+"""What a stored estimator must be: its encoder, target, tree and clusters fit each other."""
+
+import math
+from typing import Any, get_args
+
+import numpy as np
+
+from prunus.data import OutputColumn
+from prunus.data.outputs import OutputKind
+from prunus.errors import InputValueError
+from prunus.targets import Classes
+from prunus.tree.format import check_arrays, check_tree
+
+__all__ = ["check_record"]
+
+Record = dict[str, Any]
+Arrays = dict[str, Any]
+
+_PARTS = ("model", "tree", "target", "hierarchy", "rows")
+_COUNTED = {"n_iter_", "best_iteration_", "history_"}
+_FITTED_TOO = {"_one_dimensional"}
+"""Entries that only files of some versions have."""
+_NUMBERS = {"number", "boolean", "datetime", "duration"}
+_KINDS = tuple(kind for kinds in get_args(OutputKind) for kind in (get_args(kinds) or (kinds,)))
+
+
+def check_record(record: Record, arrays: dict[str, Arrays], target: Any) -> None:
+    """Raise an error unless all parts of an estimator have the sizes and values that predictions rely on.
+
+    Parameters
+    ----------
+    record : dict
+        The header of the file.
+    arrays : dict of dicts of arrays
+        The arrays of each part, by name.
+    target : Classes, Numbers or Columns
+        What the header says that is predicted.
+    """
+    unknown = set(arrays) - set(_PARTS)
+    if unknown:
+        raise InputValueError(f"the tensors must belong to {_PARTS}, got {sorted(unknown)[:3]}")
+    encoder = record["encoder"]
+    _check_encoder(encoder)
+    columns, features = len(encoder["columns"]), encoder["n_features_in"]
+    _check_target(target, arrays["target"], columns)
+    check_tree(arrays["tree"], record["tree"], columns=columns, outputs=target.n_outputs, features=features)
+    if record["model"]["split"]["in_features"] != columns or len(arrays["model"]["tree.a"]) != len(
+        arrays["tree"]["mass"]
+    ):
+        raise InputValueError("the model and the tree must have the same sizes, got others")
+    _check_counted(record["fitted"])
+    if target.task == "clusters":
+        _check_clusters(arrays)
+    elif {"hierarchy", "rows"} & set(arrays) or "cluster" in arrays["tree"]:
+        raise InputValueError("only a clusterer may have clusters, got some of another estimator")
+
+
+def _check_encoder(state: Record) -> None:
+    features, names = state["n_features_in"], state["feature_names_in"]
+    if not isinstance(features, int) or features < 1 or not state["columns"]:
+        raise InputValueError(f"an encoder must have columns, got {features!r}")
+    if names is not None and (len(names) != features or not all(isinstance(name, str) for name in names)):
+        raise InputValueError(f"feature_names_in must be {features} names, got {len(names)}")
+    for entry in state["columns"]:
+        column = OutputColumn(**entry)
+        numbers = (column.center, column.scale, column.low, column.high)
+        sound = isinstance(column.feature, int) and 0 <= column.feature < features
+        sound = sound and isinstance(column.name, str) and column.kind in _KINDS
+        sound = sound and all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
+        if not sound or column.scale <= 0 or column.low > column.high:
+            raise InputValueError(f"the columns of an encoder must say how they are made, got {entry}")
+    _check_groups([OutputColumn(**entry) for entry in state["columns"]])
+
+
+def _check_groups(columns: list[OutputColumn]) -> None:
+    """The encoder writes every column: those of numbers one by one, those of a category side by side."""
+    places: dict[int, list[int]] = {}
+    for i, column in enumerate(columns):
+        places.setdefault(column.feature, []).append(i)
+    for own in places.values():
+        kinds = {columns[i].kind for i in own}
+        is_number = bool(kinds & _NUMBERS)
+        beside = own[-1] - own[0] == len(own) - 1
+        if (is_number and kinds - _NUMBERS - {"missing"}) or (not is_number and not beside):
+            raise InputValueError(f"the columns of {columns[own[0]].name[:80]!r} must belong together, got others")
+
+
+def _check_target(target: Any, arrays: Arrays, columns: int) -> None:
+    if isinstance(target, Classes):
+        if arrays or not np.array_equal(np.unique(target.labels), target.labels) or not len(target.labels):
+            raise InputValueError("classes must be sorted and different, got others")
+        return
+    k = target.n_outputs
+    expected: Any = {"mean": ("float64", (k,)), "deviation": ("float64", (k,))}
+    if "positions" in arrays:
+        expected["positions"] = ("int64", (k,))
+        if not ((arrays["positions"] >= 0) & (arrays["positions"] < columns)).all():
+            raise InputValueError(f"positions must be columns below {columns}, got others")
+    elif target.task == "clusters" and k != columns:
+        raise InputValueError(f"a clusterer must predict all {columns} columns, got {k}")
+    if set(arrays) - set(expected) or k < 1:
+        raise InputValueError(f"a target must hold {sorted(expected)}, got {sorted(arrays)}")
+    check_arrays(arrays, expected, {})
+    if not (arrays["deviation"] > 0).all():
+        raise InputValueError("deviation must be positive, got other numbers")
+
+
+def _check_counted(fitted: Record) -> None:
+    if not set(fitted) >= _COUNTED or set(fitted) - _COUNTED - _FITTED_TOO:
+        raise InputValueError(f"a fitted estimator must have {sorted(_COUNTED)}, got {sorted(fitted)[:5]}")
+    counts, history = [fitted["n_iter_"], fitted["best_iteration_"]], fitted["history_"]
+    sound = all(isinstance(count, int) and not isinstance(count, bool) for count in counts)
+    if not sound or not all(isinstance(entry, list) for entry in history.values()):
+        raise InputValueError(f"a fitted estimator must count its epochs, got {counts}")
+
+
+def _check_clusters(arrays: dict[str, Arrays]) -> None:
+    hierarchy, ends = arrays["hierarchy"], arrays["rows"]["ends"]
+    nodes, leaves = len(arrays["tree"]["mass"]), len(hierarchy["leaves"])
+    merges = max(0, leaves - 1)
+    expected: Any = {
+        "leaves": ("int64", (leaves,)),
+        "children": ("int64", (merges, 2)),
+        "heights": ("float64", (merges,)),
+        "nodes": ("int64", (merges,)),
+        "counts": ("int64", (merges,)),
+    }
+    check_arrays(hierarchy, expected, {})
+    check_arrays(arrays["rows"], {"ends": ("int64", (len(ends),))}, {})
+    for name, values, limit in (
+        ("ends", ends, nodes),
+        ("leaves", hierarchy["leaves"], nodes),
+        ("nodes", hierarchy["nodes"], nodes),
+        ("children", hierarchy["children"], leaves + merges),
+        ("cluster", arrays["tree"]["cluster"], leaves),
+    ):
+        if not ((values >= 0) & (values < limit)).all() or not leaves:
+            raise InputValueError(f"{name} must be from 0 to {limit - 1}, got others")
