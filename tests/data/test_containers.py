@@ -212,3 +212,24 @@ def test_a_state_from_the_future_is_refused() -> None:
     state = TableEncoder().fit(MATRIX).get_state() | {"format": sys.maxsize}
     with pytest.raises(ValueError, match="newer version"):
         TableEncoder.from_state(state)
+
+
+class CountedFrame(pd.DataFrame):  # type: ignore[misc]
+    """A frame that counts how often its columns are looked up."""
+
+    _metadata = ("lookups",)
+
+    @property
+    def iloc(self) -> Any:
+        self.lookups[0] += 1
+        return super().iloc
+
+
+def test_each_column_of_a_wide_frame_is_read_once() -> None:
+    matrix = np.random.default_rng(0).normal(size=(400, 600))
+    matrix[3, 5] = matrix[7, 500] = np.nan
+    encoder = TableEncoder(pieces=2).fit(matrix)
+    frame = CountedFrame(matrix)
+    frame.lookups = [0]  # broke: wide frames were cut into chunks of few rows, and all columns were read in each
+    np.testing.assert_array_equal(encoder.transform(frame), encoder.transform(matrix))
+    assert frame.lookups[0] < 2 * 600

@@ -140,6 +140,26 @@ def test_predictions_in_several_threads() -> None:
             assert_array_equal(result, expected)
 
 
+def own_split(features: int, depth: int) -> torch.nn.Module:
+    hidden = torch.nn.Sequential(torch.nn.Linear(features, 6), torch.nn.Dropout(0.2))
+    return torch.nn.Sequential(hidden, torch.nn.Linear(6, 2**depth - 1))
+
+
+@pytest.mark.parametrize("split", ["mlp", own_split], ids=["mlp", "own"])
+def test_fits_in_several_threads_are_those_of_one_thread(split: Any) -> None:
+    options: dict[str, Any] = {"split": split, "leaf": "mlp", "dropout": 0.2, "batch_size": 16, "max_epochs": 4}
+
+    def fit(seed: int) -> Any:
+        return regressor(**options, random_state=seed).fit(X, values(X)).predict(X)
+
+    expected = [fit(seed) for seed in range(20)]
+    random = torch.get_rng_state()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(fit, range(20)))
+    assert_array_equal(found, expected)  # broke: threads drew from one generator and reset it for each other
+    assert torch.equal(random, torch.get_rng_state())
+
+
 def test_tables_and_targets_are_left_alone() -> None:
     x, y, weight = X.copy(), values(X), np.linspace(0, 2, len(X))
     for array in (x, y, weight):

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
+from prunus.data.blocks import infinity
 from prunus.data.columns import Labels, Numbers, read
 from prunus.data.outputs import OutputColumn, category_outputs, missing_output, number_output, piece_outputs
 from prunus.data.pieces import piece_edges
-from prunus.data.plan import Plan, infinity
+from prunus.data.plan import Plan
 from prunus.data.spread import measure
 from prunus.data.tables import ArrayTable, Table, read_table
 from prunus.errors import InputTypeError, InputValueError
@@ -250,9 +251,10 @@ class TableEncoder:
 
 def _different_names(fitted: list[str], names: list[str]) -> str:
     lines = ["The feature names should match those that were passed during fit."]
+    then, now = set(fitted), set(names)
     for what, some in (
-        ("unseen at fit time", [name for name in names if name not in set(fitted)]),
-        ("seen at fit time, yet now missing", [name for name in fitted if name not in set(names)]),
+        ("unseen at fit time", [name for name in names if name not in then]),
+        ("seen at fit time, yet now missing", [name for name in fitted if name not in now]),
     ):
         if some:
             lines += [f"Feature names {what}:", *(f"- {name}" for name in some[:5]), *["- ..."][: len(some) > 5]]

@@ -1,7 +1,8 @@
 """The plan by which tables are written into matrices, chunk by chunk, made from the records of the columns."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,28 +12,16 @@ try:
     from prunus import _core
 except ImportError:  # installed without a compiler
     _core = None  # type: ignore[assignment]
-from prunus.data.columns import NumberKind, read_labels, read_numbers
+from prunus.data.blocks import Block, Numbered
+from prunus.data.columns import read_labels
 from prunus.data.outputs import OutputColumn
 from prunus.data.tables import ArrayTable, Table
-from prunus.errors import InputValueError
 
-__all__ = ["Plan", "infinity"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["Plan"]
 
 _NUMBERS: tuple[str, ...] = ("number", "boolean", "datetime", "duration")
-# Numbers in a chunk, few enough to stay in the cache from the first operation to the last.
-_CHUNK = 1 << 17
-# Broadcasting has a cost for each row. Short rows are joined until they have at least this many columns.
-_WIDTH = 512
-
-
-def infinity(name: str) -> InputValueError:
-    """Make the error for an infinite value in a column of this name."""
-    return InputValueError(
-        f"Input X contains infinity or a value too large for dtype('float64'), in column {name!r}. "
-        "Replace it, for example by NaN, which stands for a missing value"
-    )
+# Columns of a frame that are read at a time: few, for they take memory, but enough to fill the lines of the cache.
+_WIDTH = 32
 
 
 class Plan:
@@ -46,38 +35,29 @@ class Plan:
 
     def __init__(self, outputs: Sequence[OutputColumn]) -> None:
         numbers = [(i, output) for i, output in enumerate(outputs) if output.kind in _NUMBERS]
-        self.numbers = [output for _, output in numbers]
-        self.number_outputs = _as_slice([i for i, _ in numbers])
-        self.features = _as_slice([output.feature for output in self.numbers])
-        self.has_times = any(output.kind in ("datetime", "duration") for output in self.numbers)
-        position = {output.feature: k for k, output in enumerate(self.numbers)}
-        flags = [(i, o) for i, o in enumerate(outputs) if o.kind == "missing" and o.feature in position]
-        self.flags = np.array([position[output.feature] for _, output in flags], dtype=np.intp)
-        self.flag_outputs = _as_slice([i for i, _ in flags])
-        self.flag_values = np.array([output.encode(1.0) for _, output in flags], dtype=np.float32)
-        self.categories = [_Category(*group) for group in _groups(outputs, position)]
-        width = max(1, len(self.numbers))
-        self.joined_rows = -(-_WIDTH // width)
-        self.chunk_rows = max(1, _CHUNK // (width * self.joined_rows)) * self.joined_rows
-        scaling = [[getattr(output, part) for output in self.numbers] for part in ("center", "scale", "low", "high")]
-        self.numbers_only = len(self.numbers) == len(outputs) and not self.has_times
-        self.scaling = np.array(scaling, dtype=np.float64).reshape(4, -1)
-        self.joined_scaling = np.tile(self.scaling, self.joined_rows)
+        features = {output.feature for _, output in numbers}
+        flags = [(i, o) for i, o in enumerate(outputs) if o.kind == "missing" and o.feature in features]
+        self.whole = Block(numbers, flags)
+        self.blocks = list(_cut(numbers, flags))
+        self.categories = [_Category(*group) for group in _groups(outputs, features)]
+        self.numbers_only = len(numbers) == len(outputs) and not self.whole.has_times
+
+    @property
+    def scaling(self) -> npt.NDArray[np.float64]:
+        """Centers, scales, lower and upper limits of the numbers, (4, number of numbers)."""
+        return self.whole.scaling
 
     def write(self, table: Table, out: npt.NDArray[np.float32]) -> None:
-        """Encode all rows of a table, chunk by chunk, into a matrix of shape (n, number of outputs)."""
+        """Encode all rows of a table into a matrix of shape (n, number of outputs)."""
         if self._write_at_once(table, out):
             return
-        n = table.shape[0]
-        rows = min(self.chunk_rows, -(-n // self.joined_rows) * self.joined_rows)
-        buffer = np.zeros((rows, len(self.numbers)))
-        for start in range(0, n, rows):
-            stop = min(start + rows, n)
-            chunk = table.rows(start, stop)
-            if self.numbers:
-                self._write_numbers(chunk, buffer, out[start:stop])
-            for category in self.categories:
-                category.write(chunk, out[start:stop])
+        # Columns of a frame are slow to find, so each is read only once. An array is read row by row, as it is stored.
+        is_array = isinstance(table, ArrayTable) and table.numeric
+        for block in [self.whole] if is_array else self.blocks:
+            if block.numbers:
+                block.write(table, out)
+        for category in self.categories:
+            category.write(table, out)
 
     def _write_at_once(self, table: Table, out: npt.NDArray[np.float32]) -> bool:
         """Encode an array of finite numbers by the compiled kernel; return False if the table is of another kind."""
@@ -91,40 +71,9 @@ class Plan:
             array.dtype in (np.float32, np.float64)
             and array.flags.c_contiguous
             and self.numbers_only
-            and isinstance(self.features, slice)
-            and self.features == slice(0, array.shape[1])
+            and isinstance(self.whole.features, slice)
+            and self.whole.features == slice(0, array.shape[1])
         )
-
-    def _write_numbers(self, table: Table, buffer: Floats, out: npt.NDArray[np.float32]) -> None:
-        used = buffer[: table.shape[0]]
-        self._fill(table, used)
-        with np.errstate(over="ignore", invalid="ignore"):
-            # If the sum is finite, which is the usual case, there is neither NaN nor infinity.
-            missing = None if np.isfinite(used.sum()) else np.isnan(used)
-            if missing is not None:
-                self._check_finite(used)
-            center, scale, low, high = self.joined_scaling
-            wide = buffer.reshape(-1, self.joined_scaling.shape[1])
-            np.subtract(wide, center, out=wide)
-            np.divide(wide, scale, out=wide)
-            np.maximum(wide, low, out=wide)
-            np.minimum(wide, high, out=wide)
-        if missing is not None:
-            used[missing] = 0.0
-        out[:, self.number_outputs] = used
-        out[:, self.flag_outputs] = 0.0 if missing is None else missing[:, self.flags] * self.flag_values
-
-    def _fill(self, table: Table, buffer: Floats) -> None:
-        if isinstance(table, ArrayTable) and table.numeric and not self.has_times:
-            np.copyto(buffer, table.array[:, self.features])
-            return
-        for k, output in enumerate(self.numbers):
-            buffer[:, k] = read_numbers(table.column(output.feature), cast(NumberKind, output.kind), output.name)
-
-    def _check_finite(self, values: Floats) -> None:
-        infinite = np.isinf(values).any(axis=0)
-        if infinite.any():
-            raise infinity(self.numbers[int(infinite.argmax())].name)
 
 
 class _Category:
@@ -151,7 +100,7 @@ class _Category:
         return next((i for i, output in enumerate(outputs) if output.kind == kind), -1)
 
 
-def _groups(outputs: Sequence[OutputColumn], numbers: dict[int, int]) -> Iterator[tuple[int, list[OutputColumn]]]:
+def _groups(outputs: Sequence[OutputColumn], numbers: set[int]) -> Iterator[tuple[int, list[OutputColumn]]]:
     """The outputs of each feature that is a category, with the position of the first of them."""
     groups: dict[int, tuple[int, list[OutputColumn]]] = {}
     for i, output in enumerate(outputs):
@@ -160,7 +109,19 @@ def _groups(outputs: Sequence[OutputColumn], numbers: dict[int, int]) -> Iterato
     return iter(groups.values())
 
 
-def _as_slice(positions: list[int]) -> slice | npt.NDArray[np.intp]:
-    """The positions as a slice if they have no gaps, which is much faster to write to; else as an array."""
-    first, last = (positions[0], positions[-1] + 1) if positions else (0, 0)
-    return slice(first, last) if positions == list(range(first, last)) else np.array(positions, dtype=np.intp)
+def _cut(numbers: Sequence[Numbered], flags: Sequence[Numbered]) -> Iterator[Block]:
+    """Blocks of at most so many numbers; all columns of a feature are in one block."""
+    flag_of = {output.feature: (i, output) for i, output in flags}
+    block: list[Numbered] = []
+    for _, group in groupby(numbers, key=lambda numbered: numbered[1].feature):
+        of_feature = list(group)
+        if block and len(block) + len(of_feature) > _WIDTH:
+            yield Block(block, [flag_of[f] for f in _features(block) if f in flag_of])
+            block = []
+        block += of_feature
+    yield Block(block, [flag_of[f] for f in _features(block) if f in flag_of])
+
+
+def _features(block: Sequence[Numbered]) -> list[int]:
+    """The features of a block, each once."""
+    return list(dict.fromkeys(output.feature for _, output in block))

@@ -25,6 +25,7 @@ from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import Rows, hold_out, read_eval_set, read_rows, to_samples
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn import TreeModel
+from prunus.nn.draws import OwnDraws
 from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
 from prunus.targets import Target
 from prunus.training import (
@@ -225,8 +226,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
     def _build(self, train: Samples, target: Target, recipe: Recipe, seed: int) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng([]):
-            torch.default_generator.manual_seed(seed)
+        with OwnDraws(seed):
             model = build_model(
                 train.x.shape[1],
                 target.n_outputs,

@@ -7,7 +7,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.columns import NumberKind, read_labels, read_numbers
+from prunus.data import OutputColumn
+from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
@@ -159,7 +160,10 @@ def _samples(estimator: Any, passed: RowsInTree, X: Any, y: Any) -> list[Record]
     n, features = table.shape
     few = max(1, min(n, MAX_ROWS, MAX_CELLS // features))
     rows = np.unique(np.linspace(0, n - 1, few).astype(int))
-    values = [_values(estimator, table, feature)[rows] for feature in range(features)]
+    columns: dict[int, list[OutputColumn]] = {}
+    for column in estimator.encoder_.columns_:
+        columns.setdefault(column.feature, []).append(column)
+    values = [_values(columns[feature], table.column(feature))[rows] for feature in range(features)]
     known = [None] * n if y is None else list(np.asarray(y).tolist())
     target = estimator.target_
     outputs = np.zeros((len(rows), 0)) if target.task == "clusters" else target.predictions(passed.soft[rows])
@@ -175,14 +179,13 @@ def _samples(estimator: Any, passed: RowsInTree, X: Any, y: Any) -> list[Record]
     ]
 
 
-def _values(estimator: Any, table: Any, feature: int) -> npt.NDArray[np.object_]:
+def _values(columns: list[OutputColumn], column: Column) -> npt.NDArray[np.object_]:
     """A column of a table as numbers, seconds or texts, with None for missing values."""
-    columns = [column for column in estimator.encoder_.columns_ if column.feature == feature]
     if any(column.kind in ("category", "infrequent") for column in columns):
-        labels = read_labels(table.column(feature), columns[0].name)
+        labels = read_labels(column, columns[0].name)
         levels: npt.NDArray[np.object_] = np.array([*labels.levels, None], dtype=object)
         return cast(npt.NDArray[np.object_], levels[labels.codes])
-    numbers = read_numbers(table.column(feature), cast(NumberKind, columns[0].kind), columns[0].name)
+    numbers = read_numbers(column, cast(NumberKind, columns[0].kind), columns[0].name)
     values = np.asarray(numbers, dtype=np.float64).astype(object)
     values[np.isnan(np.asarray(numbers, dtype=np.float64))] = None
     return values

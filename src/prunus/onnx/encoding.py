@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data import TableEncoder
+from prunus.data.blocks import Block
 from prunus.data.plan import Plan
 from prunus.onnx.graph import TEXT, Graph
 
@@ -44,34 +45,35 @@ def input_names(encoder: TableEncoder, outputs: Iterable[str]) -> list[str]:
 def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> str:
     """Add the inputs and the encoder to a graph; the result is the encoded rows, (n, d), in single precision."""
     plan = Plan(encoder.columns_)
+    whole = plan.whole
     everything = np.arange(len(encoder.columns_))
     texts = {category.feature for category in plan.categories}
     parts: list[tuple[str, Columns]] = []
     if not texts:
         table = graph.add_input(names[0], np.float64, encoder.n_features_in_)
-        used = np.arange(encoder.n_features_in_)[plan.features]
+        used = np.arange(encoder.n_features_in_)[whole.features]
         numbers = table if _in_order(used, encoder.n_features_in_) else graph.add("Gather", table, used, axis=1)
-        parts += _numbers(graph, plan, numbers, everything)
+        parts += _numbers(graph, whole, numbers, everything)
     else:
         columns = [graph.add_input(name, TEXT if i in texts else np.float64, 1) for i, name in enumerate(names)]
-        if plan.numbers:
-            numbers = graph.add("Concat", *(columns[output.feature] for output in plan.numbers), axis=1)
-            parts += _numbers(graph, plan, numbers, everything)
+        if whole.numbers:
+            numbers = graph.add("Concat", *(columns[output.feature] for output in whole.numbers), axis=1)
+            parts += _numbers(graph, whole, numbers, everything)
         parts += [_category(graph, category, columns[category.feature]) for category in plan.categories]
     return _side_by_side(graph, parts)
 
 
-def _numbers(graph: Graph, plan: Plan, numbers: str, everything: Columns) -> list[tuple[str, Columns]]:
+def _numbers(graph: Graph, whole: Block, numbers: str, everything: Columns) -> list[tuple[str, Columns]]:
     """Scaled numbers, and which are missing. Double precision keeps the seconds of dates, which are large numbers."""
-    center, scale, low, high = plan.scaling
+    center, scale, low, high = whole.scaling
     missing = graph.add("IsNaN", numbers)
     scaled = graph.add("Div", graph.add("Sub", numbers, center), scale)
     cut = graph.add("Min", graph.add("Max", scaled, low), high)
     present = graph.cast(graph.add("Where", missing, np.zeros(1), cut), np.float32)
-    parts = [(present, everything[plan.number_outputs])]
-    if len(plan.flags):
-        flags = graph.add("Gather", missing, plan.flags.astype(np.int64), axis=1)
-        parts.append((graph.add("Where", flags, plan.flag_values, ZERO), everything[plan.flag_outputs]))
+    parts = [(present, everything[whole.outputs])]
+    if len(whole.flags):
+        flags = graph.add("Gather", missing, whole.flags.astype(np.int64), axis=1)
+        parts.append((graph.add("Where", flags, whole.flag_values, ZERO), everything[whole.flag_outputs]))
     return parts
 
 

@@ -4,13 +4,14 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from prunus.errors import CheckpointError, InputValueError, TrainingError
+from prunus.nn.draws import OwnDraws
 from prunus.training.callbacks import EpochRecord, as_callbacks
 from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.losses import Loss, mean_loss
@@ -110,7 +111,7 @@ class Trainer:
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
         run = _Run(self, train, valid)
         self.averaged = run.averaged
-        with _seeded(self.options.seed, train.x.device), _limited_threads(self.options.batch_size, run.parameters):
+        with _limited_threads(self.options.batch_size, run.parameters):
             if resume and self.options.checkpoint is not None and self.options.checkpoint.exists():
                 run.restore(self.options.checkpoint)
             while not run.stopped and run.epoch < self.options.max_epochs:
@@ -150,7 +151,8 @@ class Trainer:
         return mean
 
     def _step(self, run: "_Run", batch: Samples) -> Tensor:
-        loss = mean_loss(self.loss, self.model(batch.x, batch.weight), batch.y, batch.weight)
+        with run.draws if run.may_draw else nullcontext():
+            loss = mean_loss(self.loss, self.model(batch.x, batch.weight), batch.y, batch.weight)
         run.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         if self.options.gradient_clip is not None:
@@ -198,6 +200,8 @@ class _Run:
         steps = options.max_epochs * math.ceil(len(train) / options.batch_size)
         self.schedule = make_schedule(options.schedule, steps)
         self.generator = torch.Generator().manual_seed(options.seed)
+        self.draws = OwnDraws(options.seed)
+        self.may_draw = any(map(_may_draw, (trainer.loss, *self.model.modules())))
         self.fingerprint: dict[str, Any] = {}
         if options.checkpoint is not None:
             self.fingerprint = fingerprint(options, trainer.loss, self.model, train, valid)
@@ -261,8 +265,8 @@ class _Run:
         state |= {
             "schedule": self.schedule.state,
             "order": self.generator.get_state(),
-            "random": torch.get_rng_state(),
-            "random_cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+            "random": self.draws.generator("cpu").get_state(),
+            "random_cuda": self.draws.generator(device).get_state() if device.type == "cuda" else None,
         }
         write_checkpoint(path, state)
         self.last_saved = time.monotonic()
@@ -281,9 +285,9 @@ class _Run:
             ) from error
         self.schedule.state.update(state["schedule"])
         self.generator.set_state(state["order"])
-        torch.set_rng_state(state["random"])
+        self.draws.generator("cpu").set_state(state["random"])
         if state["random_cuda"] is not None:
-            torch.cuda.set_rng_state(state["random_cuda"], self.parameters[0].device)
+            self.draws.generator(self.parameters[0].device).set_state(state["random_cuda"])
 
 
 def _parameter_groups(model: nn.Module, no_decay: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -299,18 +303,15 @@ def _parameter_groups(model: nn.Module, no_decay: tuple[str, ...]) -> list[dict[
     return [group for group in (with_decay, without) if group["params"]]
 
 
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's generators of the CPU and of the device, and restore their states at the end.
+def _may_draw(part: object) -> bool:
+    """Whether a module or loss may draw random numbers: dropout does, and a user's own one may.
 
-    `torch.manual_seed` would also seed the generators of all other devices.
+    `OwnDraws` costs a few microseconds for each function of torch, which models without random numbers do not pay.
     """
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.default_generator.manual_seed(seed)
-        if device.type == "cuda":
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
+    ours = getattr(part, "__module__", "").startswith(
+        ("prunus.", "torch.nn.modules.linear", "torch.nn.modules.container")
+    )
+    return not ours and not isinstance(part, (nn.Identity, nn.ELU, nn.ReLU))
 
 
 @contextmanager
