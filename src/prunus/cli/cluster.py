@@ -10,7 +10,7 @@ from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output
+from prunus.cli.models import check_output, check_table
 from prunus.cli.predict import write_table
 from prunus.cli.problem import add_column_options, features
 from prunus.cli.progress import EpochLines
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="largest number of clusters at the bottom of the hierarchy (default: 64)",
     )
     parser.add_argument(
-        "--labels", metavar="FILE", help="write the cluster of each row to FILE: .csv, .parquet or .feather"
+        "--labels", metavar="FILE", help="write the cluster of each row to FILE: .csv, .tsv, .parquet or .feather"
     )
     parser.add_argument(
         "--target",
@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, cluster it and save the model."""
     path = check_output(options.out, force=options.force)
-    labels = None if options.labels is None else check_output(options.labels, force=options.force)
+    labels = None if options.labels is None else check_table(options.labels, "--labels", force=options.force)
+    if labels is not None and labels.absolute() == path.absolute():
+        raise Mistake(f"--labels must name another file than --out, got {labels} for both")
     source = read_source(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806

@@ -181,9 +181,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     estimator = _fit(search, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may be saving its model
-    save(estimator, partial)
-    partial.replace(path)
+    save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {
         "study": str(search.study),
