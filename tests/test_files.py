@@ -28,7 +28,9 @@ WRITERS: dict[str, Callable[[prunus.ArgminTreeRegressor, Path], object]] = {
 
 @pytest.fixture(scope="module")
 def tree() -> prunus.ArgminTreeRegressor:
-    return prunus.ArgminTreeRegressor(depth=1, max_epochs=1, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    tree = prunus.ArgminTreeRegressor(depth=1, max_epochs=1, random_state=0)
+    tree.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    return tree
 
 
 @pytest.fixture

@@ -47,12 +47,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it, such as {path / 'tree'}")
     if is_special(path):
-        with TemporaryDirectory() as folder:
-            partial = Path(folder) / path.name[-NAME_END:]
-            partial.touch()
-            yield partial
-            with _naming(path), partial.open("rb") as complete, path.open("wb") as target:
-                shutil.copyfileobj(complete, target)
+        with TemporaryDirectory() as temporary:
+            complete = Path(temporary) / path.name[-NAME_END:]
+            complete.touch()
+            yield complete
+            with _naming(path), complete.open("rb") as source, path.open("wb") as out:
+                shutil.copyfileobj(source, out)
         return
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record
@@ -18,8 +19,6 @@ from prunus.cli.reading import Dropped, Source, add_reading_options, read_source
 from prunus.cli.rendering import pairs
 from prunus.cli.scores import cluster_scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
-from prunus.estimators import ArgminTreeClusterer
-from prunus.io import save
 
 __all__ = ["add_arguments", "run"]
 
@@ -71,7 +70,7 @@ def run(options: argparse.Namespace) -> Outcome:
     estimator.fit(X)
     seconds = time.perf_counter() - start
     forget_run(estimator)
-    save(estimator, path)
+    prunus.save(estimator, path)
     if labels is not None:
         write_table(require("pandas", "tables").DataFrame({"cluster": estimator.labels_}), str(labels))
     record = _record(source, X, dropped, estimator) | {
@@ -86,7 +85,7 @@ def run(options: argparse.Namespace) -> Outcome:
 def _new_estimator(options: argparse.Namespace) -> Any:
     own = {"n_clusters": options.n_clusters, "max_leaf_nodes": options.max_leaves}
     chosen = chosen_options(options) | {name: value for name, value in own.items() if value is not None}
-    return ArgminTreeClusterer(**chosen, callbacks=[EpochLines(options)], verbose=not options.quiet)
+    return prunus.ArgminTreeClusterer(**chosen, callbacks=[EpochLines(options)], verbose=not options.quiet)
 
 
 def _classes(source: Source, name: str) -> Any:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+import prunus
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.source import Source, check_finite, similar
 from prunus.cli.rendering import shortened
 from prunus.files import is_special
-from prunus.io import load
-from prunus.nn import TreeModel
 
 __all__ = [
     "check_ending",
@@ -63,8 +62,8 @@ def check_ending(path: str, option: str, known: Sequence[str]) -> None:
 
 def load_estimator(path: str) -> Any:
     """The estimator in a file."""
-    model = load(path)
-    if isinstance(model, TreeModel):
+    model = prunus.load(path)
+    if isinstance(model, prunus.nn.TreeModel):
         raise Mistake(
             f"{path} must be a model that `prunus fit` or `prunus cluster` wrote, got a {type(model).__name__}, which "
             "is a torch module and does not take tables"

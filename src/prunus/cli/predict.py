@@ -1,6 +1,7 @@
 """``prunus predict``: predictions for the rows of a table."""
 
 import argparse
+import io
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_table, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.files import replacing
+from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run", "write_table"]
 
@@ -57,15 +58,16 @@ def run(options: argparse.Namespace) -> Outcome:
 def write_table(table: Any, path: str) -> None:
     """Write a DataFrame in the format that belongs to the name of the file, one of `TABLES` or a pipe."""
     name = path.lower()
-    with replacing(path) as partial:
-        if name.endswith(".parquet"):
-            table.to_parquet(partial, index=False)
-        elif name.endswith(".feather"):
-            table.to_feather(partial)
-        else:
-            compression = "gzip" if name.endswith(".gz") else None
-            separator = "\t" if name.removesuffix(".gz").endswith(".tsv") else ","
-            table.to_csv(partial, index=False, sep=separator, compression=compression)
+    content = io.BytesIO()
+    if name.endswith(".parquet"):
+        table.to_parquet(content, index=False)
+    elif name.endswith(".feather"):
+        table.to_feather(content)
+    else:
+        compression = "gzip" if name.endswith(".gz") else None
+        separator = "\t" if name.removesuffix(".gz").endswith(".tsv") else ","
+        table.to_csv(content, index=False, sep=separator, compression=compression)
+    write_bytes(path, content.getvalue())
 
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:

@@ -12,7 +12,6 @@ from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_ending, check_output, load_estimator, needed_columns, text_columns
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.explain import tree_summary
 from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run"]
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> Outcome:
         _plot(model, Path(options.plot))
     for file in files:
         say(options, f"wrote {file}")
-    record = dataclasses.asdict(tree_summary(model, X)) | {"files": list(map(str, files))}
+    record = dataclasses.asdict(prunus.tree_summary(model, X)) | {"files": list(map(str, files))}
     wanted = options.text or not files
     return Outcome(record, prunus.export_text(model, max_depth=options.max_depth) if wanted else "")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
+from prunus.cli.mistakes import Mistake, was_interrupted
 from prunus.errors import TrainingError
 
 __all__ = ["best_trial", "count_done", "open_study", "work"]
@@ -138,17 +138,12 @@ def work(study: Any, evaluate: Callable[[Any], float], trials: int, report: Call
             try:
                 study.optimize(objective, n_trials=1, catch=(_EnoughTrials,), callbacks=[on_trial_end])
             except Exception as error:
-                if _was_interrupted(error):
+                if was_interrupted(error):
                     raise KeyboardInterrupt from error
                 raise
         else:
             _fail_stale_trials(optuna, study)
             time.sleep(0.2)
-
-
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C is the cause of an error, which optuna may replace by another one."""
-    return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))
 
 
 def _fail_stale_trials(optuna: Any, study: Any) -> None:

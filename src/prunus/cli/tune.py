@@ -4,14 +4,15 @@ import argparse
 import functools
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-import torch
-
+import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record, new_estimator
@@ -24,7 +25,6 @@ from prunus.cli.scores import main_score, scores
 from prunus.cli.search_space import FIRST, SPACES, suggest
 from prunus.cli.study import best_trial, count_done, open_study, work
 from prunus.cli.tree_options import add_tree_options, chosen_options, option_text
-from prunus.io import save
 
 __all__ = ["add_arguments", "run"]
 
@@ -120,22 +120,38 @@ def _search(search: Search) -> None:
         return
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_worker, args=(search,)) for _ in range(search.options.jobs)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    try:
+        _start(workers)
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            if worker.is_alive():
+                worker.terminate()
     if all(worker.exitcode for worker in workers):
         raise Mistake("all processes failed, see above; try --jobs 1")
 
 
+def _start(workers: list[Any]) -> None:
+    """Start processes that Ctrl-C does not reach, not even while they import modules: this process stops them."""
+    resource_tracker.ensure_running()  # it would lift the block
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for worker in workers:
+            worker.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def _worker(search: Search) -> None:
-    """Run trials in a new process. If it is interrupted, the process that started it reports that."""
+    """Run trials in a new process."""
+    import torch
+
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // search.options.jobs))
     try:
         _work(search)
-    except (Exception, KeyboardInterrupt) as error:
-        if not isinstance(error, KeyboardInterrupt):
-            sys.stderr.write(f"prunus tune: {describe(error)}\n")
+    except Exception as error:
+        sys.stderr.write(f"prunus tune: {describe(error)}\n")
         sys.stderr.flush()
         os._exit(exit_code(error))
 
@@ -181,7 +197,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     estimator = _fit(search, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
-    save(estimator, path)
+    prunus.save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {
         "study": str(search.study),
