@@ -126,9 +126,17 @@ def test_a_class_that_the_model_does_not_know(shell: Shell, folder: Path, tmp_pa
     assert "kind.prunus, 'large', 'small'" in said
 
 
-def test_the_truth_must_be_named(shell: Shell, folder: Path) -> None:
-    said = shell.mistake("evaluate", folder / "kind.prunus", folder / "table.csv")
-    assert "--target must name" in said
+def test_the_truth_is_the_column_that_was_learned(shell: Shell, folder: Path) -> None:
+    command = ("evaluate", folder / "kind.prunus", folder / "table.csv")
+    assert shell(*command) == shell(*command, "--target", "kind")  # broke: --target was required
+
+
+def test_the_truth_must_be_named_for_a_model_that_does_not_know_it(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    tree = prunus.load(folder / "kind.prunus")
+    del tree.target_name_
+    prunus.save(tree, tmp_path / "t.prunus")
+    said = shell.mistake("evaluate", tmp_path / "t.prunus", folder / "table.csv")
+    assert "--target must name the column with the truth" in said
 
 
 def test_clusters_with_labels_beside_known_classes(shell: Shell, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from prunus.cli.predict import write_table
 from prunus.cli.problem import add_column_options, features
 from prunus.cli.progress import EpochLines
 from prunus.cli.reading import Dropped, Source, add_reading_options, read_source
-from prunus.cli.rendering import pairs
+from prunus.cli.rendering import pairs, quoted
 from prunus.cli.scores import cluster_scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
 
@@ -92,7 +92,7 @@ def _classes(source: Source, name: str) -> Any:
     column = source.column(name, "--target")
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax())
-        raise Mistake(f"{source.name}, {source.place(row)}: the class in column {name!r} is missing; fill it in")
+        raise Mistake(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
     return column.astype(str).to_numpy(dtype=object)
 
 

@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> Outcome:
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
+    estimator.target_name_ = problem.target.name
     _save(estimator, path, checkpoint, options)
     validation = scores(estimator, *problem.part(problem.valid)) if len(problem.valid) else None
     record = problem.record() | {

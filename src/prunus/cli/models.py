@@ -10,7 +10,7 @@ import numpy as np
 import prunus
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.source import Source, check_finite, similar
-from prunus.cli.rendering import shortened
+from prunus.cli.rendering import quoted, shortened
 from prunus.files import is_special
 
 __all__ = [
@@ -121,14 +121,14 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
         values = frame[column.name]
         if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
             raise Mistake(
-                f"{source.name}: column {column.name!r} must contain dates, as in training, got "
-                f"{values.dropna().iloc[0]!r}; write them as 2025-12-31, or use --dates day-first or month-first"
+                f"{source.name}: column {quoted(column.name)} must contain dates, as in training, got "
+                f"{quoted(values.dropna().iloc[0])}; write them as 2025-12-31, or use --dates day-first or month-first"
             )
         if column.kind in ("number", "boolean") and not is_numeric_dtype(values):
             wrong = (values.notna() & to_numeric(values, errors="coerce").isna()).to_numpy()
             if wrong.any():
                 row = int(np.argmax(wrong))
                 raise Mistake(
-                    f"{source.name}, {source.place(row)}: column {column.name!r} must contain numbers, as in training, "
-                    f"got {str(values.iloc[row])!r}; correct it, or leave the field empty"
+                    f"{source.name}, {source.place(row)}: column {quoted(column.name)} must contain numbers, as in "
+                    f"training, got {quoted(values.iloc[row])}; correct it, or leave the field empty"
                 )

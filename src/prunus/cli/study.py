@@ -8,6 +8,7 @@ from typing import Any
 
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake, was_interrupted
+from prunus.cli.rendering import quoted
 from prunus.errors import TrainingError
 
 __all__ = ["best_trial", "count_done", "open_study", "work"]
@@ -63,8 +64,8 @@ def open_study(path: Path, problem: dict[str, Any], first: dict[str, Any], seed:
     elif found != problem:
         different = next(name for name in problem if found.get(name) != problem[name])
         raise Mistake(
-            f"{path} is a study of another problem ({different}: {found.get(different)} there, {problem[different]} "
-            "here); use the same data and options, or name another file with --study"
+            f"{path} is a study of another problem ({different}: {quoted(found.get(different))} there, "
+            f"{quoted(problem[different])} here); use the same data and options, or name another file with --study"
         )
     return study
 

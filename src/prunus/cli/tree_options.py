@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from prunus.cli.rendering import number
+from prunus.cli.rendering import number, quoted
 
 __all__ = ["LEAVES", "SPLITS", "add_tree_options", "chosen_options", "option_text"]
 
@@ -31,7 +31,7 @@ def _words(kinds: dict[str, str]) -> str:
 def _sizes(text: str) -> tuple[int, ...]:
     sizes = tuple(int(part) for part in text.split(","))
     if min(sizes) < 1:
-        raise argparse.ArgumentTypeError(f"must be positive integers with commas between them, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be positive integers with commas between them, got {quoted(text)}")
     return sizes
 
 

@@ -43,7 +43,7 @@ class Search:
     space: str
     trials: int
     fixed: dict[str, Any]
-    """Options of the estimators that are not searched."""
+    """Options of the estimators that were given, and are not searched."""
     options: argparse.Namespace
 
     @functools.cached_property
@@ -77,10 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=SPACES,
         default="all",
         help="paper: depth, pruning, linear or ELU splits, layers and dropout of a network in the leaves; all: also "
-        "other leaves, pieces and learning rates (default)",
+        "other leaves, pieces and learning rates (default); an option that is given, such as --leaf, is not searched",
     )
     add_reading_options(parser)
-    add_tree_options(parser, "max_epochs", "batch_size", "device")
+    add_tree_options(parser)
 
 
 def run(options: argparse.Namespace) -> Outcome:
@@ -95,10 +95,15 @@ def run(options: argparse.Namespace) -> Outcome:
     if len(problem.valid) < 2:
         raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
     search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
+    is_new = not study.exists()
     try:
         _search(search)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; trials so far are in {study}; continue with: {options.command_line}") from None
+    except Exception:
+        if is_new and study.exists() and not count_done(_open(search)):
+            study.unlink()  # so that the command can be corrected: a study is bound to its options
+        raise
     best = best_trial(_open(search))
     if best is None:
         raise Mistake(f"no trial of {study} succeeded; try another --max-epochs or more --trials")
@@ -161,7 +166,7 @@ def _work(search: Search) -> None:
 
     def evaluate(trial: Any) -> float:
         start = time.perf_counter()
-        estimator = _fit(search, suggest(trial, search.space))
+        estimator = _fit(search, suggest(trial, search.space, search.fixed))
         name, score = main_score(estimator, *search.problem.part(search.problem.valid))
         trial.set_user_attr("score", name)
         trial.set_user_attr("leaves", estimator.get_n_leaves())
@@ -193,10 +198,11 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     """Learn again with the best options; the same seed gives the same tree."""
     start = time.perf_counter()
     optuna = require("optuna", "tune")
-    options = suggest(optuna.trial.FixedTrial(best.params), search.space)
+    options = suggest(optuna.trial.FixedTrial(best.params), search.space, search.fixed)
     estimator = _fit(search, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
+    estimator.target_name_ = search.problem.target.name
     prunus.save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {

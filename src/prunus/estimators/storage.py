@@ -22,6 +22,8 @@ Tensors = dict[str, Tensor]
 
 _PAIRS, _TUPLE = "pairs of keys and values", "tuple"
 _COUNTED = ("n_iter_", "best_iteration_", "history_")
+_TARGET_NAME = "target_name_"
+"""The column that is predicted, which only models of the command line know."""
 
 
 @plain_torch()
@@ -40,6 +42,8 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
         "model": model_to_record(estimator.model_),
         "fitted": {name: getattr(estimator, name) for name in _COUNTED},
     }
+    if hasattr(estimator, _TARGET_NAME):
+        record["fitted"][_TARGET_NAME] = estimator.target_name_
     tree, record["tree"] = tree_to_record(estimator.tree_)
     target, record["target"] = target_to_record(estimator.target_)
     parts = {"tree": tree, "target": target}
@@ -66,6 +70,8 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     estimator.target_ = target_from_record(_arrays(tensors, "target"), record["target"])
     for name in _COUNTED:
         setattr(estimator, name, record["fitted"][name])
+    if _TARGET_NAME in record["fitted"]:
+        estimator.target_name_ = str(record["fitted"][_TARGET_NAME])
     if estimator.target_.task == "clusters":
         estimator.hierarchy_ = Hierarchy(**_arrays(tensors, "hierarchy"))
         estimator._set_rows(tensors["rows.ends"].numpy())
