@@ -22,10 +22,10 @@ ALLOWED = {
     "tree": ("tree", "ops", "errors"),
     "targets": ("targets", "data", "errors"),
     "nn": ("nn", "tree", "ops", "errors"),
-    "training": ("training", "nn", "ops", "errors"),
+    "training": ("training", "nn", "ops", "errors", "files"),
     "estimators": ("estimators", "training", "nn", "targets", "tree", "data", "ops", "errors", "palette"),
-    "explain": ("explain", "estimators", "targets", "tree", "data", "errors", "palette", "__version__"),
-    "onnx": ("onnx", "estimators", "targets", "tree", "data", "ops", "errors", "__version__"),
+    "explain": ("explain", "estimators", "targets", "tree", "data", "errors", "files", "palette", "__version__"),
+    "onnx": ("onnx", "estimators", "targets", "tree", "data", "ops", "errors", "files", "__version__"),
 }
 """What each folder may import of prunus: itself, and what lies below."""
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from prunus import nn, ops
 from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
+    from prunus import nn, ops
     from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
     from prunus.explain import export_dict, export_graphviz, export_html, export_text, plot_tree, tree_summary
     from prunus.io import load, save
@@ -46,14 +46,18 @@ _ELSEWHERE = {
     "save": "prunus.io",
     "tree_summary": "prunus.explain",
 }
-"""Public names that need more than torch: imported when first used, so that layers work with torch alone."""
+"""Public names, and the modules that hold them."""
+_MODULES = ("nn", "ops")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ELSEWHERE:
+    """Import what is used first: layers work with torch alone, and the command's help without it."""
+    if name not in _ELSEWHERE and name not in _MODULES:
         raise AttributeError(f"module 'prunus' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"prunus.{name}")
     return getattr(import_module(_ELSEWHERE[name]), name)
 
 

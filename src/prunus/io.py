@@ -15,6 +15,7 @@ from torch import Tensor
 
 import prunus
 from prunus.errors import InputTypeError, ModelFileError
+from prunus.files import replacing
 from prunus.nn import TreeModel
 from prunus.nn.configuration import model_to_record, model_with_weights
 
@@ -93,19 +94,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Write to a temporary file first, so that an error leaves an existing file as it was."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to save in; make it first")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it, such as {path / 'tree.prunus'}")
-    partial = path.with_name(path.name + ".partial")
+    """Write the file; an error leaves an existing file as it was."""
     try:
-        save_file(tensors, partial, metadata=metadata)
-        partial.replace(path)
+        with replacing(path) as partial:
+            save_file(tensors, partial, metadata=metadata)
     except SafetensorError as error:
-        raise OSError(f"{path} could not be written: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)  # it still exists only after an error, such as a full disk
+        raise OSError(f"{path} cannot be written: {error}; free some space, or name another file") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

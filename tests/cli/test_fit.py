@@ -91,6 +91,22 @@ def test_an_interrupted_run_is_not_forgotten(shell: Shell, tmp_path: Path) -> No
     shell(*command, "--force")
 
 
+def test_a_training_that_ended_is_not_lost_with_its_model(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "t.prunus")
+
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    with monkeypatch.context() as patch:
+        patch.setattr("prunus.io.save", full)
+        said = shell.mistake(*command)
+    assert "t.prunus: No space left on device; the state of training is in" in said
+    assert said.endswith("--resume")
+    shell(*command, "--resume")  # broke: the checkpoint was removed before the model was saved
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["t.csv", "t.prunus"]
+
+
 def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
     command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
     assert "leave out --resume" in shell.mistake(*command, "--resume")

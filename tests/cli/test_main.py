@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 import prunus
-from prunus.cli import main
+from prunus.cli import main, problem, tree_options
 from prunus.cli.registry import COMMANDS
+from prunus.estimators import defaults
+from prunus.nn import registry
 from tests.cli.tables import Shell
+from tests.subprocesses import run_without
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -39,7 +42,7 @@ def test_an_error_of_our_own_exits_with_3_and_can_be_traced(
     def broken() -> tuple[str, ...]:
         raise KeyError("oops")
 
-    monkeypatch.setattr("prunus.cli.info.available_backends", broken)
+    monkeypatch.setattr("prunus.ops.backends.available_backends", broken)
     assert main(["info"]) == 3
     said = capsys.readouterr().err
     assert said.count("\n") == 1
@@ -63,3 +66,27 @@ def test_a_missing_package_is_named_with_the_cure(
     monkeypatch.setitem(sys.modules, package, None)
     said = shell.mistake("predict", folder / "kind.prunus", folder / "table.csv")
     assert said == f"prunus predict: this needs {package}, which is not installed: pip install 'prunus[tables]'"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+def test_help_is_quick_because_it_imports_no_large_package(arguments: list[str]) -> None:
+    script = f"""
+import contextlib, io, json, sys
+from prunus.__main__ import run
+sys.argv = ["prunus", *{arguments!r}]
+with contextlib.redirect_stdout(io.StringIO()) as said:
+    assert run() == 0
+print(json.dumps([said.getvalue(), *sys.modules]))
+"""
+    said, *loaded = run_without((), script)
+    assert said
+    assert not {"torch", "sklearn", "scipy", "pandas", "optuna", "matplotlib"} & set(loaded)  # broke: it took 2 s
+
+
+def test_the_words_of_the_help_are_those_of_the_registry() -> None:
+    assert {name: kind.words for name, kind in registry.SPLITS.items()} == tree_options.SPLITS
+    assert {name: kind.words for name, kind in registry.LEAVES.items()} == tree_options.LEAVES
+
+
+def test_the_help_names_the_limit_of_the_estimators() -> None:
+    assert problem.SMALL == defaults.SMALL

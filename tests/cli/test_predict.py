@@ -126,9 +126,17 @@ def test_a_class_that_the_model_does_not_know(shell: Shell, folder: Path, tmp_pa
     assert "kind.prunus, 'large', 'small'" in said
 
 
-def test_the_truth_must_be_named(shell: Shell, folder: Path) -> None:
-    said = shell.mistake("evaluate", folder / "kind.prunus", folder / "table.csv")
-    assert "--target must name" in said
+def test_the_truth_is_the_column_that_was_learned(shell: Shell, folder: Path) -> None:
+    command = ("evaluate", folder / "kind.prunus", folder / "table.csv")
+    assert shell(*command) == shell(*command, "--target", "kind")  # broke: --target was required
+
+
+def test_the_truth_must_be_named_for_a_model_that_does_not_know_it(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    tree = prunus.load(folder / "kind.prunus")
+    del tree.target_name_
+    prunus.save(tree, tmp_path / "t.prunus")
+    said = shell.mistake("evaluate", tmp_path / "t.prunus", folder / "table.csv")
+    assert "--target must name the column with the truth" in said
 
 
 def test_clusters_with_labels_beside_known_classes(shell: Shell, tmp_path: Path) -> None:
@@ -157,7 +165,6 @@ def test_a_tree_as_a_page_and_as_a_picture(shell: Shell, folder: Path, tmp_path:
     assert "<html" in page.read_text(encoding="utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "exists; add --force" in shell.mistake(*command)
-    assert "t.xyz: Format 'xyz' is not supported" in shell.mistake(*command[:2], "--plot", tmp_path / "t.xyz")
 
 
 def test_a_tree_for_other_programs(shell: Shell, folder: Path, tmp_path: Path) -> None:
@@ -169,3 +176,21 @@ def test_json_of_what_is_no_number_is_null(shell: Shell, folder: Path, tmp_path:
     data = csv(tmp_path / "t.csv", frame(1))
     out = shell("evaluate", folder / "price.prunus", data, "--target", "price", "--json")
     assert json.loads(out, parse_constant=pytest.fail)["r2"] is None
+
+
+@pytest.mark.parametrize("name", ["p.xlsx", "p", "p.csv.zip"])
+def test_a_table_of_an_unknown_format_is_refused_first(shell: Shell, tmp_path: Path, name: str) -> None:
+    said = shell.mistake("predict", tmp_path / "no.prunus", "no.csv", "--out", tmp_path / name)  # broke: it wrote CSV
+    known = ".csv, .tsv, .csv.gz, .tsv.gz, .parquet or .feather"
+    assert said == f"prunus predict: --out must name a file that ends in {known}, got {tmp_path / name}"
+
+
+def test_a_picture_of_an_unknown_format_is_refused_first(shell: Shell, tmp_path: Path) -> None:
+    said = shell.mistake("show", tmp_path / "no.prunus", "--plot", tmp_path / "p.xyz")
+    assert "--plot must name a file that ends in .png, .svg or .pdf, got" in said
+
+
+def test_the_labels_do_not_replace_the_model(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "both.csv"
+    said = shell.mistake("cluster", folder / "table.csv", "--out", out, "--labels", out)
+    assert "--labels must name another file than --out" in said

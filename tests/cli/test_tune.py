@@ -43,7 +43,7 @@ def test_a_study_is_of_one_problem(shell: Shell, tmp_path: Path) -> None:
     command = ("tune", csv(tmp_path / "t.csv"), "--study", tmp_path / "s.db", "--out", tmp_path / "t.prunus", *EPOCH)
     shell(*command, "--target", "kind", "--trials", 1)
     said = shell.mistake(*command, "--target", "price", "--force", "--quiet")
-    assert "is a study of another problem (target: kind there, price here)" in said
+    assert "is a study of another problem (target: 'kind' there, 'price' here)" in said
 
 
 def test_mistakes_of_a_search(shell: Shell, tmp_path: Path) -> None:
@@ -88,3 +88,28 @@ def test_a_trial_too_many_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(study_module, "_states", states)
     work(study, lambda _: pytest.fail("one trial is enough"), 1, report=lambda _: None)
     assert [trial.state.name for trial in study.trials] == ["COMPLETE", "FAIL"]
+
+
+def test_options_that_are_given_are_not_searched(shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "t.prunus"
+    command = ("tune", csv(tmp_path / "t.csv"), "--target", "price", "--out", out, *EPOCH, "--trials", 2, "--force")
+    fixed = ("--leaf", "mlp", "--depth", 3, "--pieces", 4, "--hidden-layer-sizes", "8,8", "--pruning-strength", 0.5)
+    record = shell.json(*command, *fixed)
+    tree = prunus.load(out)
+    assert (tree.leaf, tree.depth, tree.pieces, tree.hidden_layer_sizes) == ("mlp", 3, 4, (8, 8))
+    assert record["best_options"].items() >= {"leaf": "mlp", "depth": 3, "pieces": 4, "pruning_strength": 0.5}.items()
+    trials = optuna.load_study(study_name=None, storage=f"sqlite:///{out}.study.db").trials
+    assert all(set(trial.params) == {"split", "learning_rate", "dropout"} for trial in trials)
+    assert "study of another problem (options:" in shell.mistake(*command, "--leaf", "linear", "--quiet")
+
+
+def test_a_fixed_leaf_is_kept_in_the_space_of_the_paper() -> None:
+    trial = optuna.create_study().ask()
+    assert suggest(trial, "paper", {"leaf": "constant"})["leaf"] == "constant"
+    assert set(trial.params) == {"depth", "pruning_strength", "split"}
+
+
+def test_a_search_with_an_option_that_cannot_be_used_leaves_no_study(shell: Shell, tmp_path: Path) -> None:
+    command = ("tune", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *EPOCH, "--quiet")
+    assert "'depth'" in shell.mistake(*command, "--depth", 99)
+    assert not (tmp_path / "t.prunus.study.db").exists()

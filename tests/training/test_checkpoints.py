@@ -119,8 +119,8 @@ def test_writing_checkpoints_changes_nothing(path: Path) -> None:
     assert same_state(whole(path).state, whole(None).state)
 
 
-@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [3]), (10, [])])
-def test_checkpoints_come_every_so_many_epochs(every: int, epochs: list[int], path: Path) -> None:
+@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [3, 4]), (10, [4])])
+def test_checkpoints_come_every_so_many_epochs_and_at_the_end(every: int, epochs: list[int], path: Path) -> None:
     written: list[int] = []
 
     def look(record: dict[str, float]) -> None:
@@ -137,6 +137,21 @@ def test_each_long_epoch_writes_a_checkpoint(path: Path, monkeypatch: pytest.Mon
     interrupted(2, checkpoint=path, checkpoint_every=10)
     assert run(checkpoint=path, checkpoint_every=10, resume=True).history["epoch"] == [1, 2, 3, 4]
     assert path.exists()
+
+
+def test_the_end_of_a_run_is_in_the_checkpoint(path: Path) -> None:
+    run(checkpoint=path, checkpoint_every=3)
+    seen: list[float] = []
+    run(checkpoint=path, checkpoint_every=3, resume=True, callbacks=[lambda record: seen.append(record["epoch"])])
+    assert seen == []  # broke: the epochs after the last checkpoint were trained again
+
+
+def test_a_checkpoint_that_cannot_be_written_warns_once_and_training_goes_on(path: Path) -> None:
+    path.mkdir()  # no file can have this name
+    with pytest.warns(UserWarning, match=r"run\.ckpt cannot be written, training goes on without it") as warned:
+        outcome = run(checkpoint=path, checkpoint_every=1)
+    assert outcome.history["epoch"] == [1, 2, 3, 4]  # broke: the training was lost
+    assert len(warned) == 1
 
 
 def test_no_partial_file_is_left(path: Path) -> None:

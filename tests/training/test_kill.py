@@ -42,4 +42,3 @@ def test_a_killed_run_ends_like_one_that_was_not(tmp_path: Path) -> None:
     assert 1 < epochs[0] <= LAST + 1  # it continued from a checkpoint
     assert same_state(resumed.state, expected.state)
     assert resumed.losses == expected.losses
-    assert not path.with_name("run.ckpt.partial").exists()

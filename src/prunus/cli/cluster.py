@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
+import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output
+from prunus.cli.models import check_output, check_table
 from prunus.cli.predict import write_table
 from prunus.cli.problem import add_column_options, features
 from prunus.cli.progress import EpochLines
 from prunus.cli.reading import Dropped, Source, add_reading_options, read_source
-from prunus.cli.rendering import pairs
+from prunus.cli.rendering import pairs, quoted
 from prunus.cli.scores import cluster_scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
-from prunus.estimators import ArgminTreeClusterer
-from prunus.io import save
 
 __all__ = ["add_arguments", "run"]
 
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="largest number of clusters at the bottom of the hierarchy (default: 64)",
     )
     parser.add_argument(
-        "--labels", metavar="FILE", help="write the cluster of each row to FILE: .csv, .parquet or .feather"
+        "--labels", metavar="FILE", help="write the cluster of each row to FILE: .csv, .tsv, .parquet or .feather"
     )
     parser.add_argument(
         "--target",
@@ -59,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, cluster it and save the model."""
     path = check_output(options.out, force=options.force)
-    labels = None if options.labels is None else check_output(options.labels, force=options.force)
+    labels = None if options.labels is None else check_table(options.labels, "--labels", force=options.force)
+    if labels is not None and labels.absolute() == path.absolute():
+        raise Mistake(f"--labels must name another file than --out, got {labels} for both")
     source = read_source(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> Outcome:
     estimator.fit(X)
     seconds = time.perf_counter() - start
     forget_run(estimator)
-    save(estimator, path)
+    prunus.save(estimator, path)
     if labels is not None:
         write_table(require("pandas", "tables").DataFrame({"cluster": estimator.labels_}), str(labels))
     record = _record(source, X, dropped, estimator) | {
@@ -84,14 +85,14 @@ def run(options: argparse.Namespace) -> Outcome:
 def _new_estimator(options: argparse.Namespace) -> Any:
     own = {"n_clusters": options.n_clusters, "max_leaf_nodes": options.max_leaves}
     chosen = chosen_options(options) | {name: value for name, value in own.items() if value is not None}
-    return ArgminTreeClusterer(**chosen, callbacks=[EpochLines(options)], verbose=not options.quiet)
+    return prunus.ArgminTreeClusterer(**chosen, callbacks=[EpochLines(options)], verbose=not options.quiet)
 
 
 def _classes(source: Source, name: str) -> Any:
     column = source.column(name, "--target")
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax())
-        raise Mistake(f"{source.name}, {source.place(row)}: the class in column {name!r} is missing; fill it in")
+        raise Mistake(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
     return column.astype(str).to_numpy(dtype=object)
 
 

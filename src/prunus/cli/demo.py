@@ -8,17 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.cluster import AgglomerativeClustering
-from sklearn.model_selection import GridSearchCV, RepeatedStratifiedKFold
-from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 
 import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.models import check_output
 from prunus.cli.rendering import table
-from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer
 from prunus.metrics import dendrogram_purity
 
 __all__ = ["CLASSIFIERS", "FOLDS", "REPEATS", "add_arguments", "read_glass", "run"]
@@ -27,11 +22,24 @@ FOLDS, REPEATS = 5, 2
 GRID = {"max_depth": [3, 4, 6, 8, None], "min_samples_leaf": [1, 3, 5], "ccp_alpha": [0.0, 0.005, 0.01]}
 """Options of scikit-learn's tree that are tried: 45 combinations."""
 
+
+def _scikit_learn() -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier(random_state=0)
+
+
+def _best_of_scikit_learn() -> Any:
+    from sklearn.model_selection import GridSearchCV
+
+    return GridSearchCV(_scikit_learn(), GRID, cv=5)
+
+
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
-    "prunus": lambda: ArgminTreeClassifier(random_state=0),
-    "prunus, linear leaves": lambda: ArgminTreeClassifier(leaf="linear", random_state=0),
-    "scikit-learn": lambda: DecisionTreeClassifier(random_state=0),
-    "scikit-learn, best of 45": lambda: GridSearchCV(DecisionTreeClassifier(random_state=0), GRID, cv=5),
+    "prunus": lambda: prunus.ArgminTreeClassifier(random_state=0),
+    "prunus, linear leaves": lambda: prunus.ArgminTreeClassifier(leaf="linear", random_state=0),
+    "scikit-learn": _scikit_learn,
+    "scikit-learn, best of 45": _best_of_scikit_learn,
 }
 
 
@@ -94,6 +102,8 @@ def read_glass() -> tuple[Any, Any]:
 
 
 def _cross_validated(name: str, make: Callable[[], Any], X: Any, y: Any) -> Row:  # noqa: N803
+    from sklearn.model_selection import RepeatedStratifiedKFold
+
     accuracy, leaves, seconds = [], [], []
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=REPEATS, random_state=0)
     for train, test in folds.split(X, y):
@@ -106,7 +116,10 @@ def _cross_validated(name: str, make: Callable[[], Any], X: Any, y: Any) -> Row:
 
 
 def _clusters(X: Any, y: Any) -> list[Hierarchy]:  # noqa: N803
-    tree = ArgminTreeClusterer(random_state=0).fit(X)
+    from sklearn.cluster import AgglomerativeClustering
+    from sklearn.preprocessing import StandardScaler
+
+    tree = prunus.ArgminTreeClusterer(random_state=0).fit(X)
     found = [Hierarchy("prunus", dendrogram_purity(tree.apply(X), y), tree.n_leaves_, "yes")]
     scaled = StandardScaler().fit_transform(X)
     for linkage in ("ward", "average", "complete"):

@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
     )
     parser.add_argument(
-        "--target", metavar="COLUMN", help="the column with the true values; for clusters, one with known classes"
+        "--target",
+        metavar="COLUMN",
+        help="the column with the true values (default: the one that was learned); for clusters, known classes",
     )
     add_reading_options(parser)
 
@@ -33,7 +35,9 @@ def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table and compare."""
     model = load_estimator(options.model)
     if options.target is None and not is_clusterer(model):
-        raise Mistake("--target must name the column with the truth")
+        options.target = getattr(model, "target_name_", None)
+        if options.target is None:
+            raise Mistake(f"--target must name the column with the truth: {options.model} does not know its name")
     source = read_source(options.data, options, _as_text(model, options.target))
     X = needed_columns(model, source, options.model)  # noqa: N806
     given, y = _truth(model, source, options)

@@ -5,8 +5,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import prunus
 from prunus.cli.command import Outcome, say
-from prunus.cli.mistakes import Interrupted, Mistake
+from prunus.cli.mistakes import Interrupted, Mistake, describe
 from prunus.cli.models import check_output, is_clusterer
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.progress import EpochLines
@@ -14,9 +15,6 @@ from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
-from prunus.estimators import ArgminTreeClassifier, ArgminTreeRegressor
-from prunus.explain import tree_summary
-from prunus.io import save
 
 __all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
 
@@ -43,12 +41,14 @@ def run(options: argparse.Namespace) -> Outcome:
     problem = read_problem(options)
     say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
     estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options))
+    estimator.keeps_checkpoint = True
     estimator.set_params(checkpoint=checkpoint, callbacks=[EpochLines(options)], verbose=not options.quiet)
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
-    save(estimator, path)
+    estimator.target_name_ = problem.target.name
+    _save(estimator, path, checkpoint, options)
     validation = scores(estimator, *problem.part(problem.valid)) if len(problem.valid) else None
     record = problem.record() | {
         "model": model_record(estimator),
@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> Outcome:
 
 def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
     """A new estimator for the task, with these options."""
-    kind = ArgminTreeClassifier if problem.target.task == "classification" else ArgminTreeRegressor
+    is_classes = problem.target.task == "classification"
+    kind = prunus.ArgminTreeClassifier if is_classes else prunus.ArgminTreeRegressor
     if not len(problem.valid):
         options = options | {"early_stopping_rounds": None}
     return kind(**options)
@@ -74,7 +75,7 @@ def forget_run(estimator: Any) -> None:
 
 def model_record(estimator: Any) -> dict[str, Any]:
     """The size of a fitted tree, for programs."""
-    summary = tree_summary(estimator)
+    summary = prunus.tree_summary(estimator)
     return {
         "kind": summary.kind,
         "leaf": summary.leaf,
@@ -125,6 +126,26 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
     return checkpoint
 
 
+def _save(estimator: Any, path: Path, checkpoint: Path, options: argparse.Namespace) -> None:
+    """Save the model, then remove the checkpoint: a training that has ended is not lost if the disk is full."""
+    try:
+        prunus.save(estimator, path)
+    except (OSError, KeyboardInterrupt) as error:
+        if not checkpoint.exists():
+            raise
+        kind = Interrupted if isinstance(error, KeyboardInterrupt) else Mistake
+        raise kind(
+            f"{describe(error)}; the state of training is in {checkpoint}; continue with: {_again(options)}"
+        ) from error
+    checkpoint.unlink(missing_ok=True)
+
+
+def _again(options: argparse.Namespace) -> str:
+    """The command that continues this run."""
+    command: str = options.command_line
+    return command if options.resume else f"{command} --resume"
+
+
 def _fit(estimator: Any, problem: Problem, checkpoint: Path, options: argparse.Namespace) -> None:
     X, y = problem.part(problem.train)  # noqa: N806
     weight = None if problem.weight is None else problem.weight[problem.train]
@@ -133,5 +154,6 @@ def _fit(estimator: Any, problem: Problem, checkpoint: Path, options: argparse.N
     except KeyboardInterrupt:
         if not checkpoint.exists():
             raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
-        again = options.command_line if options.resume else f"{options.command_line} --resume"
-        raise Interrupted(f"interrupted; the state of training is in {checkpoint}; continue with: {again}") from None
+        raise Interrupted(
+            f"interrupted; the state of training is in {checkpoint}; continue with: {_again(options)}"
+        ) from None

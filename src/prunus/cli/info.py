@@ -6,12 +6,9 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import torch
-
 from prunus import __version__
 from prunus.cli.command import Outcome
 from prunus.cli.rendering import pairs
-from prunus.ops.backends import BACKENDS, available_backends
 
 __all__ = ["add_arguments", "run"]
 
@@ -36,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:  # noqa: ARG001
     """Collect versions, backends and devices."""
+    from prunus.ops.backends import BACKENDS, available_backends
+
     available = available_backends()
     record: dict[str, Any] = {
         "prunus": __version__,
@@ -56,11 +55,15 @@ def _version(package: str) -> str | None:
 
 
 def _devices() -> list[str]:
+    import torch
+
     cuda = [f"cuda:{i}, {torch.cuda.get_device_name(i)}" for i in range(torch.cuda.device_count())]
     return [f"cpu, {os.cpu_count()} cores, {torch.get_num_threads()} threads", *cuda]
 
 
 def _lines(record: dict[str, Any]) -> list[tuple[str, Any]]:
+    from prunus.ops.backends import BACKENDS
+
     lines = [(name, record[name]) for name in ("prunus", "python", "system")]
     for name, found in record["packages"].items():
         lines.append((name, found or f"not installed: pip install 'prunus[{PACKAGES[name]}]'"))

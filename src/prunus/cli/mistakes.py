@@ -2,7 +2,7 @@
 
 from prunus.errors import PrunusError
 
-__all__ = ["Interrupted", "Mistake", "describe", "exit_code"]
+__all__ = ["Interrupted", "Mistake", "describe", "exit_code", "was_interrupted"]
 
 
 class Mistake(PrunusError, ValueError):  # noqa: N818
@@ -13,9 +13,14 @@ class Interrupted(KeyboardInterrupt):
     """The user pressed Ctrl-C; the message says what was saved and how to continue."""
 
 
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is the cause of an error, which libraries may replace by another one."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
+
+
 def exit_code(error: BaseException) -> int:
     """Return the exit code: 1 if the user can correct the error, 3 if it is an error in prunus, 130 for Ctrl-C."""
-    if isinstance(error, KeyboardInterrupt):
+    if was_interrupted(error):
         return 130
     return 1 if isinstance(error, (PrunusError, OSError, ValueError)) else 3
 
@@ -28,8 +33,8 @@ def describe(error: BaseException) -> str:
     >>> describe(FileNotFoundError(2, "No such file or directory", "table.csv"))
     'table.csv: No such file or directory'
     """
-    if isinstance(error, KeyboardInterrupt):
-        return str(error) or "interrupted"
+    if was_interrupted(error):
+        return str(error) if isinstance(error, Interrupted) else "interrupted"
     text = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"

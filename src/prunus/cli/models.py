@@ -1,37 +1,69 @@
 """Model files on the command line: reading them, and matching their columns with those of tables."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import prunus
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.source import Source, check_finite, similar
-from prunus.cli.rendering import shortened
-from prunus.io import load
-from prunus.nn import TreeModel
+from prunus.cli.rendering import quoted, shortened
+from prunus.files import is_special
 
-__all__ = ["check_output", "is_classifier", "is_clusterer", "load_estimator", "needed_columns", "text_columns"]
+__all__ = [
+    "check_ending",
+    "check_output",
+    "check_table",
+    "is_classifier",
+    "is_clusterer",
+    "load_estimator",
+    "needed_columns",
+    "text_columns",
+]
 
+TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".feather")
+"""How the names of tables that are written end."""
 _NUMERIC = ("number", "boolean", "datetime", "duration")
 
 
 def check_output(path: str | Path, *, force: bool) -> Path:
-    """The path of a file to write; an error if it exists and must not be replaced, or its folder does not exist."""
+    """The path of a file to write; an error if it exists and must not be replaced, or its folder cannot be used."""
     file = Path(path)
     if file.is_dir():
         raise Mistake(f"{path} is a folder; name a file in it")
-    if not file.parent.is_dir():
-        raise Mistake(f"there is no folder {file.parent}; create it first")
+    if is_special(file):
+        return file
     if file.exists() and not force:
         raise Mistake(f"{path} exists; add --force to replace it, or name another file")
+    folder = Path(os.path.realpath(file)).parent if file.is_symlink() else file.parent
+    if not folder.is_dir():
+        raise Mistake(f"there is no folder {folder}; create it first")
+    if not os.access(folder, os.W_OK):
+        raise Mistake(f"{path}: you may not write to the folder {folder}; name a file in another one")
     return file
+
+
+def check_table(path: str, option: str, *, force: bool) -> Path:
+    """The path of a table to write, whose name must say its format; a pipe needs no such name, and gets CSV."""
+    file = check_output(path, force=force)
+    if not is_special(file):
+        check_ending(path, option, TABLES)
+    return file
+
+
+def check_ending(path: str, option: str, known: Sequence[str]) -> None:
+    """Raise an error if the name of a file does not end with one of these."""
+    if not path.lower().endswith(tuple(known)):
+        raise Mistake(f"{option} must name a file that ends in {', '.join(known[:-1])} or {known[-1]}, got {path}")
 
 
 def load_estimator(path: str) -> Any:
     """The estimator in a file."""
-    model = load(path)
-    if isinstance(model, TreeModel):
+    model = prunus.load(path)
+    if isinstance(model, prunus.nn.TreeModel):
         raise Mistake(
             f"{path} must be a model that `prunus fit` or `prunus cluster` wrote, got a {type(model).__name__}, which "
             "is a torch module and does not take tables"
@@ -89,14 +121,14 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
         values = frame[column.name]
         if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
             raise Mistake(
-                f"{source.name}: column {column.name!r} must contain dates, as in training, got "
-                f"{values.dropna().iloc[0]!r}; write them as 2025-12-31, or use --dates day-first or month-first"
+                f"{source.name}: column {quoted(column.name)} must contain dates, as in training, got "
+                f"{quoted(values.dropna().iloc[0])}; write them as 2025-12-31, or use --dates day-first or month-first"
             )
         if column.kind in ("number", "boolean") and not is_numeric_dtype(values):
             wrong = (values.notna() & to_numeric(values, errors="coerce").isna()).to_numpy()
             if wrong.any():
                 row = int(np.argmax(wrong))
                 raise Mistake(
-                    f"{source.name}, {source.place(row)}: column {column.name!r} must contain numbers, as in training, "
-                    f"got {str(values.iloc[row])!r}; correct it, or leave the field empty"
+                    f"{source.name}, {source.place(row)}: column {quoted(column.name)} must contain numbers, as in "
+                    f"training, got {quoted(values.iloc[row])}; correct it, or leave the field empty"
                 )

@@ -1,6 +1,7 @@
 """``prunus predict``: predictions for the rows of a table."""
 
 import argparse
+import io
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy as np
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
+from prunus.cli.models import check_table, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
 from prunus.cli.reading import add_reading_options, read_source
+from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run", "write_table"]
 
@@ -23,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
     )
     parser.add_argument(
-        "--out", metavar="FILE", help="write to FILE, .csv, .parquet or .feather, instead of CSV on stdout"
+        "--out", metavar="FILE", help="write to FILE, .csv, .tsv, .parquet or .feather, instead of CSV on stdout"
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--proba", action="store_true", help="also write the probabilities of the classes")
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table, and write predictions."""
-    path = None if options.out is None else check_output(options.out, force=options.force)
+    path = None if options.out is None else check_table(options.out, "--out", force=options.force)
     model = load_estimator(options.model)
     _check_options(model, options)
     source = read_source(options.data, options, text_columns(model))
@@ -54,13 +56,18 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def write_table(table: Any, path: str) -> None:
-    """Write a DataFrame in the format that belongs to the name of the file."""
-    if path.endswith((".parquet", ".pq")):
-        table.to_parquet(path, index=False)
-    elif path.endswith((".feather", ".arrow")):
-        table.to_feather(path)
+    """Write a DataFrame in the format that belongs to the name of the file, one of `TABLES` or a pipe."""
+    name = path.lower()
+    content = io.BytesIO()
+    if name.endswith(".parquet"):
+        table.to_parquet(content, index=False)
+    elif name.endswith(".feather"):
+        table.to_feather(content)
     else:
-        table.to_csv(path, index=False, sep="\t" if path.endswith((".tsv", ".tsv.gz")) else ",")
+        compression = "gzip" if name.endswith(".gz") else None
+        separator = "\t" if name.removesuffix(".gz").endswith(".tsv") else ","
+        table.to_csv(content, index=False, sep=separator, compression=compression)
+    write_bytes(path, content.getvalue())
 
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:

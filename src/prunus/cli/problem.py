@@ -10,11 +10,12 @@ import numpy.typing as npt
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading import Dropped, Source, Target, check_finite, drop_useless, read_source, read_target
 from prunus.cli.reading.targets import TASKS
-from prunus.estimators.defaults import SMALL
 
 __all__ = ["Problem", "add_column_options", "add_problem_options", "features", "hold_out", "read_problem"]
 
 VALIDATION_FRACTION = 0.15
+SMALL = 300
+"""With fewer rows than this, `prunus fit` holds out none: the limit of the estimators, whose import takes seconds."""
 
 
 @dataclass(frozen=True)

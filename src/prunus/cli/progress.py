@@ -3,9 +3,12 @@
 import argparse
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from prunus.cli.command import say
-from prunus.training import EpochRecord
+
+if TYPE_CHECKING:
+    from prunus.training import EpochRecord
 
 __all__ = ["EpochLines"]
 
@@ -26,7 +29,7 @@ class EpochLines:
         self.options = options
         self.last = time.monotonic()
 
-    def on_epoch_end(self, record: EpochRecord) -> None:
+    def on_epoch_end(self, record: "EpochRecord") -> None:
         """Write a line if the last one is at least `SECONDS` old."""
         if sys.stderr.isatty() or time.monotonic() - self.last < SECONDS:
             return

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["number", "pairs", "shortened", "table"]
+__all__ = ["number", "pairs", "quoted", "shortened", "table"]
 
 
 def pairs(entries: Iterable[tuple[str, Any]]) -> str:
@@ -69,6 +69,18 @@ def number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def quoted(value: Any, most: int = 80) -> str:
+    """A value in quotes, and of a long one only the beginning.
+
+    Examples
+    --------
+    >>> quoted(1), quoted("a" * 100, most=5)
+    ("'1'", "'aaaaa...'")
+    """
+    text = str(value)
+    return repr(text if len(text) <= most else f"{text[:most]}...")
+
+
 def shortened(names: Sequence[Any], most: int = 6) -> str:
     """Format the first few names in quotes, and say how many more there are.
 
@@ -77,5 +89,5 @@ def shortened(names: Sequence[Any], most: int = 6) -> str:
     >>> shortened(["a", "b", "c"], most=2)
     "'a', 'b' and 1 more"
     """
-    listed = ", ".join(repr(str(name)) for name in names[:most])
+    listed = ", ".join(quoted(name) for name in names[:most])
     return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

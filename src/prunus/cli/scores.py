@@ -1,18 +1,17 @@
 """Scores of a model, as plain records."""
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn import metrics
 
+import prunus
 from prunus.cli.models import is_classifier, is_clusterer
-from prunus.explain import tree_summary
-from prunus.explain.rows import send_rows
 from prunus.metrics import dendrogram_purity
-from prunus.targets import Classes, Numbers
-from prunus.tree.prediction import hard_outputs
+
+if TYPE_CHECKING:
+    from prunus.targets import Classes, Numbers
 
 __all__ = ["Scores", "cluster_scores", "main_score", "scores"]
 
@@ -22,6 +21,9 @@ Outputs = npt.NDArray[np.float64]
 
 def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     """Scores of soft predictions, then those of hard ones, and how far the two agree."""
+    from prunus.explain.rows import send_rows
+    from prunus.tree.prediction import hard_outputs
+
     rows = send_rows(model, X)
     hard = hard_outputs(rows.tree, rows.x, rows.ends)
     of_task = _class_scores if is_classifier(model) else _number_scores
@@ -35,7 +37,9 @@ def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
     return "accuracy" if is_classifier(model) else "r2", float(model.score(X, y))
 
 
-def _class_scores(target: Classes, soft: Outputs, hard: Outputs, y: Any) -> Scores:
+def _class_scores(target: "Classes", soft: Outputs, hard: Outputs, y: Any) -> Scores:
+    from sklearn import metrics
+
     probability, predicted = target.predictions(soft), target.answers(soft)
     found = {"accuracy": float(np.mean(predicted == y))}
     with warnings.catch_warnings():
@@ -48,7 +52,9 @@ def _class_scores(target: Classes, soft: Outputs, hard: Outputs, y: Any) -> Scor
     return found | {"hard_accuracy": float(np.mean(target.answers(hard) == y))}
 
 
-def _number_scores(target: Numbers, soft: Outputs, hard: Outputs, y: Any) -> Scores:
+def _number_scores(target: "Numbers", soft: Outputs, hard: Outputs, y: Any) -> Scores:
+    from sklearn import metrics
+
     predicted = target.answers(soft)
     return {
         "r2": _r2(y, predicted),
@@ -59,6 +65,8 @@ def _number_scores(target: Numbers, soft: Outputs, hard: Outputs, y: Any) -> Sco
 
 
 def _r2(y: Any, predicted: Any) -> float:
+    from sklearn import metrics
+
     return float(metrics.r2_score(y, predicted)) if len(y) > 1 else float("nan")
 
 
@@ -67,7 +75,9 @@ def cluster_scores(model: Any, X: Any, classes: Any = None) -> Scores:  # noqa: 
     assert is_clusterer(model)
     found = {"reconstruction_error": model.reconstruction_error(X)}
     if classes is not None:
+        from sklearn import metrics
+
         labels = model.predict(X)
         found["dendrogram_purity"] = dendrogram_purity(model.apply(X), classes)
         found["adjusted_rand"] = float(metrics.adjusted_rand_score(classes, labels))
-    return found | {"hard_soft_agreement": float(tree_summary(model, X).agreement or 0.0)}
+    return found | {"hard_soft_agreement": float(prunus.tree_summary(model, X).agreement or 0.0)}

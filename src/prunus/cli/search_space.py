@@ -1,5 +1,6 @@
 """The search spaces of ``prunus tune``: that of the paper, and a larger one."""
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 __all__ = ["FIRST", "SPACES", "suggest"]
@@ -22,22 +23,35 @@ FIRST: dict[str, Options] = {
 WIDTH = 256
 """Number of units in a hidden layer."""
 SPLITS = {"all": ["linear", "elu", "sparse"], "paper": ["linear", "elu"]}
+LEAVES = ["constant", "linear", "mlp"]
+
+DRAWN: dict[str, Callable[[Any, str], Any]] = {
+    "depth": lambda trial, _: trial.suggest_int("depth", 2, 6),
+    "pruning_strength": lambda trial, _: trial.suggest_float("pruning_strength", 1e-3, 1e3, log=True),
+    "split": lambda trial, space: trial.suggest_categorical("split", SPLITS[space]),
+    "leaf": lambda trial, space: trial.suggest_categorical("leaf", LEAVES) if space == "all" else "mlp",
+    "pieces": lambda trial, _: trial.suggest_categorical("pieces", [0, 8]),
+    "learning_rate": lambda trial, _: trial.suggest_float("learning_rate", 1e-3, 0.1, log=True),
+}
+"""How each option is drawn, given the space."""
+NETWORK: dict[str, Callable[[Any], Any]] = {
+    "hidden_layer_sizes": lambda trial: (WIDTH,) * (trial.suggest_int("layers", 2, 5) - 1),  # without the output layer
+    "dropout": lambda trial: trial.suggest_float("dropout", 0.0, 0.5),
+}
+"""How the options of networks in the leaves are drawn."""
+NAMES = {"all": tuple(DRAWN), "paper": ("depth", "pruning_strength", "split", "leaf")}
 
 
-def suggest(trial: Any, space: str) -> Options:
-    """Draw options of an estimator from a trial of Optuna."""
-    options: Options = {
-        "depth": trial.suggest_int("depth", 2, 6),
-        "pruning_strength": trial.suggest_float("pruning_strength", 1e-3, 1e3, log=True),
-        "split": trial.suggest_categorical("split", SPLITS[space]),
-        "leaf": "mlp",
-    }
-    if space == "all":
-        options["leaf"] = trial.suggest_categorical("leaf", ["constant", "linear", "mlp"])
-        options["pieces"] = trial.suggest_categorical("pieces", [0, 8])
-        options["learning_rate"] = trial.suggest_float("learning_rate", 1e-3, 0.1, log=True)
+def suggest(trial: Any, space: str, fixed: Options | None = None) -> Options:
+    """Draw options of an estimator from a trial of Optuna; those that are fixed keep their values."""
+    options: Options = {name: value for name, value in (fixed or {}).items() if name in {*DRAWN, *NETWORK}}
+    _draw(options, NAMES[space], lambda name: DRAWN[name](trial, space))
     if options["leaf"] == "mlp":
-        layers = trial.suggest_int("layers", 2, 5)  # including the output layer
-        options["hidden_layer_sizes"] = (WIDTH,) * (layers - 1)
-        options["dropout"] = trial.suggest_float("dropout", 0.0, 0.5)
+        _draw(options, NETWORK, lambda name: NETWORK[name](trial))
     return options
+
+
+def _draw(options: Options, names: Collection[str], draw: Callable[[str], Any]) -> None:
+    for name in names:
+        if name not in options:
+            options[name] = draw(name)

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output, load_estimator, needed_columns, text_columns
+from prunus.cli.models import check_ending, check_output, load_estimator, needed_columns, text_columns
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.explain import tree_summary
+from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run"]
 
+PICTURES = (".png", ".svg", ".pdf")
 EPILOG = "Example: prunus show houses.prunus --html houses.html"
 
 
@@ -40,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model and show its tree."""
     files = [check_output(path, force=options.force) for path in (options.html, options.plot) if path is not None]
+    if options.plot is not None:
+        check_ending(options.plot, "--plot", PICTURES)
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
     if options.html is not None:
@@ -48,7 +52,7 @@ def run(options: argparse.Namespace) -> Outcome:
         _plot(model, Path(options.plot))
     for file in files:
         say(options, f"wrote {file}")
-    record = dataclasses.asdict(tree_summary(model, X)) | {"files": list(map(str, files))}
+    record = dataclasses.asdict(prunus.tree_summary(model, X)) | {"files": list(map(str, files))}
     wanted = options.text or not files
     return Outcome(record, prunus.export_text(model, max_depth=options.max_depth) if wanted else "")
 
@@ -69,8 +73,8 @@ def _plot(model: Any, path: Path) -> None:
     axes = prunus.plot_tree(model)
     figure = axes.figure if hasattr(axes, "figure") else figures.gcf()
     try:
-        figure.savefig(path, bbox_inches="tight", dpi=150)
-    except ValueError as error:
-        raise Mistake(f"{path}: {error}") from error
+        picture = io.BytesIO()
+        figure.savefig(picture, format=path.suffix[1:].lower(), bbox_inches="tight", dpi=150)
+        write_bytes(path, picture.getvalue())
     finally:
         figures.close(figure)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
+from prunus.cli.mistakes import Mistake, was_interrupted
+from prunus.cli.rendering import quoted
 from prunus.errors import TrainingError
 
 __all__ = ["best_trial", "count_done", "open_study", "work"]
@@ -63,8 +64,8 @@ def open_study(path: Path, problem: dict[str, Any], first: dict[str, Any], seed:
     elif found != problem:
         different = next(name for name in problem if found.get(name) != problem[name])
         raise Mistake(
-            f"{path} is a study of another problem ({different}: {found.get(different)} there, {problem[different]} "
-            "here); use the same data and options, or name another file with --study"
+            f"{path} is a study of another problem ({different}: {quoted(found.get(different))} there, "
+            f"{quoted(problem[different])} here); use the same data and options, or name another file with --study"
         )
     return study
 
@@ -138,17 +139,12 @@ def work(study: Any, evaluate: Callable[[Any], float], trials: int, report: Call
             try:
                 study.optimize(objective, n_trials=1, catch=(_EnoughTrials,), callbacks=[on_trial_end])
             except Exception as error:
-                if _was_interrupted(error):
+                if was_interrupted(error):
                     raise KeyboardInterrupt from error
                 raise
         else:
             _fail_stale_trials(optuna, study)
             time.sleep(0.2)
-
-
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C is the cause of an error, which optuna may replace by another one."""
-    return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))
 
 
 def _fail_stale_trials(optuna: Any, study: Any) -> None:

@@ -1,23 +1,37 @@
 """The options of the estimators on the command line."""
 
 import argparse
-from collections.abc import Mapping
 from typing import Any
 
-from prunus.cli.rendering import number
-from prunus.nn.registry import LEAVES, SPLITS
+from prunus.cli.rendering import number, quoted
 
-__all__ = ["add_tree_options", "chosen_options", "option_text"]
+__all__ = ["LEAVES", "SPLITS", "add_tree_options", "chosen_options", "option_text"]
 
 
-def _words(kinds: Mapping[str, Any]) -> str:
-    return "; ".join(f"{name}, {kind.words}" for name, kind in kinds.items())
+SPLITS = {
+    "linear": "a linear function of the columns",
+    "elu": "a linear function, passed through an exponential linear unit",
+    "mlp": "a small neural network that the nodes share",
+    "sparse": "a network that combines a few columns at a time",
+}
+"""The names and words of `prunus.nn.registry.SPLITS`, here again because torch takes seconds to import."""
+LEAVES = {
+    "constant": "a value for each node",
+    "additive": "a value for each node plus one linear model for all nodes",
+    "linear": "a linear model for each node",
+    "mlp": "a neural network on columns and routes",
+}
+"""The names and words of `prunus.nn.registry.LEAVES`."""
+
+
+def _words(kinds: dict[str, str]) -> str:
+    return "; ".join(f"{name}, {words}" for name, words in kinds.items())
 
 
 def _sizes(text: str) -> tuple[int, ...]:
     sizes = tuple(int(part) for part in text.split(","))
     if min(sizes) < 1:
-        raise argparse.ArgumentTypeError(f"must be positive integers with commas between them, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be positive integers with commas between them, got {quoted(text)}")
     return sizes
 
 

@@ -4,14 +4,15 @@ import argparse
 import functools
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-import torch
-
+import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record, new_estimator
@@ -24,7 +25,6 @@ from prunus.cli.scores import main_score, scores
 from prunus.cli.search_space import FIRST, SPACES, suggest
 from prunus.cli.study import best_trial, count_done, open_study, work
 from prunus.cli.tree_options import add_tree_options, chosen_options, option_text
-from prunus.io import save
 
 __all__ = ["add_arguments", "run"]
 
@@ -43,7 +43,7 @@ class Search:
     space: str
     trials: int
     fixed: dict[str, Any]
-    """Options of the estimators that are not searched."""
+    """Options of the estimators that were given, and are not searched."""
     options: argparse.Namespace
 
     @functools.cached_property
@@ -77,10 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=SPACES,
         default="all",
         help="paper: depth, pruning, linear or ELU splits, layers and dropout of a network in the leaves; all: also "
-        "other leaves, pieces and learning rates (default)",
+        "other leaves, pieces and learning rates (default); an option that is given, such as --leaf, is not searched",
     )
     add_reading_options(parser)
-    add_tree_options(parser, "max_epochs", "batch_size", "device")
+    add_tree_options(parser)
 
 
 def run(options: argparse.Namespace) -> Outcome:
@@ -95,10 +95,15 @@ def run(options: argparse.Namespace) -> Outcome:
     if len(problem.valid) < 2:
         raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
     search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
+    is_new = not study.exists()
     try:
         _search(search)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; trials so far are in {study}; continue with: {options.command_line}") from None
+    except Exception:
+        if is_new and study.exists() and not count_done(_open(search)):
+            study.unlink()  # so that the command can be corrected: a study is bound to its options
+        raise
     best = best_trial(_open(search))
     if best is None:
         raise Mistake(f"no trial of {study} succeeded; try another --max-epochs or more --trials")
@@ -120,22 +125,38 @@ def _search(search: Search) -> None:
         return
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_worker, args=(search,)) for _ in range(search.options.jobs)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    try:
+        _start(workers)
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            if worker.is_alive():
+                worker.terminate()
     if all(worker.exitcode for worker in workers):
         raise Mistake("all processes failed, see above; try --jobs 1")
 
 
+def _start(workers: list[Any]) -> None:
+    """Start processes that Ctrl-C does not reach, not even while they import modules: this process stops them."""
+    resource_tracker.ensure_running()  # it would lift the block
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for worker in workers:
+            worker.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def _worker(search: Search) -> None:
-    """Run trials in a new process. If it is interrupted, the process that started it reports that."""
+    """Run trials in a new process."""
+    import torch
+
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // search.options.jobs))
     try:
         _work(search)
-    except (Exception, KeyboardInterrupt) as error:
-        if not isinstance(error, KeyboardInterrupt):
-            sys.stderr.write(f"prunus tune: {describe(error)}\n")
+    except Exception as error:
+        sys.stderr.write(f"prunus tune: {describe(error)}\n")
         sys.stderr.flush()
         os._exit(exit_code(error))
 
@@ -145,7 +166,7 @@ def _work(search: Search) -> None:
 
     def evaluate(trial: Any) -> float:
         start = time.perf_counter()
-        estimator = _fit(search, suggest(trial, search.space))
+        estimator = _fit(search, suggest(trial, search.space, search.fixed))
         name, score = main_score(estimator, *search.problem.part(search.problem.valid))
         trial.set_user_attr("score", name)
         trial.set_user_attr("leaves", estimator.get_n_leaves())
@@ -177,13 +198,12 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     """Learn again with the best options; the same seed gives the same tree."""
     start = time.perf_counter()
     optuna = require("optuna", "tune")
-    options = suggest(optuna.trial.FixedTrial(best.params), search.space)
+    options = suggest(optuna.trial.FixedTrial(best.params), search.space, search.fixed)
     estimator = _fit(search, options)
     seconds = time.perf_counter() - start
     forget_run(estimator)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may be saving its model
-    save(estimator, partial)
-    partial.replace(path)
+    estimator.target_name_ = search.problem.target.name
+    prunus.save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {
         "study": str(search.study),

@@ -77,6 +77,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
     history_: History
     n_iter_: int
     best_iteration_: int
+    keeps_checkpoint: bool = False
+    """Whether the checkpoint outlives `fit`: the command line removes it only after the model has been saved."""
 
     def __init__(
         self,
@@ -288,7 +290,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             tasks = self._tasks(trainer, recipe.max_epochs, data, learned)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=options.checkpoint is not None)
-        if options.checkpoint is not None:
+        if options.checkpoint is not None and not self.keeps_checkpoint:
             options.checkpoint.unlink(missing_ok=True)  # the run is over, so another fit must not resume it
         for task in tasks:
             task.end()

@@ -18,7 +18,7 @@ Arrays = dict[str, Any]
 
 _PARTS = ("model", "tree", "target", "hierarchy", "rows")
 _COUNTED = {"n_iter_", "best_iteration_", "history_"}
-_FITTED_TOO = {"_one_dimensional"}
+_FITTED_TOO = {"_one_dimensional", "target_name_"}
 """Entries that only files of some versions have."""
 _NUMBERS = {"number", "boolean", "datetime", "duration"}
 _KINDS = tuple(kind for kinds in get_args(OutputKind) for kind in (get_args(kinds) or (kinds,)))

@@ -25,6 +25,8 @@ Tensors = dict[str, Tensor]
 _PAIRS, _TUPLE = "pairs of keys and values", "tuple"
 _TASKS = {"ArgminTreeClassifier": "classes", "ArgminTreeRegressor": "numbers", "ArgminTreeClusterer": "clusters"}
 _COUNTED = ("n_iter_", "best_iteration_", "history_")
+_TARGET_NAME = "target_name_"
+"""The column that is predicted, which only models of the command line know."""
 
 
 @plain_torch()
@@ -43,6 +45,8 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
         "model": model_to_record(estimator.model_),
         "fitted": {name: getattr(estimator, name) for name in _COUNTED},
     }
+    if hasattr(estimator, _TARGET_NAME):
+        record["fitted"][_TARGET_NAME] = estimator.target_name_
     tree, record["tree"] = tree_to_record(estimator.tree_)
     target, record["target"] = target_to_record(estimator.target_)
     parts = {"tree": tree, "target": target}
@@ -74,6 +78,8 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     estimator.target_ = target
     for name in _COUNTED:
         setattr(estimator, name, record["fitted"][name])
+    if _TARGET_NAME in record["fitted"]:
+        estimator.target_name_ = str(record["fitted"][_TARGET_NAME])
     if target.task == "clusters":
         estimator.hierarchy_ = Hierarchy(**arrays["hierarchy"])
         estimator._set_rows(arrays["rows"]["ends"])

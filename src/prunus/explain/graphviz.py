@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from html import escape
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from prunus.errors import InputTypeError
 from prunus.explain.boxes import Box, BoxOptions, read_boxes
 from prunus.explain.wording import read_words
+from prunus.files import write_bytes
 
 __all__ = ["export_graphviz"]
 
@@ -148,7 +148,7 @@ def _write(text: str, out_file: Any) -> str | None:
     if out_file is None:
         return text
     if isinstance(out_file, (str, PathLike)):
-        Path(out_file).write_text(text, encoding="utf-8")
+        write_bytes(out_file, text.encode())
     elif hasattr(out_file, "write"):
         out_file.write(text)
     else:

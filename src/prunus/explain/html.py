@@ -10,6 +10,7 @@ from typing import Any
 from prunus import __version__
 from prunus.errors import InputValueError
 from prunus.explain.page_record import page_record
+from prunus.files import write_bytes
 
 __all__ = ["export_html"]
 
@@ -74,7 +75,7 @@ def export_html(
         }
     )
     path = Path(path)
-    path.write_text(page, encoding="utf-8")
+    write_bytes(path, page.encode())
     return path
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prunus import __version__
+from prunus.files import write_bytes
 from prunus.onnx.graph import Graph, Port
 
 if TYPE_CHECKING:
@@ -52,19 +53,9 @@ def to_proto(graph: Graph, *, opset: int, name: str, doc: str, metadata: dict[st
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write to a temporary file first, so that an error leaves an existing file as it was."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to save in; make it first")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it, such as {path / 'tree.onnx'}")
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)  # it still exists only after an error, such as a full disk
-    return path
+    """Write the file; an error leaves an existing file as it was."""
+    write_bytes(path, content)
+    return Path(path)
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,6 @@ A file is written completely or not at all, and reading it runs no code from it.
 """
 
 import io
-import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from torch import nn
 
 from prunus.errors import CheckpointError
+from prunus.files import write_bytes
 from prunus.training.losses import Loss
 from prunus.training.options import TrainingOptions
 from prunus.training.samples import Samples
@@ -33,15 +33,9 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
         Tensors and plain Python values by name, among them the run's "fingerprint".
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            torch.save({"format": FORMAT, **state}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)  # it still exists only after an error, such as a full disk
+    content = io.BytesIO()  # torch would hide the reason why a file cannot be written
+    torch.save({"format": FORMAT, **state}, content)
+    write_bytes(path, content.getvalue())
 
 
 def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:

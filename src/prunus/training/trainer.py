@@ -3,6 +3,7 @@
 import copy
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -211,6 +212,7 @@ class _Run:
         self.history: History = {}
         self.stopped = False
         self.last_saved = time.monotonic()
+        self.warned = False
 
     @torch.no_grad()
     def step(self) -> None:
@@ -253,12 +255,13 @@ class _Run:
     def checkpoint_is_due(self) -> bool:
         """Return whether a checkpoint is to be written after the epoch that has ended."""
         long_ago = time.monotonic() - self.last_saved >= CHECKPOINT_SECONDS
-        return self.epoch % self.options.checkpoint_every == 0 or self.stopped or long_ago
+        is_over = self.stopped or self.epoch == self.options.max_epochs
+        return self.epoch % self.options.checkpoint_every == 0 or is_over or long_ago
 
     _PLAIN_ATTRIBUTES = ("epoch", "steps", "best_epoch", "best_loss", "history", "stopped", "best_state", "fingerprint")
 
     def save(self, path: Any) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint; if that fails, warn once and let training go on."""
         state = {name: getattr(self, name) for name in self._PLAIN_ATTRIBUTES}
         state |= {name: getattr(self, name).state_dict() for name in ("model", "averaged", "optimizer")}
         device = self.parameters[0].device
@@ -268,7 +271,13 @@ class _Run:
             "random": self.draws.generator("cpu").get_state(),
             "random_cuda": self.draws.generator(device).get_state() if device.type == "cuda" else None,
         }
-        write_checkpoint(path, state)
+        try:
+            write_checkpoint(path, state)
+        except OSError as error:
+            if not self.warned:
+                reason = error.strerror or error
+                warnings.warn(f"{path} cannot be written, training goes on without it: {reason}", stacklevel=2)
+            self.warned = True
         self.last_saved = time.monotonic()
 
     def restore(self, path: Any) -> None:
