@@ -14,7 +14,7 @@ from tests.cli.tables import frame, write
 
 
 def read(path: object, text_columns: Any = (), **options: Any) -> Source:
-    defaults = {"separator": None, "no_header": False, "dates": None}
+    defaults = {"separator": None, "no_header": False, "dates": None, "na_values": None}
     return read_source(str(path), argparse.Namespace(**(defaults | options)), text_columns)
 
 
