@@ -172,7 +172,10 @@ def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]
     try:
         yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
-        raise Mistake(f"{file}, line {reader.line_num}: {error}; correct the line, or shorten the field") from error
+        raise Mistake(
+            f"{file}, line {reader.line_num}: a field must have at most {csv.field_size_limit():,} characters here, "
+            "got more; shorten it, or correct a quote that is not closed"
+        ) from error
 
 
 def _names(text: str, separator: str, file: str, *, header: bool) -> tuple[list[str], int]:
