@@ -1,10 +1,12 @@
 """Reading tables: separators, encodings, dates, formats, and files that are not tables."""
 
 import argparse
+import contextlib
 import gzip
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,7 +16,7 @@ from tests.cli.tables import frame, write
 
 
 def read(path: object, text_columns: Any = (), **options: Any) -> Source:
-    defaults = {"separator": None, "no_header": False, "dates": None}
+    defaults = {"separator": None, "no_header": False, "dates": None, "na_values": None}
     return read_source(str(path), argparse.Namespace(**(defaults | options)), text_columns)
 
 
@@ -171,3 +173,72 @@ def test_useless_columns_are_dropped() -> None:
     )
     assert [entry.column for entry in drop_useless(table)] == ["n", "customer_id", "name", "unit", "nothing"]
     assert [entry.column for entry in drop_useless(table, keep=["n", "name"])] == ["customer_id", "unit", "nothing"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"\xff\xfe", "is empty"),
+        (gzip.compress(b" \n"), "is empty"),
+        (b'a,b\n1,2\n3,"x\n4,5\n', "line 3: a field in quotes must end with a quote"),
+        (b'a,b\n1,"x""\n4,5\n', "line 2: a field in quotes must end with a quote"),
+        (b"a," + b"b" * 200_000 + b"\n1,2\n", "line 1: a field must have at most 131,072 characters here"),
+        (b"\xff\xfea\x00,\x00\x00\xd8", "is text in UTF-16, but damaged or cut off"),
+        (b"FEA1" + b"\0" * 40 + b"FEA1", "must be Feather of version 2, got version 1"),
+        (b'{"a": 1}\n{"a": {"b": 2}}\n', "line 2: column 'a' must contain single values, got an object"),
+        (b'[{"a": 1},\n{"a": [2]}]\n', "row 2: column 'a' must contain single values, got a list"),
+        (b'{\n"a": 1\n}\n', "line 1: each line must be a whole JSON object"),
+        (b'{"a": 1}\n7\n', "line 2: a row must be a JSON object, got 7"),
+        (b'[{"a": 1}, 7]', "row 2: a row must be a JSON object, got 7"),
+        (b'[{"a": 1}, ', "must be a list of JSON objects"),
+        (b'{"a":' * 100_000, "line 1: each line must be a whole JSON object"),
+    ],
+)
+def test_a_damaged_table_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+    test_a_file_that_is_not_a_table_is_refused(tmp_path, content, message)
+
+
+def test_a_long_field_is_read(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    assert rows(read(write(tmp_path / "t.csv", f'a,b\n1,{long}\n2,"y"\n'))) == {"a": [1, 2], "b": [long, "y"]}
+
+
+def test_a_file_that_unpacks_to_far_more_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prunus.cli.reading.content.ALWAYS_UNPACKED", 1 << 20)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * (1 << 20)))
+    with pytest.raises(Mistake, match="unpack it yourself and name the unpacked file"):
+        read(tmp_path / "t.csv.gz")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "b": "x"}\n\n{"b": "y", "a": null}\n',
+        '\ufeff[{"a": 1, "b": "x"},\n {"b": "y"}]',
+    ],
+)
+def test_json(tmp_path: Path, text: str) -> None:
+    found = read(write(tmp_path / "t.json", text)).frame
+    assert found["b"].tolist() == ["x", "y"]
+    assert found["a"].isna().tolist() == [False, True]
+
+
+def test_json_of_several_types_is_text(tmp_path: Path) -> None:
+    large = 10**30
+    source = read(write(tmp_path / "t.jsonl", f'{{"a": 1, "b": {large}}}\n{{"a": "x", "b": {large + 1}}}\n'))
+    assert rows(source) == {"a": ["1", "x"], "b": [str(large), str(large + 1)]}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_damaged_bytes_are_read_or_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"t.{suffix}"
+    getattr(frame(50), f"to_{suffix}")(path)
+    content, random = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(40):
+        damaged = bytearray(content)
+        for place in random.integers(8, len(content), 3):
+            damaged[place] = random.integers(256)
+        path.write_bytes(bytes(damaged))
+        with contextlib.suppress(Mistake):  # any other error fails, as does a crash
+            read(path)

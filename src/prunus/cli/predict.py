@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_table, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
-from prunus.cli.reading import add_reading_options, read_source
+from prunus.cli.reading import Source, add_reading_options, read_source, whole_or_text
 from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run", "write_table"]
 
+BINARY = (".parquet", ".pq", ".feather", ".arrow")
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?")
 EPILOG = "Example: prunus predict houses.prunus new.csv > prices.csv"
 
 
@@ -33,7 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hard", action="store_true", help="let rows follow one path through the tree, as a person would"
     )
     parser.add_argument(
-        "--copy", action="append", default=[], metavar="COLUMN", help="copy a column of DATA, such as an id; repeatable"
+        "--copy",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="copy a column of DATA, such as an id, as it is written there; repeatable",
+    )
+    parser.add_argument(
+        "--guard-formulas",
+        action="store_true",
+        help="in CSV, write an apostrophe before text that spreadsheets would take for a formula: text that begins "
+        "with =, +, -, @, a tab or a carriage return, and is not a number",
     )
     add_reading_options(parser)
 
@@ -44,9 +58,11 @@ def run(options: argparse.Namespace) -> Outcome:
     model = load_estimator(options.model)
     _check_options(model, options)
     source = read_source(options.data, options, text_columns(model))
-    copied = {name: source.column(name, "--copy") for name in options.copy}
+    copied = {name: _copied(source, name) for name in options.copy}
     predicted = _predictions(model, needed_columns(model, source, options.model), options)
     table = require("pandas", "tables").DataFrame(copied | predicted)
+    if options.guard_formulas:
+        table = guarded(table)
     if path is None:
         record = {"rows": len(table), **{name: table[name].tolist() for name in table.columns}}
         return Outcome(record, "" if options.json else table.to_csv(index=False))
@@ -70,23 +86,62 @@ def write_table(table: Any, path: str) -> None:
     write_bytes(path, content.getvalue())
 
 
+def guarded(table: Any) -> Any:
+    """Return a table with an apostrophe before names and texts that spreadsheets would take for formulas.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> guarded(pandas.DataFrame({"note": ["=1+1", "-1.5", "fine"]}))["note"].tolist()
+    ["'=1+1", '-1.5', 'fine']
+    """
+    return table.map(_guarded).rename(columns=_guarded)
+
+
+def _guarded(cell: Any) -> Any:
+    risky = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if risky else cell
+
+
+def _copied(source: Source, name: str) -> Any:
+    """A column as it is written in the file."""
+    column = source.column(name, "--copy")
+    return column if source.written is None else whole_or_text(source.written(name))
+
+
 def _check_options(model: Any, options: argparse.Namespace) -> None:
     if options.proba and not is_classifier(model):
         raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
         raise Mistake("--hard must be left out for clusters: their rows always follow one path")
+    if options.guard_formulas and (options.json or str(options.out or "").endswith(BINARY)):
+        raise Mistake("--guard-formulas must be left out unless CSV is written: other formats have no formulas")
+    for name in options.copy:
+        if name in _names(model, options):
+            raise Mistake(
+                f"--copy must name columns other than those with the predictions, got {name!r}; rename the column in "
+                f"{options.data}"
+            )
+
+
+def _names(model: Any, options: argparse.Namespace) -> list[str]:
+    """The names of the columns with predictions."""
+    if is_clusterer(model):
+        return ["cluster"]
+    if is_classifier(model):
+        return ["prediction", *(f"probability {label}" for label in model.classes_ if options.proba)]
+    n = model.target_.n_outputs
+    return ["prediction"] if n == 1 else [f"prediction {i}" for i in range(n)]
 
 
 def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, Any]:  # noqa: N803
     if is_clusterer(model):
-        return {"cluster": model.predict(X)}
-    if is_classifier(model):
-        columns = {"prediction": model.predict(X, hard=options.hard)}
+        columns = [model.predict(X)]
+    elif is_classifier(model):
+        columns = [model.predict(X, hard=options.hard)]
         if options.proba:
-            probability = model.predict_proba(X, hard=options.hard)
-            columns |= {f"probability {label}": probability[:, i] for i, label in enumerate(model.classes_)}
-        return columns
-    values = np.asarray(model.predict(X, hard=options.hard))
-    if values.ndim == 1:
-        return {"prediction": values}
-    return {f"prediction {i}": values[:, i] for i in range(values.shape[1])}
+            columns += list(model.predict_proba(X, hard=options.hard).T)
+    else:
+        values = np.asarray(model.predict(X, hard=options.hard))
+        columns = list(values.reshape(len(values), -1).T)
+    return dict(zip(_names(model, options), columns, strict=True))

@@ -120,6 +120,8 @@ def read_numbers(column: Column, kind: NumberKind, name: str) -> npt.NDArray[Any
     """Read the numbers, of shape (n,), of a column that held this kind in fit."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and "number" in _ACCEPTS[kind]:
         return column
+    if isinstance(column, Coded) and not (column.codes >= 0).any():
+        return np.full(column.codes.size, np.nan)
     found = read(column, name)
     if isinstance(found, Numbers) and (found.kind in _ACCEPTS[kind] or np.isnan(found.values).all()):
         return found.values

@@ -1,20 +1,20 @@
-"""Tables in delimited text: encoding, separator, header, decimal comma, and lines with missing fields."""
+"""Tables in delimited text: separator, header, decimal comma, missing values, and lines with missing fields."""
 
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
+from prunus.cli.reading.content import SAMPLE
 
 __all__ = ["TextOptions", "TextTable", "read_delimited"]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
-SAMPLE = 1 << 16
-"""Number of characters from which separators are guessed."""
 SAMPLE_LINES = 50
 """Number of lines from which separators are guessed, at most."""
 MISSING = ("?", "None", "none", "NONE", "NaT", "<NA>")
@@ -37,11 +37,14 @@ class TextOptions:
         Whether the first line has the names of the columns.
     text_columns : frozenset of str
         Columns that remain text, also if they hold numbers.
+    missing : frozenset of str or None
+        Texts for missing values; None are those that pyarrow knows, and `MISSING`.
     """
 
     separator: str | None = None
     header: bool = True
     text_columns: frozenset[str] = frozenset()
+    missing: frozenset[str] | None = None
 
 
 @dataclass
@@ -53,23 +56,38 @@ class TextTable:
     frame : pandas.DataFrame
     first_line : int or None
         Number of the line with the first row; None if rows may span several lines.
+    written : callable
+        Returns the fields of a column as they are written in the text.
     notes : list of str
         What was found out about the text, for the user.
     """
 
     frame: Any
     first_line: int | None
+    written: Callable[[str], Any]
     notes: list[str] = field(default_factory=list)
 
 
-def read_delimited(content: bytes, name: str, options: TextOptions) -> TextTable:
+@dataclass(frozen=True)
+class _Layout:
+    """A text, and how its fields are arranged."""
+
+    text: str
+    file: str
+    separator: str
+    names: list[str]
+    skipped: int
+    """Number of lines before the data."""
+
+
+def read_delimited(text: str, file: str, options: TextOptions) -> TextTable:
     r"""Read a table from delimited text.
 
     Parameters
     ----------
-    content : bytes
-        The text, in UTF-8, UTF-16 or Windows-1252.
-    name : str
+    text : str
+        The text, with line feeds at the ends of lines.
+    file : str
         Name of the file, for messages.
     options : TextOptions
 
@@ -79,38 +97,29 @@ def read_delimited(content: bytes, name: str, options: TextOptions) -> TextTable
 
     Examples
     --------
-    >>> read_delimited(b"a;b\n1,5;x\n", "table.csv", TextOptions()).frame.to_dict("list")
-    {'a': [1.5], 'b': ['x']}
+    >>> table = read_delimited("a;b\n01,50;x\n", "table.csv", TextOptions())
+    >>> table.frame.to_dict("list"), table.written("a").tolist()
+    ({'a': [1.5], 'b': ['x']}, ['01,50'])
     """
     notes: list[str] = []
-    text = _decode(content, name, notes)
     separator = options.separator or _find_separator(text)
-    if len(separator) != 1:
-        raise Mistake(f"--separator must be one character or 'tab', got {separator!r}")
+    if len(separator) != 1 or separator in '"\n':
+        raise Mistake(f"--separator must be one character or 'tab', but no quote, got {separator!r}")
     if separator != ",":
         notes.append(f"fields are separated by {SEPARATORS.get(separator, repr(separator))}")
     text = _normalized(text, separator)
-    names, skipped = _names(text, separator, name, header=options.header)
+    _check_quotes(text, separator, file)
+    layout = _Layout(text, file, separator, *_names(text, separator, file, header=options.header))
     decimal = _find_decimal(text, separator)
     if decimal == ",":
         notes.append("numbers have decimal commas")
-    frame = _parse(text, name, names, skipped, separator, decimal, options.text_columns)
-    lines = text.count("\n") + (not text.endswith("\n")) - skipped
-    table = TextTable(frame, skipped + 1 if lines == len(frame) else None, notes)
-    _clean_text(table, options.text_columns)
+    missing = _usual_missing() if options.missing is None else options.missing
+    frame = _parse(layout, decimal, options.text_columns, missing)
+    lines = text.count("\n") + (not text.endswith("\n")) - layout.skipped
+    first_line = layout.skipped + 1 if lines == len(frame) else None
+    table = TextTable(frame, first_line, partial(_written, layout), notes)
+    _clean_text(table, options.text_columns, missing)
     return table
-
-
-def _decode(content: bytes, name: str, notes: list[str]) -> str:
-    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if not wide and b"\0" in content[:SAMPLE]:
-        raise Mistake(f"{name} is neither text nor Parquet or Feather; save the table as CSV")
-    try:
-        text = content.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", errors="replace")
-        notes.append("the text is not UTF-8; it was read as Windows-1252")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _sample(text: str) -> list[str]:
@@ -139,34 +148,50 @@ def _normalized(text: str, separator: str) -> str:
     """Rewrite text for pyarrow: one space between fields, and no space before a quote."""
     if separator == " ":
         return "\n".join(" ".join(line.split()) for line in text.split("\n"))
-    if f'{separator} "' not in text:
-        return text
-    written = io.StringIO()
-    writer = csv.writer(written, delimiter=separator, lineterminator="\n")
-    writer.writerows(csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True))
-    return written.getvalue()
+    return _quoted(separator).sub(r"\2\3", text) if ' "' in text else text
 
 
-def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _quoted(separator: str) -> re.Pattern[str]:
+    """Find fields in quotes: the spaces before the quote, the field, and its closing quote, which may be missing."""
+    return re.compile(rf'(?:^|(?<={re.escape(separator)}))( *)("[^"]*(?:""[^"]*)*)("|\Z)', re.MULTILINE)
+
+
+def _check_quotes(text: str, separator: str, file: str) -> None:
+    for found in _quoted(separator).finditer(text) if '"' in text else ():
+        if not found[3]:
+            line = text.count("\n", 0, found.start()) + 1
+            raise Mistake(
+                f"{file}, line {line}: a field in quotes must end with a quote, got none up to the end of the file; "
+                "close it, or remove the quote"
+            )
+
+
+def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]]]:
     """Iterate over rows that are not empty: the line in which a row ends, and its fields."""
     reader = csv.reader(io.StringIO(text), delimiter=separator)
-    return ((reader.line_num, row) for row in reader if row)
+    try:
+        yield from ((reader.line_num, row) for row in reader if row)
+    except csv.Error as error:
+        raise Mistake(
+            f"{file}, line {reader.line_num}: a field must have at most {csv.field_size_limit():,} characters here, "
+            "got more; shorten it, or correct a quote that is not closed"
+        ) from error
 
 
-def _names(text: str, separator: str, name: str, *, header: bool) -> tuple[list[str], int]:
+def _names(text: str, separator: str, file: str, *, header: bool) -> tuple[list[str], int]:
     """Return the names of the columns, and the number of lines before the data."""
-    line, first = next(_rows(text, separator))
+    line, first = next(_rows(text, separator, file))
     if not header:
         return [f"x{i}" for i in range(len(first))], line - 1
     names = [field.strip() or f"column {i + 1}" for i, field in enumerate(first)]
     if all(_NUMBER.fullmatch(field) for field in first):
         raise Mistake(
-            f"{name}, line {line}: these are numbers, not names of columns; add a line with names, or use --no-header"
+            f"{file}, line {line}: these are numbers, not names of columns; add a line with names, or use --no-header"
         )
     for i, column in enumerate(names):
         if column in names[:i]:
             raise Mistake(
-                f"{name}, line {line}: fields {names.index(column) + 1} and {i + 1} are both named {column!r}; "
+                f"{file}, line {line}: fields {names.index(column) + 1} and {i + 1} are both named {column!r}; "
                 "rename one"
             )
     return names, line
@@ -181,29 +206,43 @@ def _find_decimal(text: str, separator: str) -> str:
     return "," if commas > points else "."
 
 
-def _parse(
-    text: str, name: str, names: list[str], skipped: int, separator: str, decimal: str, text_columns: frozenset[str]
-) -> Any:
+def _usual_missing() -> frozenset[str]:
+    return frozenset([*require("pyarrow.csv", "tables").ConvertOptions().null_values, *MISSING])
+
+
+def _parse(layout: _Layout, decimal: str, text_columns: frozenset[str], missing: frozenset[str]) -> Any:
     arrow, arrow_csv = require("pyarrow", "tables"), require("pyarrow.csv", "tables")
-    content = text.encode()
-    convert = arrow_csv.ConvertOptions()
     convert = arrow_csv.ConvertOptions(
-        null_values=[*convert.null_values, *MISSING],
+        null_values=sorted(missing),
         strings_can_be_null=True,
         decimal_point=decimal,
         column_types={column: arrow.string() for column in text_columns},
     )
+    return _read_csv(layout, convert)
+
+
+def _written(layout: _Layout, column: str) -> Any:
+    """Return the fields of a column as they are written, without quotes around them."""
+    arrow, arrow_csv = require("pyarrow", "tables"), require("pyarrow.csv", "tables")
+    convert = arrow_csv.ConvertOptions(
+        include_columns=[column], column_types={column: arrow.string()}, strings_can_be_null=False
+    )
+    return _read_csv(layout, convert)[column].astype(object)
+
+
+def _read_csv(layout: _Layout, convert: Any) -> Any:
+    arrow, arrow_csv = require("pyarrow", "tables"), require("pyarrow.csv", "tables")
+    content = layout.text.encode()
+    read = arrow_csv.ReadOptions(column_names=layout.names, skip_rows=layout.skipped, block_size=_block_size(content))
+    parse = arrow_csv.ParseOptions(delimiter=layout.separator, newlines_in_values='"' in layout.text)
     try:
         table = arrow_csv.read_csv(
-            arrow.BufferReader(content),
-            read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=skipped, block_size=_block_size(content)),
-            parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values='"' in text),
-            convert_options=convert,
+            arrow.BufferReader(content), read_options=read, parse_options=parse, convert_options=convert
         )
     except arrow.ArrowInvalid as error:
         if "Empty CSV" in str(error):  # raised also if there are only names
-            return require("pandas", "tables").DataFrame(columns=names)
-        raise _ragged_line_mistake(error, text, separator, len(names), name) from error
+            return require("pandas", "tables").DataFrame(columns=layout.names)
+        raise _ragged_line_mistake(error, layout) from error
     return table.to_pandas(date_as_object=False)
 
 
@@ -212,26 +251,27 @@ def _block_size(content: bytes) -> int:
     return min(max(len(content), 1 << 10), 1 << 26)
 
 
-def _ragged_line_mistake(error: Exception, text: str, separator: str, expected: int, name: str) -> Mistake:
+def _ragged_line_mistake(error: Exception, layout: _Layout) -> Mistake:
     """Make the error that names the first line with a wrong number of fields; pyarrow's numbers skip empty lines."""
-    for line, row in _rows(text, separator):
+    expected = len(layout.names)
+    for line, row in _rows(layout.text, layout.separator, layout.file):
         if len(row) != expected:
             fields = "field" if len(row) == 1 else "fields"
             return Mistake(
-                f"{name}, line {line}: {len(row)} {fields} instead of {expected}; correct the line, or put a field "
-                f"that contains the separator {separator!r} in double quotes"
+                f"{layout.file}, line {line}: {len(row)} {fields} instead of {expected}; correct the line, or put a "
+                f"field that contains the separator {layout.separator!r} in double quotes"
             )
-    return Mistake(f"{name}: {error}")
+    return Mistake(f"{layout.file}: {error}")
 
 
-def _clean_text(table: TextTable, text_columns: frozenset[str]) -> None:
+def _clean_text(table: TextTable, text_columns: frozenset[str], missing: frozenset[str]) -> None:
     """Strip spaces around text, turn columns of numbers into numbers, and note text among numbers."""
     pandas, frame = require("pandas", "tables"), table.frame
     for column in frame.columns:
         if not pandas.api.types.is_string_dtype(frame[column]) or frame[column].isna().all():
             continue
         stripped = frame[column].str.strip()
-        stripped = stripped.mask(stripped.isin(["", *MISSING]))
+        stripped = stripped.mask(stripped.isin(missing))
         frame[column] = stripped
         if column in text_columns:
             continue

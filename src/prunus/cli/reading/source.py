@@ -1,36 +1,21 @@
-"""A table from a file or from stdin: text, Parquet or Feather, recognized by its first bytes."""
+"""A table from a file or from stdin: text, JSON, Parquet or Feather, recognized by its first bytes."""
 
 import argparse
-import bz2
-import gzip
-import io
-import lzma
-import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
+from prunus.cli.reading.binary import read_binary
+from prunus.cli.reading.content import decode, read_content
 from prunus.cli.reading.dates import read_dates
 from prunus.cli.reading.delimited import TextOptions, read_delimited
+from prunus.cli.reading.records import is_json, read_records
 
 __all__ = ["Source", "add_reading_options", "check_finite", "read_source", "similar"]
-
-_COMPRESSED: dict[bytes, Callable[[bytes], bytes]] = {
-    b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ\x00": lzma.decompress,
-}
-_FOREIGN = {
-    b"PK\x03\x04": "a zip archive or an Excel file; unpack it, or save it as CSV",
-    b"\xd0\xcf\x11\xe0": "an Excel file; save it as CSV",
-    b"%PDF": "a PDF; save its table as CSV",
-    b"SQLite": "a database; save its table as CSV",
-}
 
 
 @dataclass
@@ -46,12 +31,15 @@ class Source:
         What was found out about the file, for the user.
     first_line : int or None
         Number of the line with the first row, if the file is text and each row is one line.
+    written : callable or None
+        For delimited text: returns the fields of a column as they are written in the file, as a Series of texts.
     """
 
     name: str
     frame: Any
     notes: list[str] = field(default_factory=list)
     first_line: int | None = None
+    written: Callable[[str], Any] | None = None
 
     def place(self, row: int) -> str:
         """Describe where in the file a row is; rows are counted from 0."""
@@ -94,6 +82,13 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dates", choices=["day-first", "month-first"], help="order of day and month in dates such as 3/4/2025"
     )
+    group.add_argument(
+        "--na-values",
+        action="append",
+        metavar="TEXT",
+        help="texts for missing values, separated by commas; can be repeated. They replace the usual ones, such as NA, "
+        "null, ? and empty fields; with --na-values '' only empty fields are missing",
+    )
 
 
 def read_source(path: str, options: argparse.Namespace, text_columns: Collection[str] = ()) -> Source:
@@ -114,26 +109,29 @@ def read_source(path: str, options: argparse.Namespace, text_columns: Collection
     """
     require("pyarrow", "tables")
     require("pandas", "tables")
-    name, content = _content(path)
-    for start, unpack in _COMPRESSED.items():
-        if content.startswith(start):
-            try:
-                content = unpack(content)
-            except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-                raise Mistake(f"{name} is compressed, but damaged or cut off: {error}") from error
-    for start, what in _FOREIGN.items():
-        if content.startswith(start):
-            raise Mistake(f"{name} is {what}")
-    source = _read_binary(name, content)
-    if source is None:
-        separator = "\t" if options.separator in ("tab", "\\t") else options.separator
-        text_options = TextOptions(separator, header=not options.no_header, text_columns=frozenset(text_columns))
-        table = read_delimited(content, name, text_options)
-        source = Source(name, table.frame, table.notes, table.first_line)
+    name, content = read_content(path)
+    frame = read_binary(name, content)
+    source = _read_text(name, content, options, text_columns) if frame is None else Source(name, frame)
     if not len(source.frame):
         raise Mistake(f"{name} has no rows, only names of columns")
     read_dates(source.frame, source.notes, options.dates, text_columns)
     return source
+
+
+def _read_text(name: str, content: bytes, options: argparse.Namespace, text_columns: Collection[str]) -> Source:
+    notes: list[str] = []
+    text = decode(content, name, notes)
+    if is_json(text):
+        return Source(name, read_records(text, name), notes)
+    given = options.na_values
+    text_options = TextOptions(
+        separator="\t" if options.separator in ("tab", "\\t") else options.separator,
+        header=not options.no_header,
+        text_columns=frozenset(text_columns),
+        missing=None if given is None else frozenset(word.strip() for words in given for word in words.split(",")),
+    )
+    table = read_delimited(text, name, text_options)
+    return Source(name, table.frame, [*notes, *table.notes], table.first_line, table.written)
 
 
 def check_finite(source: Source, frame: Any) -> None:
@@ -145,40 +143,3 @@ def check_finite(source: Source, frame: Any) -> None:
             raise Mistake(
                 f"{source.name}, {place}: column {column!r} is infinite; correct it, or leave the field empty"
             )
-
-
-def _content(path: str) -> tuple[str, bytes]:
-    if path != "-":
-        file = Path(path)
-        if file.is_dir():
-            raise Mistake(f"{path} is a folder; name a file in it")
-        if not file.exists():
-            raise Mistake(f"there is no file {path}")
-        content, name = file.read_bytes(), path
-    elif sys.stdin.isatty():
-        raise Mistake("no data: name a file, or pipe a table in")
-    else:
-        content, name = sys.stdin.buffer.read(), "stdin"
-    if not content.strip():
-        raise Mistake(f"{name} is empty; it must have a line with the names of the columns, then a line for each row")
-    return name, content
-
-
-def _read_binary(name: str, content: bytes) -> Source | None:
-    """Read Parquet or Feather; return None if the content is neither."""
-    if content.startswith(b"PAR1"):
-        read = require("pandas", "tables").read_parquet
-    elif content.startswith((b"ARROW1", b"FEA1")):
-        read = require("pandas", "tables").read_feather
-    else:
-        return None
-    try:
-        frame = read(io.BytesIO(content))
-    except (ValueError, OSError) as error:  # errors of pyarrow are of these types
-        raise Mistake(f"{name} is damaged or cut off: {error}") from error
-    if any(level is not None for level in frame.index.names):
-        frame = frame.reset_index()
-    frame.columns = [str(column) for column in frame.columns]
-    for column in frame.columns[frame.columns.duplicated()]:
-        raise Mistake(f"{name} has two columns {column!r}; rename one")
-    return Source(name, frame.reset_index(drop=True))

@@ -8,8 +8,10 @@ import numpy as np
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.delimited import MOSTLY_NUMBERS
+from prunus.cli.reading.fields import INT64, whole_or_text
 from prunus.cli.reading.source import Source
 from prunus.cli.rendering import shortened
+from prunus.data.values import label
 
 __all__ = ["TASKS", "Target", "read_target"]
 
@@ -59,6 +61,9 @@ class Target:
 def read_target(source: Source, name: str, task: str = "auto", *, varied: bool = True) -> Target:
     """Read the column to predict.
 
+    Classes of delimited text are the texts of the fields, without spaces around them; if all of them are whole numbers
+    that print as they are written, they are these numbers.
+
     Parameters
     ----------
     source : Source
@@ -74,6 +79,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     """
     column = source.column(name, "--target")
     types = require("pandas", "tables").api.types
+    _check_single(source, column)
     given = column.notna().to_numpy()
     if not given.any():
         raise Mistake(f"{source.name}: the target column {name!r} is empty; name another one")
@@ -84,25 +90,62 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     numeric = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
     if task == "auto" and not numeric:
         _check_not_numbers(source, column)
-    chosen, why = (task, "--task") if task != "auto" else _guess(present, numeric=numeric)
-    if varied and present.nunique() == 1:
+    labels = _labels(source, present)
+    chosen, why = (task, "--task") if task != "auto" else _guess(present, labels, numeric=numeric)
+    if varied and (present if chosen == "regression" else labels).nunique() == 1:
         raise Mistake(
-            f"{source.name}: the target column {name!r} is always {present.iloc[0]!r}; there is nothing to learn"
+            f"{source.name}: the target column {name!r} is always {str(labels.iloc[0])!r}; there is nothing to learn"
         )
-    values = _numbers(source, column) if chosen == "regression" else _classes(source, present, numeric=numeric)
-    if varied and chosen == "classification":
+    if chosen == "regression":
+        return Target(name, _numbers(source, column), given, chosen, why, notes)
+    if numeric:
+        _check_whole(source, present)
+    values = labels.to_numpy()
+    if varied:
         _check_classes(source, name, values)
     return Target(name, values, given, chosen, why, notes)
 
 
-def _guess(values: Any, *, numeric: bool) -> tuple[str, str]:
+def _check_single(source: Source, column: Any) -> None:
+    """Raise an error for lists and other values that have parts."""
+    if column.dtype != object:
+        return
+    parts = column.map(lambda value: isinstance(value, (list, tuple, dict, set, np.ndarray))).to_numpy(dtype=bool)
+    if parts.any():
+        row = int(parts.argmax())
+        raise Mistake(
+            f"{source.name}, {source.place(row)}: the target column {column.name!r} must contain single values, got "
+            f"a {type(column.iloc[row]).__name__}; name another column"
+        )
+
+
+def _labels(source: Source, values: Any) -> Any:
+    """Return the classes of the values, which are not missing, as a Series of whole numbers, booleans or texts."""
+    types = require("pandas", "tables").api.types
+    if source.written is not None:
+        return whole_or_text(source.written(values.name)[values.index].str.strip())
+    if types.is_bool_dtype(values):
+        return values.astype(bool)
+    if types.is_numeric_dtype(values) and _fits(values):
+        return values.astype(np.int64)
+    return values.map(label).astype(object)
+
+
+def _fits(values: Any) -> bool:
+    """Whether all numbers are whole and have 64 bits."""
+    low, high = values.min(), values.max()
+    inside = low >= INT64.min and (high <= INT64.max if isinstance(high, (int, np.integer)) else high < 2.0**63)
+    return bool(inside and (values == values.round()).all())
+
+
+def _guess(values: Any, labels: Any, *, numeric: bool) -> tuple[str, str]:
     if not numeric:
         return "classification", "the target is not a number"
-    distinct = values.nunique()
-    whole = bool((values == values.round()).all())
-    if whole and (distinct == 2 or (distinct <= MAX_CLASSES and distinct * MIN_ROWS_PER_CLASS <= len(values))):
-        return "classification", f"the target has {distinct} different whole numbers; else use --task regression"
-    return "regression", f"the target has {distinct} different numbers"
+    if bool((values == values.round()).all()):
+        distinct = labels.nunique()
+        if distinct == 2 or (distinct <= MAX_CLASSES and distinct * MIN_ROWS_PER_CLASS <= len(values)):
+            return "classification", f"the target has {distinct} different whole numbers; else use --task regression"
+    return "regression", f"the target has {values.nunique()} different numbers"
 
 
 def _check_not_numbers(source: Source, column: Any) -> None:
@@ -132,17 +175,13 @@ def _numbers(source: Source, column: Any) -> Any:
     return values
 
 
-def _classes(source: Source, values: Any, *, numeric: bool) -> Any:
-    if numeric:
-        if not bool((values == values.round()).all()):
-            raise Mistake(
-                f"{source.name}: the target {values.name!r} must have classes for classification, got numbers "
-                f"such as {values[values != values.round()].iloc[0]}; use --task regression"
-            )
-        return values.to_numpy(dtype=np.int64)
-    if require("pandas", "tables").api.types.is_bool_dtype(values):
-        return values.to_numpy(dtype=bool)
-    return values.astype(str).to_numpy(dtype=object)
+def _check_whole(source: Source, values: Any) -> None:
+    broken = values[values != values.round()]
+    if len(broken):
+        raise Mistake(
+            f"{source.name}: the target {values.name!r} must have classes for classification, got numbers such as "
+            f"{broken.iloc[0]}; use --task regression"
+        )
 
 
 def _check_classes(source: Source, name: str, values: Any) -> None:

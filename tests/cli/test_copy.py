@@ -1,0 +1,68 @@
+"""``prunus predict --copy`` and ``--guard-formulas``: what is written beside the predictions."""
+
+import csv
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.cli.tables import Shell, write
+
+FIELDS = ["000001", "1152921504606846977", "1e5", "13.01.2021", " 0 a", "NA", "", "1.50", "true", "+7", "a, b", 'a "b"']
+
+
+def copied(text: str, column: str) -> list[str]:
+    rows = csv.DictReader(io.StringIO(text))
+    return [row[column] for row in rows]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_copied_field_is_the_text_of_the_file(
+    shell: Shell, folder: Path, tmp_path: Path, field: str, quote: str
+) -> None:
+    quote = '"' if set(field) & set(',"') else quote
+    cell = quote + field.replace('"', '""') + quote
+    data = write(tmp_path / "t.csv", f"size,color,key\n1,red,{cell}\n2, red,{cell}\n")
+    assert copied(shell("predict", folder / "kind.prunus", data, "--copy", "key"), "key") == [field] * 2
+
+
+def test_spaces_before_quotes_do_not_change_other_fields(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "t.csv", 'size,color,key\n1, "red", 0 a\n2, "red","x, ""y"""\n')
+    assert copied(shell("predict", folder / "kind.prunus", data, "--copy", "key"), "key") == [" 0 a", 'x, "y"']
+
+
+def test_whole_numbers_remain_numbers_in_parquet(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "p.parquet"
+    shell("predict", folder / "kind.prunus", folder / "table.csv", "--copy", "id", "--out", out)
+    assert pd.read_parquet(out)["id"].tolist() == list(range(1, 61))
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("kind", "prediction"), ("kind", "probability large"), ("price", "prediction")]
+)
+def test_a_copy_with_the_name_of_an_output_is_refused(shell: Shell, folder: Path, model: str, name: str) -> None:
+    proba = ["--proba"] if model == "kind" else []
+    said = shell.mistake("predict", folder / f"{model}.prunus", "no_such.csv", "--copy", name, *proba)
+    assert f"--copy must name columns other than those with the predictions, got {name!r}" in said
+
+
+def test_formulas_are_guarded(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    texts = ["=1+1", "@x", "+a", "-b", "\tc", "-1.5", "+7", "d"]
+    lines = [f'1,red,"{text}"' for text in texts]
+    data = write(tmp_path / "t.csv", "\n".join(["size,color,key", *lines, ""]))
+    command = ("predict", folder / "kind.prunus", data, "--copy", "key")
+    assert copied(shell(*command), "key") == texts
+    guarded = ["'=1+1", "'@x", "'+a", "'-b", "'\tc", "-1.5", "+7", "d"]
+    assert copied(shell(*command, "--guard-formulas"), "key") == guarded
+    shell(*command, "--guard-formulas", "--out", tmp_path / "p.csv")
+    assert copied((tmp_path / "p.csv").read_text(), "key") == guarded
+    assert "unless CSV is written" in shell.mistake(*command, "--guard-formulas", "--json")
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", "category"])
+def test_a_column_of_numbers_may_be_text_without_values(shell: Shell, folder: Path, tmp_path: Path, dtype: str) -> None:
+    table = pd.DataFrame({"size": pd.Series([None, None], dtype=dtype), "color": ["red", "blue"]})
+    table.to_parquet(tmp_path / "t.parquet")
+    assert shell("predict", folder / "kind.prunus", tmp_path / "t.parquet").count("\n") == 3
