@@ -11,7 +11,6 @@ from prunus.cli.reading.delimited import MOSTLY_NUMBERS
 from prunus.cli.reading.fields import INT64, whole_or_text
 from prunus.cli.reading.source import Source
 from prunus.cli.rendering import shortened
-from prunus.data.values import label
 
 __all__ = ["TASKS", "Target", "read_target"]
 
@@ -128,6 +127,8 @@ def _labels(source: Source, values: Any) -> Any:
         return values.astype(bool)
     if types.is_numeric_dtype(values) and _fits(values):
         return values.astype(np.int64)
+    from prunus.data.values import label  # here: it comes with scikit-learn, which help does without
+
     return values.map(label).astype(object)
 
 
