@@ -169,3 +169,12 @@ def test_json_of_what_is_no_number_is_null(shell: Shell, folder: Path, tmp_path:
     data = csv(tmp_path / "t.csv", frame(1))
     out = shell("evaluate", folder / "price.prunus", data, "--target", "price", "--json")
     assert json.loads(out, parse_constant=pytest.fail)["r2"] is None
+
+
+def test_a_single_date_needs_its_order(shell: Shell, tmp_path: Path) -> None:
+    days = [f"{1 + i % 28:02}/{1 + i % 12:02}/2021" for i in range(30)]
+    table = pd.DataFrame({"when": days, "y": ["a", "b"] * 15})
+    shell("fit", csv(tmp_path / "t.csv", table), "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
+    command = ("predict", tmp_path / "m.prunus", write(tmp_path / "one.csv", "when\n01/02/2021\n"))
+    assert "use --dates day-first or month-first" in shell.mistake(*command)
+    assert shell(*command, "--dates", "day-first").count("\n") == 2

@@ -21,6 +21,8 @@ MISSING = ("?", "None", "none", "NONE", "NaT", "<NA>")
 """Texts for missing values, besides those that pyarrow knows, such as NA and the empty text."""
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _COMMA_NUMBER = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_SPACES = re.compile(r'(?P<field>(?:^|(?<=[ \t]))"[^"]*(?:""[^"]*)*")|(?P<edge>^[ \t]+|[ \t]+$)|[ \t]+', re.MULTILINE)
+"""Fields in quotes, which remain as they are, spaces at the ends of lines, and spaces between fields."""
 MOSTLY_NUMBERS = 0.9
 """In a column with a larger share of numbers than this, other text is probably a mistake."""
 
@@ -115,6 +117,8 @@ def read_delimited(text: str, file: str, options: TextOptions) -> TextTable:
         notes.append("numbers have decimal commas")
     missing = _usual_missing() if options.missing is None else options.missing
     frame = _parse(layout, decimal, options.text_columns, missing)
+    if options.missing is not None:
+        _restore_nan(frame, layout, missing)
     lines = text.count("\n") + (not text.endswith("\n")) - layout.skipped
     first_line = layout.skipped + 1 if lines == len(frame) else None
     table = TextTable(frame, first_line, partial(_written, layout), notes)
@@ -147,7 +151,7 @@ def _find_separator(text: str) -> str:
 def _normalized(text: str, separator: str) -> str:
     """Rewrite text for pyarrow: one space between fields, and no space before a quote."""
     if separator == " ":
-        return "\n".join(" ".join(line.split()) for line in text.split("\n"))
+        return _SPACES.sub(lambda found: found["field"] or ("" if found["edge"] else " "), text)
     return _quoted(separator).sub(r"\2\3", text) if ' "' in text else text
 
 
@@ -219,6 +223,16 @@ def _parse(layout: _Layout, decimal: str, text_columns: frozenset[str], missing:
         column_types={column: arrow.string() for column in text_columns},
     )
     return _read_csv(layout, convert)
+
+
+def _restore_nan(frame: Any, layout: _Layout, missing: frozenset[str]) -> None:
+    """Make columns of numbers text again if they have a nan that is not a text for missing values."""
+    for column in frame.select_dtypes("float").columns:
+        unknown = frame[column].isna()
+        if unknown.any():
+            texts = _written(layout, column)
+            if not texts[unknown].str.strip().isin(missing).all():
+                frame[column] = texts.astype("str")
 
 
 def _written(layout: _Layout, column: str) -> Any:
