@@ -17,46 +17,12 @@ USUAL = (
     *("NaN", "n/a", "nan", "null", *MISSING),
 )
 WORDS = (
-    *(
-        "007",
-        "7",
-        "1.0",
-        "1",
-        "+1",
-        "-0",
-        "1e3",
-        "1E400",
-        "inf",
-        "0x10",
-        "1_000",
-        "1,5",
-        "1.234,5",
-        "٣",
-        "true",
-        "True",
-    ),
+    *("007", "7", "1.0", "1", "+1", "-0", "1e3", "1E400", "inf", "0x10", "1_000", "1,5", "1.234,5", "true", "True"),
     *("10000000000000000000", "20000000000000000000", "9007199254740992", "9007199254740993", "-9223372036854775809"),
     *("13.01.2021", "01/02/2021", "2021-01-13", "2021-13-01", "2021-01-13T10:30:00Z", "10:30", "0001-01-01"),
-    *("a", "A", " a", "a ", " 0 a", "ä", "é", "=1+1", "@x", "-b", "a,b", "a;b", "a|b", "a\tb", "a\nb", 'a"b', '"', "'"),
-    *(
-        "NA",
-        "?",
-        "",
-        " ",
-        "null",
-        "nan",
-        "None",
-        "N/A",
-        "#",
-        "\\",
-        "\\N",
-        "\ufeff",
-        "😀",
-        "\u2028",
-        "\x1c",
-        "\x0b",
-        "0" * 400,
-    ),
+    *("a", "A", " a", "a ", " 0 a", "ä", "é", "=1+1", "@x", "-b", "a,b", "a;b", "a|b", "a\tb", "a\nb", "a\r\nb"),
+    *('a"b', '"', "'", "NA", "?", "", " ", "null", "nan", "None", "N/A", "#", "\\", "\\N", "\ufeff", "0" * 400),
+    *("\N{GRINNING FACE}", "\N{LINE SEPARATOR}", "\N{ARABIC-INDIC DIGIT THREE}", "\x1c", "\x0b"),
 )
 NAMES = ("c", "a b", "ü", "=d", "id", "1", 'q"q', "s;s", "prediction", "cluster", "Key", "")
 ENCODINGS = ("utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252")
@@ -78,7 +44,7 @@ def column(dice: random.Random, n: int) -> list[str]:
 
 def cell(dice: random.Random, field: str, separator: str) -> str:
     """A field as it may be written: in quotes where that is needed, and sometimes where it is not."""
-    needed = separator in field or "\n" in field or field.lstrip().startswith('"')
+    needed = separator in field or set(field) & {"\r", "\n"} or field.lstrip().startswith('"')
     return f'"{field.replace(chr(34), chr(34) * 2)}"' if needed or dice.random() < 0.2 else field
 
 
@@ -94,7 +60,7 @@ def table(dice: random.Random) -> tuple[dict[str, list[str]], str, str]:
     written = [separator.join(cell(dice, field, separator) for field in line) for line in lines]
     for _ in range(dice.choice([0, 0, 1, 3])):
         written.insert(dice.randrange(len(written) + 1), "")
-    return columns, dice.choice(["\n", "\n", "\r\n"]).join([*written, *dice.choice([[""], []])]), separator
+    return columns, dice.choice(["\n", "\n", "\r\n", "\r"]).join([*written, *dice.choice([[""], []])]), separator
 
 
 def damaged(dice: random.Random, content: bytes) -> bytes:
