@@ -10,10 +10,11 @@ import pytest
 from tests.cli.tables import Shell, write
 
 FIELDS = ["000001", "1152921504606846977", "1e5", "13.01.2021", " 0 a", "NA", "", "1.50", "true", "+7", "a, b", 'a "b"']
+FIELDS += ["a\r\nb", "a\nb"]
 
 
 def copied(text: str, column: str) -> list[str]:
-    rows = csv.DictReader(io.StringIO(text))
+    rows = csv.DictReader(io.StringIO(text, newline=""))
     return [row[column] for row in rows]
 
 
@@ -22,15 +23,25 @@ def copied(text: str, column: str) -> list[str]:
 def test_a_copied_field_is_the_text_of_the_file(
     shell: Shell, folder: Path, tmp_path: Path, field: str, quote: str
 ) -> None:
-    quote = '"' if set(field) & set(',"') else quote
+    quote = '"' if set(field) & set(',"\r\n') else quote
     cell = quote + field.replace('"', '""') + quote
-    data = write(tmp_path / "t.csv", f"size,color,key\n1,red,{cell}\n2, red,{cell}\n")
+    (tmp_path / "t.csv").write_bytes(f"size,color,key\r\n1,red,{cell}\r\n2, red,{cell}\r\n".encode())
+    data = tmp_path / "t.csv"
     assert copied(shell("predict", folder / "kind.prunus", data, "--copy", "key"), "key") == [field] * 2
 
 
 def test_spaces_before_quotes_do_not_change_other_fields(shell: Shell, folder: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "t.csv", 'size,color,key\n1, "red", 0 a\n2, "red","x, ""y"""\n')
     assert copied(shell("predict", folder / "kind.prunus", data, "--copy", "key"), "key") == [" 0 a", 'x, "y"']
+
+
+def test_text_of_json_and_parquet_is_copied_as_it_is(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    table = pd.DataFrame({"size": [1, 2], "color": "red", "key": ["13.01.2021", "14.01.2021"]})
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    for name in ("t.parquet", "t.jsonl"):
+        out = shell("predict", folder / "kind.prunus", tmp_path / name, "--copy", "key")
+        assert copied(out, "key") == table["key"].tolist()
 
 
 def test_whole_numbers_remain_numbers_in_parquet(shell: Shell, folder: Path, tmp_path: Path) -> None:

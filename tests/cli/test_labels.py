@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import prunus
@@ -60,7 +62,8 @@ def test_whole_numbers_that_print_as_written_are_numbers(shell: Shell, tmp_path:
 )
 def test_labels_of_parquet_are_its_values(shell: Shell, tmp_path: Path, values: Any, labels: list[Any]) -> None:
     picked = values[np.arange(30) % len(values)]
-    pd.DataFrame({"x": np.arange(30) % 2, "y": picked}).to_parquet(tmp_path / "t.parquet")
+    table = pa.Table.from_pandas(pd.DataFrame({"x": np.arange(30) % 2, "y": picked}))
+    pq.write_table(table.replace_schema_metadata(), tmp_path / "t.parquet")  # as programs other than pandas write it
     shell("fit", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
     assert prunus.load(tmp_path / "m.prunus").classes_.tolist() == labels
     shell("evaluate", tmp_path / "m.prunus", tmp_path / "t.parquet", "--target", "y")

@@ -50,6 +50,11 @@ def test_a_quoted_field_may_hold_separators_and_lines(tmp_path: Path) -> None:
     assert source.place(1) == "row 2"  # lines and rows differ
 
 
+def test_spaces_in_quotes_remain_where_spaces_separate(tmp_path: Path) -> None:
+    source = read(write(tmp_path / "t.csv", ' a  b \n1  "x  y"\n 2 z  \n'), separator=" ")
+    assert rows(source) == {"a": [1, 2], "b": ["x  y", "z"]}
+
+
 def test_decimal_commas(tmp_path: Path) -> None:
     source = read(write(tmp_path / "t.csv", "a;b\n1,5;x\n-2;y\n"))
     assert rows(source)["a"] == [1.5, -2.0]
@@ -60,6 +65,14 @@ def test_texts_for_missing_values(tmp_path: Path) -> None:
     found = read(write(tmp_path / "t.csv", "a,b\n1,x\n?,NA\nNA,None\n , \n")).frame
     assert found["a"].isna().tolist() == found["b"].isna().tolist() == [False, True, True, True]
     assert found["a"].dtype == float
+
+
+def test_nan_is_text_if_it_is_not_named_as_missing(tmp_path: Path) -> None:
+    data = write(tmp_path / "t.csv", "a,b\n1.5,2\nnan,\n")
+    assert read(data, na_values=["nan,"]).frame.isna().sum().tolist() == [1, 1]
+    found = read(data, na_values=[""]).frame
+    assert found["a"].tolist() == ["1.5", "nan"]
+    assert found["b"].isna().tolist() == [False, True]
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:

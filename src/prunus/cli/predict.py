@@ -11,7 +11,7 @@ from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_table, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
-from prunus.cli.reading import Source, add_reading_options, read_source, whole_or_text
+from prunus.cli.reading import add_reading_options, read_source
 from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run", "write_table"]
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> Outcome:
     model = load_estimator(options.model)
     _check_options(model, options)
     source = read_source(options.data, options, text_columns(model))
-    copied = {name: _copied(source, name) for name in options.copy}
+    copied = {name: source.copied(name) for name in options.copy}
     predicted = _predictions(model, needed_columns(model, source, options.model), options)
     table = require("pandas", "tables").DataFrame(copied | predicted)
     if options.guard_formulas:
@@ -101,12 +101,6 @@ def guarded(table: Any) -> Any:
 def _guarded(cell: Any) -> Any:
     risky = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
     return f"'{cell}" if risky else cell
-
-
-def _copied(source: Source, name: str) -> Any:
-    """A column as it is written in the file."""
-    column = source.column(name, "--copy")
-    return column if source.written is None else whole_or_text(source.written(name))
 
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:

@@ -1,7 +1,6 @@
 """Reading tables from files in many formats, with notes on what was found."""
 
 from prunus.cli.reading.columns import Dropped, drop_useless
-from prunus.cli.reading.fields import whole_or_text
 from prunus.cli.reading.source import Source, add_reading_options, check_finite, read_source
 from prunus.cli.reading.targets import Target, read_target
 
@@ -14,5 +13,4 @@ __all__ = [
     "drop_useless",
     "read_source",
     "read_target",
-    "whole_or_text",
 ]

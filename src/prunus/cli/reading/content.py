@@ -47,12 +47,12 @@ def read_content(path: str) -> tuple[str, bytes]:
 
 
 def decode(content: bytes, name: str, notes: list[str]) -> str:
-    r"""Decode text in UTF-8, UTF-16 or Windows-1252; its lines end in a line feed.
+    """Decode text in UTF-8, UTF-16 or Windows-1252.
 
     Examples
     --------
-    >>> decode("town\r\nKöln\r\n".encode("utf-16"), "table.csv", [])
-    'town\nKöln\n'
+    >>> decode("Köln".encode("utf-16"), "table.csv", [])
+    'Köln'
     """
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     if not wide and b"\0" in content[:SAMPLE]:
@@ -65,7 +65,7 @@ def decode(content: bytes, name: str, notes: list[str]) -> str:
         text = content.decode("cp1252", errors="replace")
         notes.append("the text is not UTF-8; it was read as Windows-1252")
     _check_not_empty(name, text)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
 
 
 def _read_bytes(path: str) -> tuple[str, bytes]:

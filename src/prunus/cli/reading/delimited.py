@@ -11,6 +11,7 @@ from typing import Any
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.content import SAMPLE
+from prunus.cli.reading.quotes import check_quotes, normalized
 
 __all__ = ["TextOptions", "TextTable", "read_delimited"]
 
@@ -86,7 +87,7 @@ def read_delimited(text: str, file: str, options: TextOptions) -> TextTable:
     Parameters
     ----------
     text : str
-        The text, with line feeds at the ends of lines.
+        The text; its lines may end in line feeds, carriage returns or both.
     file : str
         Name of the file, for messages.
     options : TextOptions
@@ -102,19 +103,21 @@ def read_delimited(text: str, file: str, options: TextOptions) -> TextTable:
     ({'a': [1.5], 'b': ['x']}, ['01,50'])
     """
     notes: list[str] = []
-    separator = options.separator or _find_separator(text)
-    if len(separator) != 1 or separator in '"\n':
+    separator = options.separator or _find_separator(text[: SAMPLE + 1].replace("\r\n", "\n").replace("\r", "\n"))
+    if len(separator) != 1 or separator in '"\r\n':
         raise Mistake(f"--separator must be one character or 'tab', but no quote, got {separator!r}")
     if separator != ",":
         notes.append(f"fields are separated by {SEPARATORS.get(separator, repr(separator))}")
-    text = _normalized(text, separator)
-    _check_quotes(text, separator, file)
+    text = normalized(text, separator)
+    check_quotes(text, separator, file)
     layout = _Layout(text, file, separator, *_names(text, separator, file, header=options.header))
     decimal = _find_decimal(text, separator)
     if decimal == ",":
         notes.append("numbers have decimal commas")
     missing = _usual_missing() if options.missing is None else options.missing
     frame = _parse(layout, decimal, options.text_columns, missing)
+    if options.missing is not None:
+        _restore_nan(frame, layout, missing)
     lines = text.count("\n") + (not text.endswith("\n")) - layout.skipped
     first_line = layout.skipped + 1 if lines == len(frame) else None
     table = TextTable(frame, first_line, partial(_written, layout), notes)
@@ -142,28 +145,6 @@ def _find_separator(text: str) -> str:
         return max(found, key=lambda entry: entry[:2])[2]
     widths = {len(line.split()) for line in lines}
     return " " if len(widths) == 1 and widths != {1} and len(lines) > 1 and '"' not in text[:SAMPLE] else ","
-
-
-def _normalized(text: str, separator: str) -> str:
-    """Rewrite text for pyarrow: one space between fields, and no space before a quote."""
-    if separator == " ":
-        return "\n".join(" ".join(line.split()) for line in text.split("\n"))
-    return _quoted(separator).sub(r"\2\3", text) if ' "' in text else text
-
-
-def _quoted(separator: str) -> re.Pattern[str]:
-    """Find fields in quotes: the spaces before the quote, the field, and its closing quote, which may be missing."""
-    return re.compile(rf'(?:^|(?<={re.escape(separator)}))( *)("[^"]*(?:""[^"]*)*)("|\Z)', re.MULTILINE)
-
-
-def _check_quotes(text: str, separator: str, file: str) -> None:
-    for found in _quoted(separator).finditer(text) if '"' in text else ():
-        if not found[3]:
-            line = text.count("\n", 0, found.start()) + 1
-            raise Mistake(
-                f"{file}, line {line}: a field in quotes must end with a quote, got none up to the end of the file; "
-                "close it, or remove the quote"
-            )
 
 
 def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]]]:
@@ -219,6 +200,16 @@ def _parse(layout: _Layout, decimal: str, text_columns: frozenset[str], missing:
         column_types={column: arrow.string() for column in text_columns},
     )
     return _read_csv(layout, convert)
+
+
+def _restore_nan(frame: Any, layout: _Layout, missing: frozenset[str]) -> None:
+    """Make columns of numbers text again if they have a nan that is not a text for missing values."""
+    for column in frame.select_dtypes("float").columns:
+        unknown = frame[column].isna()
+        if unknown.any():
+            texts = _written(layout, column)
+            if not texts[unknown].str.strip().isin(missing).all():
+                frame[column] = texts.astype("str")
 
 
 def _written(layout: _Layout, column: str) -> Any:

@@ -40,7 +40,7 @@ def read_records(text: str, name: str) -> Any:
 
 
 def _rows_of_lines(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
-    lines = enumerate(text.split("\n"), start=1)
+    lines = enumerate(re.split(r"\r\n?|\n", text), start=1)
     return [(f"line {i}", _object(line, name, f"line {i}")) for i, line in lines if line.strip()]
 
 

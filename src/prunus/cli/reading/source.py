@@ -13,6 +13,7 @@ from prunus.cli.reading.binary import read_binary
 from prunus.cli.reading.content import decode, read_content
 from prunus.cli.reading.dates import read_dates
 from prunus.cli.reading.delimited import TextOptions, read_delimited
+from prunus.cli.reading.fields import whole_or_text
 from prunus.cli.reading.records import is_json, read_records
 
 __all__ = ["Source", "add_reading_options", "check_finite", "read_source", "similar"]
@@ -33,6 +34,8 @@ class Source:
         Number of the line with the first row, if the file is text and each row is one line.
     written : callable or None
         For delimited text: returns the fields of a column as they are written in the file, as a Series of texts.
+    before_dates : pandas.DataFrame or None
+        For other formats: the table before texts were read as dates.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Source:
     notes: list[str] = field(default_factory=list)
     first_line: int | None = None
     written: Callable[[str], Any] | None = None
+    before_dates: Any = None
 
     def place(self, row: int) -> str:
         """Describe where in the file a row is; rows are counted from 0."""
@@ -50,6 +54,11 @@ class Source:
         if name not in self.frame.columns:
             raise Mistake(f"{self.name} has no column {name!r} for {what}; {similar(name, list(self.frame.columns))}")
         return self.frame[name]
+
+    def copied(self, name: str) -> Any:
+        """Return a column as it is in the file, to be written to another one."""
+        self.column(name, "--copy")
+        return self.before_dates[name] if self.written is None else whole_or_text(self.written(name))
 
 
 def similar(name: str, names: list[str]) -> str:
@@ -114,6 +123,7 @@ def read_source(path: str, options: argparse.Namespace, text_columns: Collection
     source = _read_text(name, content, options, text_columns) if frame is None else Source(name, frame)
     if not len(source.frame):
         raise Mistake(f"{name} has no rows, only names of columns")
+    source.before_dates = source.frame.copy(deep=False) if source.written is None else None
     read_dates(source.frame, source.notes, options.dates, text_columns)
     return source
 

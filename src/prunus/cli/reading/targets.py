@@ -89,20 +89,22 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     numeric = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
     if task == "auto" and not numeric:
         _check_not_numbers(source, column)
-    labels = _labels(source, present)
+    labels: Any = None if task == "regression" or (numeric and not _whole(present)) else _labels(source, present)
     chosen, why = (task, "--task") if task != "auto" else _guess(present, labels, numeric=numeric)
-    if varied and (present if chosen == "regression" else labels).nunique() == 1:
+    if chosen == "classification" and labels is None:
+        raise _not_whole(source, present)
+    if varied and (present if labels is None else labels).nunique() == 1:
         raise Mistake(
-            f"{source.name}: the target column {name!r} is always {str(labels.iloc[0])!r}; there is nothing to learn"
+            f"{source.name}: the target column {name!r} is always {str(present.iloc[0])!r}; there is nothing to learn"
         )
-    if chosen == "regression":
-        return Target(name, _numbers(source, column), given, chosen, why, notes)
-    if numeric:
-        _check_whole(source, present)
-    values = labels.to_numpy()
-    if varied:
+    values = _numbers(source, column) if chosen == "regression" else labels.to_numpy()
+    if varied and chosen == "classification":
         _check_classes(source, name, values)
     return Target(name, values, given, chosen, why, notes)
+
+
+def _whole(numbers: Any) -> bool:
+    return bool((numbers == numbers.round()).all())
 
 
 def _check_single(source: Source, column: Any) -> None:
@@ -125,27 +127,25 @@ def _labels(source: Source, values: Any) -> Any:
         return whole_or_text(source.written(values.name)[values.index].str.strip())
     if types.is_bool_dtype(values):
         return values.astype(bool)
-    if types.is_numeric_dtype(values) and _fits(values):
+    if types.is_numeric_dtype(values) and _fit_64_bits(values):
         return values.astype(np.int64)
     from prunus.data.values import label  # here: it comes with scikit-learn, which help does without
 
     return values.map(label).astype(object)
 
 
-def _fits(values: Any) -> bool:
-    """Whether all numbers are whole and have 64 bits."""
-    low, high = values.min(), values.max()
-    inside = low >= INT64.min and (high <= INT64.max if isinstance(high, (int, np.integer)) else high < 2.0**63)
-    return bool(inside and (values == values.round()).all())
+def _fit_64_bits(numbers: Any) -> bool:
+    low, high = numbers.min(), numbers.max()
+    return bool(low >= INT64.min and (high <= INT64.max if isinstance(high, (int, np.integer)) else high < 2.0**63))
 
 
 def _guess(values: Any, labels: Any, *, numeric: bool) -> tuple[str, str]:
+    """Choose the task; the labels are None if the values are numbers that are not whole."""
     if not numeric:
         return "classification", "the target is not a number"
-    if bool((values == values.round()).all()):
-        distinct = labels.nunique()
-        if distinct == 2 or (distinct <= MAX_CLASSES and distinct * MIN_ROWS_PER_CLASS <= len(values)):
-            return "classification", f"the target has {distinct} different whole numbers; else use --task regression"
+    distinct = 0 if labels is None else labels.nunique()
+    if distinct == 2 or 0 < distinct <= min(MAX_CLASSES, len(values) / MIN_ROWS_PER_CLASS):
+        return "classification", f"the target has {distinct} different whole numbers; else use --task regression"
     return "regression", f"the target has {values.nunique()} different numbers"
 
 
@@ -176,13 +176,11 @@ def _numbers(source: Source, column: Any) -> Any:
     return values
 
 
-def _check_whole(source: Source, values: Any) -> None:
-    broken = values[values != values.round()]
-    if len(broken):
-        raise Mistake(
-            f"{source.name}: the target {values.name!r} must have classes for classification, got numbers such as "
-            f"{broken.iloc[0]}; use --task regression"
-        )
+def _not_whole(source: Source, values: Any) -> Mistake:
+    return Mistake(
+        f"{source.name}: the target {values.name!r} must have classes for classification, got numbers such as "
+        f"{values[values != values.round()].iloc[0]}; use --task regression"
+    )
 
 
 def _check_classes(source: Source, name: str, values: Any) -> None:
