@@ -19,6 +19,22 @@ def test_the_model_is_what_the_estimator_would_learn(shell: Shell, tmp_path: Pat
     np.testing.assert_array_equal(prunus.load(out).predict(table), expected)
 
 
+@pytest.mark.parametrize("target", ["price", "kind"])
+def test_of_many_rows_it_learns_what_the_estimator_learns(shell: Shell, tmp_path: Path, target: str) -> None:
+    many = frame(600).assign(w=np.arange(600) % 3)
+    columns, out = ["size", "color"], tmp_path / "tree.prunus"
+    others = [word for name in ("kind", "price") if name != target for word in ("--drop", name)]
+    command = ("fit", csv(tmp_path / "t.csv", many), "--target", target, *others, "--weights", "w", "--out", out)
+    record = shell.json(*command, "--seed", 7, "--max-epochs", 3, "--quiet")
+    kind = prunus.ArgminTreeRegressor if target == "price" else prunus.ArgminTreeClassifier
+    tree = kind(max_epochs=3, random_state=7)
+    tree.fit(many[columns], many[target], sample_weight=many["w"])
+    assert "valid_loss" in tree.history_
+    expected, found = tree.predict(many[columns]), prunus.load(out).predict(many[columns])
+    np.testing.assert_array_equal(found, expected)  # broke: the command held out other rows than the estimator
+    assert record["hold_out"]["rows"] == pytest.approx(0.15 * (many["w"] > 0).sum(), abs=5)
+
+
 def test_says_what_was_read_and_what_was_dropped(shell: Shell, tmp_path: Path) -> None:
     said = shell("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
     for text in (
@@ -44,7 +60,7 @@ def test_json_has_the_same_for_machines(shell: Shell, tmp_path: Path) -> None:
 def test_rows_are_held_out_of_many_and_scored(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame(400))
     record = shell.json("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
-    assert record["hold_out"]["rows"] == 60
+    assert record["hold_out"]["rows"] == 61  # 15 % of the different rows, and the rows that equal one of them
     assert 0 <= record["hold_out"]["accuracy"] <= 1
 
 

@@ -49,11 +49,12 @@ def run(options: argparse.Namespace) -> Outcome:
     forget_run(estimator)
     estimator.target_name_ = problem.target.name
     _save(estimator, path, checkpoint, options)
-    validation = scores(estimator, *problem.part(problem.valid)) if len(problem.valid) else None
+    valid = _held_out(estimator, problem)
+    validation = scores(estimator, *problem.part(valid)) if len(valid) else None
     record = problem.record() | {
         "model": model_record(estimator),
         "seconds": seconds,
-        "hold_out": None if validation is None else {"rows": len(problem.valid)} | validation,
+        "hold_out": None if validation is None else {"rows": len(valid)} | validation,
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
@@ -63,7 +64,7 @@ def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
     """A new estimator for the task, with these options."""
     is_classes = problem.target.task == "classification"
     kind = prunus.ArgminTreeClassifier if is_classes else prunus.ArgminTreeRegressor
-    if not len(problem.valid):
+    if not len(problem.valid) and not problem.holds_out_itself:
         options = options | {"early_stopping_rounds": None}
     return kind(**options)
 
@@ -91,6 +92,15 @@ def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
     """The size of a fitted tree, for people."""
     size = f"depth {model['depth']}, {model['leaves']} leaves ({model['leaf']}), {model['parameters']} parameters"
     return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
+
+
+def _held_out(estimator: Any, problem: Problem) -> Any:
+    """The numbers of the rows that were held out, by the command or by the estimator."""
+    if not problem.holds_out_itself:
+        return problem.valid
+    from prunus.estimators.validation import validation_rows
+
+    return validation_rows(estimator, problem.X, problem.y, problem.weight)
 
 
 def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -22,7 +22,13 @@ from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.preparation import Rows, hold_out, read_eval_set, read_rows, to_samples
+from prunus.estimators.preparation import (
+    Rows,
+    hold_out,
+    read_eval_set,
+    read_rows,
+    to_samples,
+)
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn import TreeModel
 from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
