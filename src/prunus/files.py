@@ -92,7 +92,7 @@ def _create(partial: Path, target: Path) -> int:
 def _finish(partial: Path, mode: int) -> None:
     """Set the permissions, which some libraries change, and wait until the content is on the disk."""
     partial.chmod(mode)
-    descriptor = os.open(partial, os.O_RDONLY)
+    descriptor = os.open(partial, os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

@@ -1,5 +1,8 @@
 """``prunus fit``: what is read, learned, said and saved."""
 
+import os
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +162,16 @@ def test_an_infinite_number_is_found(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame().replace({"size": {frame()["size"][3]: np.inf}}))
     said = shell.mistake("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
     assert "line 5: column 'size' is infinite" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes")
+def test_a_model_goes_through_a_pipe(shell: Shell, tmp_path: Path) -> None:
+    pipe, got = tmp_path / "pipe", list[bytes]()
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    shell("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", pipe, *QUICK)
+    reader.join(timeout=30)
+    (tmp_path / "t.prunus").write_bytes(got[0])
+    assert prunus.load(tmp_path / "t.prunus").target_name_ == "kind"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["pipe", "t.csv", "t.prunus"]

@@ -15,6 +15,7 @@ from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.files import is_special
 
 __all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
 
@@ -121,8 +122,12 @@ def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, An
     return {"class_weight": options.class_weight}
 
 
-def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
-    """The file with the state of training, which exists only after a run was interrupted."""
+def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
+    """The file with the state of training, which exists only after a run was interrupted; None beside a pipe."""
+    if is_special(path):
+        if options.resume:
+            raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
+        return None
     checkpoint = path.with_name(path.name + ".checkpoint")
     if options.resume and not checkpoint.exists():
         raise Mistake(f"there is no interrupted run to resume: {checkpoint} does not exist; leave out --resume")
@@ -136,18 +141,19 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
     return checkpoint
 
 
-def _save(estimator: Any, path: Path, checkpoint: Path, options: argparse.Namespace) -> None:
+def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse.Namespace) -> None:
     """Save the model, then remove the checkpoint: a training that has ended is not lost if the disk is full."""
     try:
         prunus.save(estimator, path)
     except (OSError, KeyboardInterrupt) as error:
-        if not checkpoint.exists():
+        if checkpoint is None or not checkpoint.exists():
             raise
         kind = Interrupted if isinstance(error, KeyboardInterrupt) else Mistake
         raise kind(
             f"{describe(error)}; the state of training is in {checkpoint}; continue with: {_again(options)}"
         ) from error
-    checkpoint.unlink(missing_ok=True)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
 
 
 def _again(options: argparse.Namespace) -> str:
@@ -156,13 +162,13 @@ def _again(options: argparse.Namespace) -> str:
     return command if options.resume else f"{command} --resume"
 
 
-def _fit(estimator: Any, problem: Problem, checkpoint: Path, options: argparse.Namespace) -> None:
+def _fit(estimator: Any, problem: Problem, checkpoint: Path | None, options: argparse.Namespace) -> None:
     X, y = problem.part(problem.train)  # noqa: N806
     weight = None if problem.weight is None else problem.weight[problem.train]
     try:
         estimator.fit(X, y, weight, eval_set=problem.part(problem.valid) if len(problem.valid) else None)
     except KeyboardInterrupt:
-        if not checkpoint.exists():
+        if checkpoint is None or not checkpoint.exists():
             raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
         raise Interrupted(
             f"interrupted; the state of training is in {checkpoint}; continue with: {_again(options)}"
