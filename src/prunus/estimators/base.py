@@ -57,7 +57,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "depth": [Interval(Integral, 0, 12, closed="both")],
-        "pruning_strength": [Interval(Real, 0, None, closed="left")],
+        "pruning_strength": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "split": [StrOptions(set(SPLITS)), callable],
         "leaf": [StrOptions(set(LEAVES))],
         "hidden_layer_sizes": ["array-like"],
