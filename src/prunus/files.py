@@ -13,7 +13,7 @@ __all__ = ["is_special", "replacing", "write_bytes"]
 
 NAME_END = 32
 """A temporary file has this many last characters of the name: the ending, and no name that is too long."""
-OPEN_FILES = ("/dev/", "/proc/")
+OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")
 """Paths that stand for open files, such as /dev/stdout; a regular file behind them must not be replaced either."""
 
 
