@@ -13,7 +13,7 @@ __all__ = ["is_special", "replacing", "write_bytes"]
 
 NAME_END = 32
 """A temporary file has this many last characters of the name: the ending, and no name that is too long."""
-OPEN_FILES = ("/dev/", "/proc/")
+OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")
 """Paths that stand for open files, such as /dev/stdout; a regular file behind them must not be replaced either."""
 
 
@@ -92,7 +92,7 @@ def _create(partial: Path, target: Path) -> int:
 def _finish(partial: Path, mode: int) -> None:
     """Set the permissions, which some libraries change, and wait until the content is on the disk."""
     partial.chmod(mode)
-    descriptor = os.open(partial, os.O_RDONLY)
+    descriptor = os.open(partial, os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

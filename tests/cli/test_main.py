@@ -90,3 +90,38 @@ def test_the_words_of_the_help_are_those_of_the_registry() -> None:
 
 def test_the_help_names_the_limit_of_the_estimators() -> None:
     assert problem.SMALL == defaults.SMALL
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--seed", "-1", "argument --seed: must be an integer from 0 to 4294967295, got '-1'"),
+        ("--hidden-layer-sizes", "8,x", "must be positive integers with commas between them, got '8,x'"),
+        ("--depth", "x" * 500, f"invalid int value: '{'x' * 79}...; see `prunus fit --help`"),
+    ],
+)
+def test_wrong_arguments_are_described_in_one_line(
+    capsys: pytest.CaptureFixture[str], option: str, value: str, said: str
+) -> None:
+    assert main(["fit", "t.csv", "--target", "y", "--out", "t.prunus", f"{option}={value}"]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--device", "meta", "device must be one that torch can compute on here, got 'meta'"),
+        ("--pruning-strength", "1e300", "'pruning_strength' parameter of ArgminTreeClassifier must be a float"),
+    ],
+)
+def test_values_that_cannot_be_computed_with_are_mistakes(  # broke: they were errors of prunus
+    shell: Shell, folder: Path, tmp_path: Path, option: str, value: str, said: str
+) -> None:
+    command = ("fit", folder / "table.csv", "--target", "kind", "--out", tmp_path / "t.prunus", "--quiet")
+    assert said in shell.mistake(*command, option, value)
+
+
+def test_a_file_to_write_has_a_name(shell: Shell, folder: Path) -> None:
+    assert "the file to write must have a name" in shell.mistake("export", folder / "kind.prunus", "--onnx", "")

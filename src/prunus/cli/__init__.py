@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from prunus import __version__
-from prunus.cli.command import Outcome, common_options, plain
+from prunus.cli.command import Outcome, Parser, common_options, plain
 from prunus.cli.mistakes import describe, exit_code
 from prunus.cli.registry import COMMANDS
 
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(chosen: str | None, module: Any) -> argparse.ArgumentParser:
     """Make the parser. Only the chosen command has options: the modules of the others take seconds to import."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="prunus", description="Decision trees learned by gradient descent, for tables in files.", epilog=EXIT_CODES
     )
     parser.add_argument("--version", action="version", version=f"prunus {__version__}")

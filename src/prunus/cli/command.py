@@ -4,9 +4,12 @@ import argparse
 import math
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["Outcome", "common_options", "plain", "say"]
+__all__ = ["Outcome", "Parser", "common_options", "plain", "say"]
+
+LONGEST = 80
+"""An error quotes at most this many characters of an argument."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,18 @@ class Outcome:
     text: str
 
 
-def common_options() -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser that describes wrong arguments in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Write the line and exit with code 2."""
+        words = (word if len(word) <= LONGEST else f"{word[:LONGEST]}..." for word in message.split())
+        self.exit(2, f"{self.prog}: error: {' '.join(words)}; see `{self.prog} --help`\n")
+
+
+def common_options() -> Parser:
     """Make a parser with the options that every command has."""
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = Parser(add_help=False)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object, for programs")
     parser.add_argument("--quiet", action="store_true", help="report no progress on stderr")
     parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")

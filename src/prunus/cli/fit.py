@@ -15,6 +15,7 @@ from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.files import is_special
 
 __all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
 
@@ -49,11 +50,12 @@ def run(options: argparse.Namespace) -> Outcome:
     forget_run(estimator)
     estimator.target_name_ = problem.target.name
     _save(estimator, path, checkpoint, options)
-    validation = scores(estimator, *problem.part(problem.valid)) if len(problem.valid) else None
+    valid = _held_out(estimator, problem)
+    validation = scores(estimator, *problem.part(valid)) if len(valid) else None
     record = problem.record() | {
         "model": model_record(estimator),
         "seconds": seconds,
-        "hold_out": None if validation is None else {"rows": len(problem.valid)} | validation,
+        "hold_out": None if validation is None else {"rows": len(valid)} | validation,
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
@@ -63,7 +65,7 @@ def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
     """A new estimator for the task, with these options."""
     is_classes = problem.target.task == "classification"
     kind = prunus.ArgminTreeClassifier if is_classes else prunus.ArgminTreeRegressor
-    if not len(problem.valid):
+    if not len(problem.valid) and not problem.holds_out_itself:
         options = options | {"early_stopping_rounds": None}
     return kind(**options)
 
@@ -93,6 +95,15 @@ def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
     return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
 
 
+def _held_out(estimator: Any, problem: Problem) -> Any:
+    """The numbers of the rows that were held out, by the command or by the estimator."""
+    if not problem.holds_out_itself:
+        return problem.valid
+    from prunus.estimators.validation import validation_rows
+
+    return validation_rows(estimator, problem.X, problem.y, problem.weight)
+
+
 def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
     lines = [*problem.lines(), *model_lines(record["model"], record["seconds"])]
     if record["hold_out"] is None:
@@ -111,8 +122,12 @@ def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, An
     return {"class_weight": options.class_weight}
 
 
-def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
-    """The file with the state of training, which exists only after a run was interrupted."""
+def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
+    """The file with the state of training, which exists only after a run was interrupted; None beside a pipe."""
+    if is_special(path):
+        if options.resume:
+            raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
+        return None
     checkpoint = path.with_name(path.name + ".checkpoint")
     if options.resume and not checkpoint.exists():
         raise Mistake(f"there is no interrupted run to resume: {checkpoint} does not exist; leave out --resume")
@@ -126,18 +141,19 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path:
     return checkpoint
 
 
-def _save(estimator: Any, path: Path, checkpoint: Path, options: argparse.Namespace) -> None:
+def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse.Namespace) -> None:
     """Save the model, then remove the checkpoint: a training that has ended is not lost if the disk is full."""
     try:
         prunus.save(estimator, path)
     except (OSError, KeyboardInterrupt) as error:
-        if not checkpoint.exists():
+        if checkpoint is None or not checkpoint.exists():
             raise
         kind = Interrupted if isinstance(error, KeyboardInterrupt) else Mistake
         raise kind(
             f"{describe(error)}; the state of training is in {checkpoint}; continue with: {_again(options)}"
         ) from error
-    checkpoint.unlink(missing_ok=True)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
 
 
 def _again(options: argparse.Namespace) -> str:
@@ -146,13 +162,13 @@ def _again(options: argparse.Namespace) -> str:
     return command if options.resume else f"{command} --resume"
 
 
-def _fit(estimator: Any, problem: Problem, checkpoint: Path, options: argparse.Namespace) -> None:
+def _fit(estimator: Any, problem: Problem, checkpoint: Path | None, options: argparse.Namespace) -> None:
     X, y = problem.part(problem.train)  # noqa: N806
     weight = None if problem.weight is None else problem.weight[problem.train]
     try:
         estimator.fit(X, y, weight, eval_set=problem.part(problem.valid) if len(problem.valid) else None)
     except KeyboardInterrupt:
-        if not checkpoint.exists():
+        if checkpoint is None or not checkpoint.exists():
             raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
         raise Interrupted(
             f"interrupted; the state of training is in {checkpoint}; continue with: {_again(options)}"

@@ -32,6 +32,8 @@ _NUMERIC = ("number", "boolean", "datetime", "duration")
 def check_output(path: str | Path, *, force: bool) -> Path:
     """The path of a file to write; an error if it exists and must not be replaced, or its folder cannot be used."""
     file = Path(path)
+    if not str(path):
+        raise Mistake("the file to write must have a name, got ''")
     if file.is_dir():
         raise Mistake(f"{path} is a folder; name a file in it")
     if is_special(file):

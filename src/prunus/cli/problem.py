@@ -30,7 +30,9 @@ class Problem:
     weight: Any
     train: npt.NDArray[np.int64]
     valid: npt.NDArray[np.int64]
-    """The rows that are held out; empty if there are none."""
+    """The rows that are held out; empty if there are none, or if the estimator chooses them."""
+    holds_out_itself: bool = False
+    """Whether the estimator chooses the rows to hold out, as it does in Python."""
 
     @property
     def y(self) -> Any:
@@ -135,11 +137,12 @@ def read_problem(options: argparse.Namespace, *, always_hold_out: bool = False) 
     if fraction is not None and not 0 <= fraction < 1:
         raise Mistake(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
     n = len(target.values)
+    by_estimator = fraction is None and not always_hold_out
     if fraction is None:
-        fraction = VALIDATION_FRACTION if always_hold_out or n >= SMALL else 0.0
+        fraction = VALIDATION_FRACTION if always_hold_out else 0.0
     classes = target.values if target.task == "classification" else None
     train, valid = hold_out(n, fraction, options.seed, classes)
-    return Problem(source, target, dropped, table[target.given], weight, train, valid)
+    return Problem(source, target, dropped, table[target.given], weight, train, valid, by_estimator)
 
 
 def hold_out(n: int, fraction: float, seed: int, classes: Any = None) -> tuple[Any, Any]:

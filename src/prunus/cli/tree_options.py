@@ -29,10 +29,19 @@ def _words(kinds: dict[str, str]) -> str:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    sizes = tuple(int(part) for part in text.split(","))
+    try:
+        sizes = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        sizes = (0,)
     if min(sizes) < 1:
         raise argparse.ArgumentTypeError(f"must be positive integers with commas between them, got {quoted(text)}")
     return sizes
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 to {2**32 - 1}, got {quoted(text)}")
+    return int(text)
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -71,7 +80,7 @@ def add_tree_options(parser: argparse.ArgumentParser, *names: str) -> None:
     group = parser.add_argument_group("the tree and its training; options that are not given are chosen automatically")
     for name in names or _OPTIONS:
         group.add_argument(f"--{name.replace('_', '-')}", **_OPTIONS[name])
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
+    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of all random choices (default: 0)")
 
 
 def option_text(value: Any) -> str:

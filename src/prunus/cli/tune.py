@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -140,10 +142,20 @@ def _search(search: Search) -> None:
 def _start(workers: list[Any]) -> None:
     """Start processes that Ctrl-C does not reach, not even while they import modules: this process stops them."""
     resource_tracker.ensure_running()  # it would lift the block
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _blocked():
         for worker in workers:
             worker.start()
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Let Ctrl-C wait; processes that are started meanwhile never get it."""
+    if sys.platform == "win32":
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 

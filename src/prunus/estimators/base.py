@@ -22,7 +22,13 @@ from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.preparation import Rows, hold_out, read_eval_set, read_rows, to_samples
+from prunus.estimators.preparation import (
+    Rows,
+    hold_out,
+    read_eval_set,
+    read_rows,
+    to_samples,
+)
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn import TreeModel
 from prunus.nn.draws import OwnDraws
@@ -52,7 +58,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "depth": [Interval(Integral, 0, 12, closed="both")],
-        "pruning_strength": [Interval(Real, 0, None, closed="left")],
+        "pruning_strength": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "split": [StrOptions(set(SPLITS)), callable],
         "leaf": [StrOptions(set(LEAVES))],
         "hidden_layer_sizes": ["array-like"],

@@ -31,4 +31,14 @@ def _find_device(name: str | torch.device) -> torch.device:
             f"device must be one that torch finds, got {name!r}, but torch {torch.__version__} finds "
             f"{torch.cuda.device_count()} NVIDIA GPUs. Use device='auto'"
         )
+    if device.type not in ("cpu", "cuda") and not _computes(device):
+        raise InputValueError(f"device must be one that torch can compute on here, got {name!r}. Use device='auto'")
     return device
+
+
+def _computes(device: torch.device) -> bool:
+    """Whether torch was built for a device, and it is one with data, unlike "meta"."""
+    try:
+        return torch.ones(1, device=device).item() == 1
+    except Exception:  # each kind of device raises its own
+        return False

@@ -14,7 +14,7 @@ from prunus.errors import InputValueError
 from prunus.targets import Target
 from prunus.training import Samples
 
-__all__ = ["Rows", "hold_out", "merge_rows", "read_eval_set", "read_rows", "read_weight", "to_samples"]
+__all__ = ["Rows", "held_out_rows", "hold_out", "merge_rows", "read_eval_set", "read_rows", "read_weight", "to_samples"]
 
 MERGE_LIMIT = 10_000
 """With more rows than this, equal rows are not merged: training in batches depends on the order of rows anyway."""
@@ -88,22 +88,43 @@ def merge_rows(rows: Rows) -> Rows:
 
     Then a row of weight 2 has exactly the same effect as two equal rows, and the order of few rows does not matter.
     """
+    return _merged(rows)[0]
+
+
+def _merged(rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
+    """The merged rows, and for each given row of positive weight the number of the one that it became."""
     if rows.weight is not None and not rows.weight.all():
         rows = rows[rows.weight > 0]
     if len(rows) > MERGE_LIMIT:
-        return rows
+        return rows, np.arange(len(rows))
     y = rows.y.reshape(len(rows), -1).astype(np.float64)
     table = np.concatenate((y, rows.x.astype(np.float64)), axis=1)
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    weight = np.bincount(group.ravel(), weights=rows.weight, minlength=len(first)).astype(np.float64)
+    group = group.ravel()
+    weight = np.bincount(group, weights=rows.weight, minlength=len(first)).astype(np.float64)
     merged = rows[first]
     if rows.weight is None and len(first) == len(rows):
-        return Rows(merged.x, merged.y)
-    return Rows(merged.x, merged.y, None if np.ptp(weight) == 0 else weight)
+        return Rows(merged.x, merged.y), group
+    return Rows(merged.x, merged.y, None if np.ptp(weight) == 0 else weight), group
 
 
 def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple[Rows, Rows]:
     """Rows to train on and rows to validate on, with the classes in proportion if there are enough rows of each."""
+    train, valid = _split(rows, fraction, stratify=stratify, seed=seed)
+    return rows[train], rows[valid]
+
+
+def held_out_rows(rows: Rows, fraction: float, *, seed: int) -> npt.NDArray[np.int64]:
+    """The numbers of the rows, before equal ones are merged, that a fit with these options validates on."""
+    merged, group = _merged(rows)
+    _, valid = _split(merged, fraction, stratify=merged.y.ndim == 1, seed=seed)
+    used = np.arange(len(rows)) if rows.weight is None else np.flatnonzero(rows.weight > 0)
+    return used[np.isin(group, valid)]
+
+
+def _split(
+    rows: Rows, fraction: float, *, stratify: bool, seed: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     labels = rows.y if stratify else None
     if labels is not None:
         counts = np.bincount(labels)
@@ -111,4 +132,4 @@ def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple
         if counts[counts > 0].min() < 2 or n_valid < np.count_nonzero(counts):
             labels = None
     train, valid = train_test_split(np.arange(len(rows)), test_size=fraction, random_state=seed, stratify=labels)
-    return rows[np.sort(train)], rows[np.sort(valid)]
+    return np.sort(train), np.sort(valid)

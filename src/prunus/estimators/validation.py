@@ -1,0 +1,24 @@
+"""The rows that a fit has held out for validation."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.estimators.fitted import encode
+from prunus.estimators.preparation import Rows, held_out_rows, read_weight
+
+__all__ = ["validation_rows"]
+
+
+def validation_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
+    """The numbers of the rows that the fit of an estimator to these data has held out; empty if it held out none.
+
+    The estimator must have an integer as `random_state`, and must have been fitted without `eval_set`.
+    """
+    if "valid_loss" not in estimator.history_:
+        return np.empty(0, dtype=np.int64)
+    x = encode(estimator, X)
+    targets = estimator.target_.read(y, x)
+    rows = Rows(x, targets, estimator.target_.weigh(targets, read_weight(sample_weight, x)))
+    return held_out_rows(rows, estimator.validation_fraction, seed=estimator._seed())
