@@ -74,7 +74,7 @@ def export_html(
         }
     )
     path = Path(path)
-    path.write_text(page, encoding="utf-8")
+    path.write_text(page, encoding="utf-8", errors="backslashreplace")  # lone surrogates, as JSON writes them
     return path
 
 
