@@ -200,3 +200,15 @@ def test_a_tree_of_one_node(page: Page, tmp_path: Path) -> None:
     page.open(export_html(tree, tmp_path / "tree.html", X))
     assert page.nodes() == [0]
     assert page.text("#node h2") == "Leaf 0"
+
+
+def test_a_script_that_was_not_written_by_prunus_does_not_run(page: Page, tmp_path: Path) -> None:
+    path = export_html(classifier(), tmp_path / "tree.html", X)
+    text = path.read_text()
+    assert "unsafe" not in text.split("</head>")[0]
+    injected = "<img src=x onerror=\"document.title='broken'\"><script>document.title = 'broken'</script></body>"
+    path.write_text(text.replace("</body>", injected))
+    page.open(path)
+    assert page.text("#node h2") == "Split 0"
+    assert page.driver.title == "Classification tree"
+    assert all("Content Security Policy" in error for error in page.errors())

@@ -91,3 +91,23 @@ def test_node_models_start_at_zero(head: type[nn.Module]) -> None:
 def test_a_depth_out_of_range_is_refused(head: type[nn.Module]) -> None:
     with pytest.raises(InputValueError, match="depth must be from 0 to 12, got 13"):
         head(5, 13, 2)
+
+
+@pytest.mark.parametrize(("features", "outputs"), [(3, 9), (9, 3)])
+@pytest.mark.parametrize("limit", [1, 200, 1000])
+def test_linear_models_of_many_outputs_are_computed_in_parts(
+    monkeypatch: pytest.MonkeyPatch, features: int, outputs: int, limit: int
+) -> None:
+    torch.manual_seed(0)
+    head = LinearHead(features, 3, outputs).double()
+    for parameter in head.parameters():
+        nn.init.normal_(parameter)
+    given = [torch.randn(11, size, dtype=torch.float64, requires_grad=True) for size in (features, 15)]
+    results = []
+    for most in (1 << 25, limit):
+        monkeypatch.setattr("prunus.nn.heads.linear.MAX_PRODUCTS", most)
+        monkeypatch.setattr("prunus.nn.heads.linear.FEW_PRODUCTS", most)
+        out = head(*given)
+        results.append([out, *torch.autograd.grad(out.square().sum(), [*given, *head.parameters()])])
+    for whole, parts in zip(*results, strict=True):
+        assert_same(parts, whole)  # broke: 1,000 classes needed gigabytes for a batch

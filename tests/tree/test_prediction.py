@@ -125,3 +125,13 @@ def test_the_shape_of_the_tree_that_one_sees() -> None:
     record = tree()
     assert (record.depth, record.full_depth, record.n_leaves, record.n_nodes, record.n_outputs) == (2, DEPTH, 3, T, K)
     assert np.flatnonzero(record.is_leaf).tolist() == [1, 5, 6]
+
+
+@pytest.mark.parametrize("splits", SPLITS)
+def test_linear_models_of_many_outputs_are_computed_in_parts(monkeypatch: pytest.MonkeyPatch, splits: str) -> None:
+    record = tree(splits, "slope")
+    ends = find_ends(record, X)
+    whole = soft_outputs(record, X), hard_outputs(record, X, ends)
+    monkeypatch.setattr("prunus.tree.prediction.MAX_PRODUCTS", 1)
+    assert_allclose(soft_outputs(record, X), whole[0], rtol=SAME_ROW, atol=SAME_ROW)
+    assert_array_equal(hard_outputs(record, X, ends), whole[1])

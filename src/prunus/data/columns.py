@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.values import families, family, is_missing, label, objects, seconds
+from prunus.data.values import families, family, in_seconds, is_missing, label, objects, seconds
 from prunus.errors import InputTypeError, InputValueError
 
 __all__ = ["Coded", "Column", "Labels", "NumberKind", "Numbers", "read", "read_labels", "read_numbers"]
@@ -20,8 +20,6 @@ _ACCEPTS: dict[NumberKind, tuple[str, ...]] = {
     "datetime": ("datetime",),
     "duration": ("duration",),
 }
-_SECONDS = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def read(column: Column, name: str) -> Numbers | Labels:
     if kind in "iuf":
         return Numbers("number", column)
     if kind in "Mm":
-        return Numbers("datetime" if kind == "M" else "duration", _in_seconds(column))
+        return Numbers("datetime" if kind == "M" else "duration", in_seconds(column))
     return _read_objects(_as_objects(column, name), name)
 
 
@@ -192,14 +190,3 @@ def _labels_of_codes(column: Coded) -> Labels:
     index: dict[str, int] = {}
     lookup = [index.setdefault(label(value), len(index)) for value in column.values]
     return Labels(np.array([*lookup, -1], dtype=np.intp)[column.codes], list(index))
-
-
-def _in_seconds(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Datetimes or durations in seconds. Whole seconds and the rest are converted apart: all units then round alike."""
-    unit, count = np.datetime_data(values.dtype)
-    if unit in ("Y", "M"):
-        values, (unit, count) = values.astype(f"{values.dtype.kind}8[D]"), ("D", 1)
-    whole, rest = np.divmod(values.astype(np.int64) * count, _PER_SECOND.get(unit, 1))
-    result = whole * float(_SECONDS.get(unit, 1)) + rest / _PER_SECOND.get(unit, 1)
-    result[np.isnat(values)] = np.nan
-    return result

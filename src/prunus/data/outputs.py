@@ -83,9 +83,10 @@ def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, cli
 
 def piece_outputs(feature: int, name: str, kind: NumberKind, edges: npt.NDArray[np.float64]) -> list[OutputColumn]:
     """The columns of the pieces between neighboring edges."""
+    largest = float(np.finfo(np.float64).max)
     return [
-        OutputColumn(feature, name, kind, None, float(low), float(high - low), 0.0, 1.0, piece=True)
-        for low, high in pairwise(edges)
+        OutputColumn(feature, name, kind, None, low, min(high - low, largest), 0.0, 1.0, piece=True)
+        for low, high in pairwise(edges.tolist())
     ]
 
 

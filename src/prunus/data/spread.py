@@ -76,15 +76,15 @@ def measure(x: Floats, weight: Floats | None = None) -> Spread:
     if x.size == 0:
         return Spread(0.0, 1.0, 0.0, share, constant=True)
     low, high = float(x.min()), float(x.max())
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         if high - low <= _ROUNDING * max(abs(low), abs(high)):
             return Spread(low, 1.0, low, share, constant=True)
         mean = float(np.average(x, weights=weight))
         center, scale = _robust(*_sample(x, weight))
         scale = scale or max(high - center, center - low) / _CUT
-        scale = _rounded(scale)
-    largest, smallest = np.finfo(np.float64).max, np.finfo(np.float64).tiny
-    return Spread(center, float(np.clip(scale, smallest, largest)), mean, share, constant=False)
+    smallest, largest = np.finfo(np.float64).tiny, np.finfo(np.float64).max / 2  # rounding may double the largest
+    scale = max(_rounded(min(scale, float(largest))), float(smallest))
+    return Spread(center, scale, mean, share, constant=False)
 
 
 def quantiles(x: Floats, weight: Floats | None, shares: Iterable[float]) -> Floats:

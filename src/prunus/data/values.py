@@ -13,11 +13,13 @@ import numpy.typing as npt
 
 from prunus.errors import InputTypeError, InputValueError
 
-__all__ = ["Family", "families", "family", "is_missing", "label", "objects", "seconds"]
+__all__ = ["Family", "families", "family", "in_seconds", "is_missing", "label", "objects", "seconds"]
 
 Family = Literal["number", "boolean", "datetime", "duration", "text", "missing"]
 
 _EPOCH = datetime(1970, 1, 1)
+_SECONDS = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 _MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 
@@ -40,7 +42,7 @@ def family(kind: type) -> Family | None:
         return "duration"
     if issubclass(kind, (Real, Decimal)):
         return "number"
-    if kind.__module__.startswith("pandas."):  # Interval, Period
+    if kind.__module__.partition(".")[0] == "pandas":  # Interval, Period
         return "text"
     return None
 
@@ -102,10 +104,24 @@ def label(value: Any) -> str:
 def seconds(value: Any) -> float:
     """Return a date as seconds since 1970, a duration or a time of day in seconds; exact to a microsecond."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        value = value.astype("M8[us]" if isinstance(value, np.datetime64) else "m8[us]").item()
+        plain = value.astype("M8[us]" if isinstance(value, np.datetime64) else "m8[us]").item()
+        if isinstance(plain, int):  # beyond the years of Python's dates
+            return float(in_seconds(np.array([value]))[0])
+        value = plain
     if isinstance(value, time):
         return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
     if isinstance(value, date):
         moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
         value = moment - (_EPOCH if moment.tzinfo is None else _EPOCH.replace(tzinfo=UTC))
     return float(value.days * 86400 + value.seconds + value.microseconds / 1e6)
+
+
+def in_seconds(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Datetimes or durations in seconds. Whole seconds and the rest are converted apart: all units then round alike."""
+    unit, count = np.datetime_data(values.dtype)
+    if unit in ("Y", "M"):
+        values, (unit, count) = values.astype(f"{values.dtype.kind}8[D]"), ("D", 1)
+    whole, rest = np.divmod(values.astype(np.int64) * count, _PER_SECOND.get(unit, 1))
+    result = whole * float(_SECONDS.get(unit, 1)) + rest / _PER_SECOND.get(unit, 1)
+    result[np.isnat(values)] = np.nan
+    return result

@@ -1,11 +1,16 @@
 """Global settings of torch: estimators work the same, whatever settings the program has chosen."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
 
 __all__ = ["plain_torch"]
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of the threads of OpenMP that its parent had, and would wait for them forever.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 @contextmanager

@@ -210,10 +210,13 @@ def _add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
 def _add_values(nodes: dict[int, Record], rows: RowsInTree, y: npt.NDArray[np.float64]) -> Record:
     """Add histograms of the first output of the rows that pass each node, all over the same range."""
     low, high = map(float, np.quantile(y[:, 0], [0.005, 0.995]))
+    least = 2 * BINS * float(np.spacing(max(abs(low), abs(high))))  # bins that numbers of this size tell apart
+    if high - low <= least:
+        high = low + max(1.0, least)
     for t, node in nodes.items():
         inside = np.clip(y[rows.at(t), 0], low, high)
-        node["values"] = np.histogram(inside, BINS, (low, high if high > low else low + 1))[0].tolist()
-    return {"low": _rounded(low), "high": _rounded(high if high > low else low + 1)}
+        node["values"] = np.histogram(inside, BINS, (low, high))[0].tolist()
+    return {"low": _rounded(low), "high": _rounded(high)}
 
 
 def _floats(values: Any) -> str:

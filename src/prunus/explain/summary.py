@@ -164,6 +164,6 @@ def _split(tree: Tree, encoder: TableEncoder, t: int) -> dict[str, Any]:
             weights.append(SplitWeight(column.label, strength, strength, i))
             continue
         weights.append(SplitWeight(column.label, strength / column.scale, strength, i))
-        threshold += strength * column.center / column.scale
+        threshold += strength * (column.center / column.scale)  # in this order it does not overflow
     weights.sort(key=lambda weight: -abs(weight.strength))
     return {"split": tuple(weights), "threshold": threshold}

@@ -131,5 +131,8 @@ def _read_labels(y: Any, *, warn: bool) -> Array:
     missing = is_missing(labels) if labels.dtype == object else labels != labels  # NaN
     if missing.any():
         raise InputValueError(f"Input y contains NaN or None, first in row {missing.argmax()}: leave out such rows")
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise InputValueError(str(error)) from None
     return labels

@@ -114,7 +114,17 @@ def _read_values(y: Any) -> Doubles:
     """The values of y, (n,) or (n, k); an error if some are not finite."""
     if y is None:
         raise InputValueError("requires y to be passed, but the target y is None")
-    values: Doubles = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    try:
+        values: Doubles = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
+    except OverflowError:
+        raise InputValueError("Input y contains a value too large for float64. Divide y by a number") from None
     if values.ndim > 2:
         raise InputValueError(f"y must have one or two dimensions, got y.shape={values.shape}")
+    for what, found in (
+        ("NaN", np.isnan(values)),
+        ("infinity or a value too large for dtype('float64')", np.isinf(values)),
+    ):
+        if found.any():
+            row = found.reshape(len(values), -1).any(1).argmax()
+            raise InputValueError(f"Input y contains {what}, first in row {row}: leave out such rows")
     return values

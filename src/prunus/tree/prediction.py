@@ -33,6 +33,8 @@ Outputs = npt.NDArray[np.float64]
 
 CHUNK = 2048
 """Number of rows for which routes along one path are written out at a time."""
+MAX_PRODUCTS = 1 << 25
+"""Largest number of products of rows, nodes and outputs, or of rows, inputs and outputs, that are in memory at once."""
 UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
 
 
@@ -140,9 +142,10 @@ def _path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tenso
 
 def _add_slopes(out: Tensor, slopes: Floats, rows: Tensor, ends: Nodes) -> None:
     """Add the linear model of the node that each row ends in, in place."""
+    size = max(1, MAX_PRODUCTS // max(1, slopes[0].size))
     for node in np.unique(ends).tolist():
-        here = _tensor(np.flatnonzero(ends == node))
-        out[here] += (rows[here].unsqueeze(1) * _tensor(slopes[node])).sum(2)
+        for here in torch.split(_tensor(np.flatnonzero(ends == node)), size):
+            out[here] += (rows[here].unsqueeze(1) * _tensor(slopes[node])).sum(2)
 
 
 def _network_outputs(leaves: Leaves, mass: Floats, rows: Tensor, ends: Nodes) -> Tensor:
@@ -168,13 +171,22 @@ def _outputs(leaves: Leaves, x: Tensor, z: Tensor) -> Tensor:
     if leaves.constant is not None:
         out = out + z @ _tensor(leaves.constant)
     if leaves.slope is not None:
-        of_nodes = torch.einsum("nd,tkd->nkt", x, _tensor(leaves.slope))
-        out = out + (of_nodes * z.unsqueeze(1)).sum(2)
+        out = out + _slopes(x, z, leaves.slope)
     if leaves.shared is not None:
         out = out + functional.linear(x, _tensor(leaves.shared))
     if leaves.network is not None:
         out = out + _through(leaves.network, torch.cat((x, z), 1))
     return out
+
+
+def _slopes(x: Tensor, z: Tensor, slope: Floats) -> Tensor:
+    """The sum over the nodes of their linear functions of rows, weighted by the routes, (n, k)."""
+    size = max(1, MAX_PRODUCTS // (z.numel() or 1))  # outputs at a time, always the same for a tree
+
+    def of_outputs(block: Tensor) -> Tensor:
+        return (torch.einsum("nd,tkd->nkt", x, block) * z.unsqueeze(1)).sum(2)
+
+    return torch.cat([of_outputs(block) for block in torch.split(_tensor(slope), size, 1)], 1)
 
 
 def _tensor(array: npt.NDArray[Any]) -> Tensor:

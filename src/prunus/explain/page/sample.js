@@ -64,7 +64,7 @@ const entry = (fields, result) => {
   });
   late.forEach((element) => { element.hidden = true; });
   if (late.length) {
-    const more = make("button", { type: "button", class: "wide", style: "grid-column: 1 / -1" }, `and ${late.length / 2} more`);
+    const more = make("button", { type: "button", class: "wide across" }, `and ${late.length / 2} more`);
     more.addEventListener("click", () => { late.forEach((element) => { element.hidden = false; }); more.remove(); });
     form.append(more);
   }

@@ -5,6 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from prunus.nn.heads.head import Head, LeafTraining
 from prunus.nn.networks import array
@@ -13,6 +14,11 @@ from prunus.ops.heap import n_nodes
 from prunus.tree import Leaves
 
 __all__ = ["LinearHead"]
+
+FEW_PRODUCTS = 1 << 22
+"""Up to this many products of rows, nodes and outputs, it does not matter how predictions are computed."""
+MAX_PRODUCTS = 1 << 25
+"""Largest number of products that are in memory at once: of rows, nodes and outputs, or of rows, nodes and inputs."""
 
 
 class LinearHead(Head):
@@ -45,9 +51,28 @@ class LinearHead(Head):
 
     def forward(self, x: Tensor, z: Tensor) -> Tensor:
         """Predictions, (n, k)."""
+        if torch.compiler.is_compiling():
+            return self._by_outputs(x, z)
+        nodes, outputs = z.shape[1], self.out_features
+        by_inputs = self.in_features < outputs and len(x) * nodes * outputs > FEW_PRODUCTS
+        of_rows = self._by_inputs if by_inputs else self._by_outputs
+        size = max(1, MAX_PRODUCTS // (nodes * (self.in_features if by_inputs else outputs)))
+        if len(x) <= size:
+            return of_rows(x, z)
+        # A gradient computes the products of each chunk anew.
+        chunks = zip(torch.split(x, size), torch.split(z, size), strict=True)
+        return torch.cat([checkpoint(of_rows, *rows, use_reentrant=False, preserve_rng_state=False) for rows in chunks])
+
+    def _by_outputs(self, x: Tensor, z: Tensor) -> Tensor:
         of_nodes = functional.linear(x, self.weight, self.offset)  # (n, k * T)
         of_nodes = torch.unflatten(of_nodes, 1, (self.out_features, -1))
         return (of_nodes * z.unsqueeze(1)).sum(2) + self.bias
+
+    def _by_inputs(self, x: Tensor, z: Tensor) -> Tensor:
+        """The same predictions from the products of inputs and routes, which are fewer if outputs are many."""
+        products = (z.unsqueeze(2) * x.unsqueeze(1)).flatten(1)  # (n, T * d)
+        slopes = functional.linear(products, self.weight.view(self.out_features, -1))
+        return slopes + functional.linear(z, self.offset.view(self.out_features, -1), self.bias)
 
     def read(self, inputs: nn.Module) -> Leaves:
         """The leaves as plain arrays."""
