@@ -90,3 +90,9 @@ def test_labels_that_are_periods_are_an_error() -> None:
     y = pd.Series(pd.period_range("2020", periods=N, freq="M"))
     with pytest.raises(InputValueError, match="Unknown label type"):
         ArgminTreeClassifier().fit(PLAIN[:, None], y)
+
+
+def test_targets_whose_variance_is_too_small_for_float64_are_scaled() -> None:
+    y = PLAIN * 1e-200  # broke: they counted as constant, and predictions were off by 200 orders of magnitude
+    predicted = regressor(max_epochs=2).fit(PLAIN[:, None], y).predict(PLAIN[:, None])
+    assert np.abs(predicted).max() < 1e-198

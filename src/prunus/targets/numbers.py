@@ -76,6 +76,8 @@ class Numbers:
             deviation = np.average((targets - mean) ** 2, axis=0, weights=weight) ** 0.5
         if not np.isfinite(deviation).all():
             raise InputValueError("y must have a finite variance, got values that are too large. Divide y by a number")
+        largest = np.abs(targets - mean).max(axis=0)  # stands in for a deviation whose square is too small for float64
+        deviation = np.where(deviation > 0, deviation, largest)
         return replace(self, mean=mean, deviation=np.where(deviation > 0, deviation, 1.0))
 
     def for_loss(self, targets: Array) -> torch.Tensor:

@@ -1,0 +1,128 @@
+"""Random tables, options and targets: results are finite and the same for one row alone, or an error says why not."""
+
+import warnings
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from prunus import ArgminTreeClassifier, ArgminTreeRegressor, PrunusError, export_text, load, save
+from tests.tolerances import SAME_ROW
+
+FEW, MANY = 100, 3_000
+EXPECTED = (PrunusError, ValueError, TypeError)
+
+
+def column(random: np.random.Generator, n: int) -> list[Any]:
+    """A column of one of the kinds that tables have, perhaps with missing values."""
+    plain = random.normal(size=n)
+    kinds: list[list[Any]] = [
+        plain.tolist(),
+        plain.round().astype(int).tolist(),
+        (plain > 0).tolist(),
+        [7.5] * n,
+        (plain * 10.0 ** random.integers(-320, 308)).tolist(),
+        (np.sign(plain) * np.finfo(np.float64).max).tolist(),
+        random.choice(["red", "blue", "", "\ud800", "ä"], n).tolist(),
+        [str(i) for i in range(n)],
+        [date(2024, 1, 1) + timedelta(days=int(100 * value)) for value in plain],
+        [timedelta(seconds=float(value)) for value in plain],
+    ]
+    values = kinds[random.integers(len(kinds))]
+    if random.random() < 0.3:
+        values = [None if random.random() < 0.2 else value for value in values]
+    return values
+
+
+def table(random: np.random.Generator, n: int) -> Any:
+    """A table in a random container; its rows are sometimes repeated."""
+    columns = {f"c{i}": column(random, n) for i in range(random.choice([1, 1, 2, 3, 8]))}
+    if n > 2 and random.random() < 0.3:
+        rows = random.integers(0, max(1, n // 3), n)
+        columns = {name: [values[row] for row in rows] for name, values in columns.items()}
+    container = random.integers(4)
+    if container == 0:
+        return pl.DataFrame(columns, strict=False)
+    if container == 1:
+        return np.array(list(columns.values()), dtype=object).reshape(len(columns), n).T
+    if container == 2:
+        return random.normal(size=(n, len(columns))).astype(random.choice(["f4", "f8"]))
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+
+
+def estimator(random: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """An estimator with random options, and targets for it."""
+    options: dict[str, Any] = {
+        "depth": int(random.integers(0, 4)),
+        "split": str(random.choice(["linear", "elu", "mlp", "sparse"])),
+        "leaf": str(random.choice(["constant", "additive", "linear", "mlp"])),
+        "hidden_layer_sizes": (8,),
+        "dropout": float(random.choice([0.0, 0.3])),
+        "pieces": int(random.choice([0, 0, 3])),
+        "pruning_strength": float(random.choice([0.0, 0.1, 1.0, 100.0])),
+        "batch_size": int(random.choice([1, 7, 64])),
+        "max_epochs": 2,
+        "random_state": 0,
+    }
+    if random.random() < 0.5:
+        labels = random.choice([["a"], ["a", "b"], ["x", "y", "\ud800"]][random.integers(3)], n)
+        return ArgminTreeClassifier(**options), labels
+    y = random.normal(size=(n, 2) if random.random() < 0.3 else n) * 10.0 ** random.integers(-300, 150)
+    return ArgminTreeRegressor(**options), y if random.random() < 0.8 else np.full(n, 1e17)
+
+
+def run_case(seed: int, folder: Path) -> str:
+    """One case; the name of the error that ended it, or "done"."""
+    random = np.random.default_rng(seed)
+    n = int(random.choice([1, 2, 3, 10, 40]))
+    try:
+        x = table(random, n)
+    except (pl.exceptions.PolarsError, UnicodeError):
+        return "no table"
+    tree, y = estimator(random, n)
+    try:
+        tree.fit(x, y)
+    except EXPECTED as error:
+        return type(error).__name__
+    for hard in (False, True):
+        predicted = tree.predict(x, hard=hard)
+        assert len(predicted) == n
+        assert predicted.dtype.kind != "f" or np.isfinite(predicted).all()
+        row = int(random.integers(n))
+        alone = tree.predict(x[row : row + 1] if not isinstance(x, pd.DataFrame) else x.iloc[row : row + 1], hard=hard)
+        if predicted.dtype.kind == "f":
+            atol = SAME_ROW * max(tree.target_.deviation.max(), np.abs(predicted).max())
+            np.testing.assert_allclose(alone[0], predicted[row], rtol=SAME_ROW, atol=atol)
+        else:
+            assert alone[0] == predicted[row]
+    assert export_text(tree)
+    save(tree, folder / "tree.prunus")
+    np.testing.assert_array_equal(load(folder / "tree.prunus").predict(x), tree.predict(x))
+    return "done"
+
+
+def run_cases(seeds: range, folder: Path) -> None:
+    found: dict[str, int] = {}
+    for seed in seeds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                result = run_case(seed, folder)
+            except Exception as error:
+                error.add_note(f"seed {seed}")
+                raise
+        found[result] = found.get(result, 0) + 1
+    assert found["done"] > len(seeds) // 2, found
+
+
+def test_some_cases(tmp_path: Path) -> None:
+    run_cases(range(FEW), tmp_path)
+
+
+@pytest.mark.slow
+def test_many_cases(tmp_path: Path) -> None:
+    run_cases(range(FEW, MANY), tmp_path)
