@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> Outcome:
     estimator.fit(X)
     seconds = time.perf_counter() - start
     forget_run(estimator)
+    estimator.date_orders_ = source.orders_of(X.columns)
     prunus.save(estimator, path)
     if labels is not None:
         write_table(require("pandas", "tables").DataFrame({"cluster": estimator.labels_}), str(labels))

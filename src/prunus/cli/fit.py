@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> Outcome:
     seconds = time.perf_counter() - start
     forget_run(estimator)
     estimator.target_name_ = problem.target.name
+    estimator.date_orders_ = problem.source.orders_of(problem.X.columns)
     _save(estimator, path, checkpoint, options)
     valid = _held_out(estimator, problem)
     validation = scores(estimator, *problem.part(valid)) if len(valid) else None

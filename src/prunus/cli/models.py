@@ -1,5 +1,6 @@
 """Model files on the command line: reading them, and matching their columns with those of tables."""
 
+import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 
 import prunus
 from prunus.cli.mistakes import Mistake
+from prunus.cli.reading.dates import ORDERS, first_wrong
 from prunus.cli.reading.source import Source, check_finite, similar
 from prunus.cli.rendering import quoted, shortened
 from prunus.files import is_special
@@ -17,6 +19,7 @@ __all__ = [
     "check_ending",
     "check_output",
     "check_table",
+    "date_orders",
     "is_classifier",
     "is_clusterer",
     "load_estimator",
@@ -90,13 +93,20 @@ def text_columns(model: Any) -> set[str]:
     return {column.name for column in columns} - numeric
 
 
-def needed_columns(model: Any, source: Source, path: str) -> Any:
+def date_orders(model: Any) -> dict[str, str]:
+    """The order of day and month in columns of text that were read as dates in training."""
+    orders: dict[str, str] = getattr(model, "date_orders_", {})
+    return orders
+
+
+def needed_columns(model: Any, source: Source, options: argparse.Namespace) -> Any:
     """The columns of a table that a model was trained on, in its order; all others are ignored."""
     names, frame = getattr(model, "feature_names_in_", None), source.frame
     if names is None:  # it was trained on an array
         if frame.shape[1] != model.n_features_in_:
             raise Mistake(
-                f"{source.name} must have {model.n_features_in_} columns, as the table without names that {path} was "
+                f"{source.name} must have {model.n_features_in_} columns, as the table without names that "
+                f"{options.model} was "
                 f"trained on, got {frame.shape[1]}; leave out the others"
             )
         return frame.to_numpy()
@@ -105,15 +115,15 @@ def needed_columns(model: Any, source: Source, path: str) -> Any:
         others = [name for name in frame.columns if name not in set(names)]
         plural = "s" if len(missing) > 1 else ""
         raise Mistake(
-            f"{source.name} lacks the column{plural} {shortened(missing)}, which {path} needs; "
+            f"{source.name} lacks the column{plural} {shortened(missing)}, which {options.model} needs; "
             f"{similar(missing[0], others or list(frame.columns))}"
         )
     found = frame[list(names)]
-    _check_kinds(model, source, found)
+    _check_kinds(model, source, found, options.dates)
     return found
 
 
-def _check_kinds(model: Any, source: Source, frame: Any) -> None:
+def _check_kinds(model: Any, source: Source, frame: Any, order: str | None) -> None:
     """Raise an error that names the line if a column of numbers or dates contains text."""
     from pandas import to_numeric
     from pandas.api.types import is_numeric_dtype, is_string_dtype
@@ -122,10 +132,7 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
     for column in model.encoder_.columns_:
         values = frame[column.name]
         if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
-            raise Mistake(
-                f"{source.name}: column {quoted(column.name)} must contain dates, as in training, got "
-                f"{quoted(values.dropna().iloc[0])}; write them as 2025-12-31, or use --dates day-first or month-first"
-            )
+            raise _no_date(source, values, order, date_orders(model).get(column.name))
         if column.kind in ("number", "boolean") and not is_numeric_dtype(values):
             wrong = (values.notna() & to_numeric(values, errors="coerce").isna()).to_numpy()
             if wrong.any():
@@ -134,3 +141,19 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
                     f"{source.name}, {source.place(row)}: column {quoted(column.name)} must contain numbers, as in "
                     f"training, got {quoted(values.iloc[row])}; correct it, or leave the field empty"
                 )
+
+
+def _no_date(source: Source, values: Any, asked: str | None, known: str | None) -> Mistake:
+    """The error for a column of dates that contains text, or dates in another order than asked for or known."""
+    row = first_wrong(values, asked or known)
+    if asked is not None:
+        wanted, cure = f"dates that are {asked}, as --dates says", "correct it, or leave the field empty"
+    elif known is not None:
+        other = next(order for order in ORDERS if order != known)
+        wanted, cure = f"dates that are {known}, as in training", f"correct it, or use --dates {other}"
+    else:
+        wanted, cure = "dates, as in training", "write them as 2025-12-31, or use --dates day-first or month-first"
+    return Mistake(
+        f"{source.name}, {source.place(row)}: column {quoted(values.name)} must contain {wanted}, got "
+        f"{quoted(values.iloc[row])}; {cure}"
+    )

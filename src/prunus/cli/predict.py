@@ -10,7 +10,15 @@ import numpy as np
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_table, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
+from prunus.cli.models import (
+    check_table,
+    date_orders,
+    is_classifier,
+    is_clusterer,
+    load_estimator,
+    needed_columns,
+    text_columns,
+)
 from prunus.cli.reading import add_reading_options, read_source
 from prunus.files import write_bytes
 
@@ -57,9 +65,9 @@ def run(options: argparse.Namespace) -> Outcome:
     path = None if options.out is None else check_table(options.out, "--out", force=options.force)
     model = load_estimator(options.model)
     _check_options(model, options)
-    source = read_source(options.data, options, text_columns(model))
+    source = read_source(options.data, options, text_columns(model), date_orders(model))
     copied = {name: source.copied(name) for name in options.copy}
-    predicted = _predictions(model, needed_columns(model, source, options.model), options)
+    predicted = _predictions(model, needed_columns(model, source, options), options)
     table = require("pandas", "tables").DataFrame(copied | predicted)
     if options.guard_formulas:
         table = guarded(table)

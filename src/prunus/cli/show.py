@@ -10,7 +10,7 @@ import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_ending, check_output, load_estimator, needed_columns
+from prunus.cli.models import check_ending, check_output, date_orders, load_estimator, needed_columns
 from prunus.cli.reading import add_reading_options, read_source
 from prunus.cli.truth import columns_as_text, read_truth
 from prunus.files import write_bytes
@@ -63,9 +63,9 @@ def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
         if options.target is not None:
             raise Mistake("--data must be given with --target, which names a column of it")
         return None, None
-    source = read_source(options.data, options, columns_as_text(model, options.target))
+    source = read_source(options.data, options, columns_as_text(model, options.target), date_orders(model))
     given, y = read_truth(model, source, options)
-    return needed_columns(model, source, options.model)[given], y
+    return needed_columns(model, source, options)[given], y
 
 
 def _plot(model: Any, path: Path) -> None:

@@ -215,6 +215,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     seconds = time.perf_counter() - start
     forget_run(estimator)
     estimator.target_name_ = search.problem.target.name
+    estimator.date_orders_ = search.problem.source.orders_of(search.problem.X.columns)
     prunus.save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {
