@@ -19,6 +19,7 @@ from prunus.cli.reading import Dropped, Source, add_reading_options, read_source
 from prunus.cli.rendering import pairs, quoted
 from prunus.cli.scores import cluster_scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.files import is_same_file, is_special
 
 __all__ = ["add_arguments", "run"]
 
@@ -57,10 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, cluster it and save the model."""
-    path = check_output(options.out, force=options.force)
-    labels = None if options.labels is None else check_table(options.labels, "--labels", force=options.force)
-    if labels is not None and labels.absolute() == path.absolute():
-        raise Mistake(f"--labels must name another file than --out, got {labels} for both")
+    inputs = [options.data]
+    path = check_output(options.out, force=options.force, inputs=inputs)
+    force = options.force
+    labels = None if options.labels is None else check_table(options.labels, "--labels", force=force, inputs=inputs)
+    if labels is not None and not is_special(labels) and is_same_file(labels, path):
+        raise Mistake(f"--labels must name another file than --out, got {labels}")
     source = read_source(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.dates import ORDERS, first_wrong
 from prunus.cli.reading.source import Source, check_finite, similar
 from prunus.cli.rendering import quoted, shortened
-from prunus.files import is_special
+from prunus.files import is_same_file, is_special
 
 __all__ = [
     "check_ending",
+    "check_other",
     "check_output",
     "check_table",
     "date_orders",
@@ -32,8 +34,21 @@ TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".feather")
 _NUMERIC = ("number", "boolean", "datetime", "duration")
 
 
-def check_output(path: str | Path, *, force: bool) -> Path:
-    """The path of a file to write; an error if it exists and must not be replaced, or its folder cannot be used."""
+def check_output(path: str | Path, *, force: bool, inputs: Sequence[str | Path | None] = ()) -> Path:
+    """The path of a file to write; an error if it exists and must not be replaced, or its folder cannot be used.
+
+    Parameters
+    ----------
+    path : str or path
+    force : bool
+        Whether it may replace a file.
+    inputs : sequence of str, path or None
+        The files that are read, which it must not replace in any case; "-" is stdin, and None is no file.
+
+    Returns
+    -------
+    Path
+    """
     file = Path(path)
     if not str(path):
         raise Mistake("the file to write must have a name, got ''")
@@ -41,6 +56,7 @@ def check_output(path: str | Path, *, force: bool) -> Path:
         raise Mistake(f"{path} is a folder; name a file in it")
     if is_special(file):
         return file
+    check_other(file, inputs)
     if file.exists() and not force:
         raise Mistake(f"{path} exists; add --force to replace it, or name another file")
     folder = Path(os.path.realpath(file)).parent if file.is_symlink() else file.parent
@@ -51,9 +67,24 @@ def check_output(path: str | Path, *, force: bool) -> Path:
     return file
 
 
-def check_table(path: str, option: str, *, force: bool) -> Path:
+def check_other(path: Path, inputs: Sequence[str | Path | None]) -> None:
+    """Raise an error if a file to write, or to remove, is one of those that are read."""
+    for file in inputs:
+        if file is not None and (_is_stdin(path) if str(file) == "-" else is_same_file(path, file)):
+            read = "stdin" if str(file) == "-" else file
+            raise Mistake(f"the file to write must be another one than {read}, which is read, got {path}")
+
+
+def _is_stdin(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), path.stat())
+    except (OSError, ValueError, AttributeError):  # there is no such file, or stdin is none
+        return False
+
+
+def check_table(path: str, option: str, *, force: bool, inputs: Sequence[str | Path | None] = ()) -> Path:
     """The path of a table to write, whose name must say its format; a pipe needs no such name, and gets CSV."""
-    file = check_output(path, force=force)
+    file = check_output(path, force=force, inputs=inputs)
     if not is_special(file):
         check_ending(path, option, TABLES)
     return file

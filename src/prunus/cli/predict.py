@@ -62,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table, and write predictions."""
-    path = None if options.out is None else check_table(options.out, "--out", force=options.force)
+    inputs = [options.model, options.data]
+    path = None if options.out is None else check_table(options.out, "--out", force=options.force, inputs=inputs)
     model = load_estimator(options.model)
     _check_options(model, options)
     source = read_source(options.data, options, text_columns(model), date_orders(model))

@@ -87,12 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, search, learn a tree with the best options and save the model."""
-    path = check_output(options.out, force=options.force)
+    study = Path(options.study or f"{options.out}.study.db")
+    path = check_output(options.out, force=options.force, inputs=[options.data, study])
     for name in ("trials", "jobs"):
         if getattr(options, name) < 1:
             raise Mistake(f"--{name} must be at least 1, got {getattr(options, name)}")
     require("optuna", "tune")
-    study = Path(options.study or f"{path}.study.db")
     problem = read_problem(options, always_hold_out=True)
     if len(problem.valid) < 2:
         raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
