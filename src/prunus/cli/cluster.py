@@ -15,7 +15,7 @@ from prunus.cli.models import check_output, check_table
 from prunus.cli.predict import write_table
 from prunus.cli.problem import add_column_options, features
 from prunus.cli.progress import EpochLines
-from prunus.cli.reading import Dropped, Source, add_reading_options, read_source
+from prunus.cli.reading import Dropped, Source, add_reading_options, read_classes, read_source
 from prunus.cli.rendering import pairs, quoted
 from prunus.cli.scores import cluster_scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
@@ -93,11 +93,11 @@ def _new_estimator(options: argparse.Namespace) -> Any:
 
 
 def _classes(source: Source, name: str) -> Any:
-    column = source.column(name, "--target")
-    if column.isna().any():
-        row = int(column.isna().to_numpy().argmax())
+    given, classes = read_classes(source, name)
+    if not given.all():
+        row = int(given.argmin())
         raise Mistake(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
-    return column.astype(str).to_numpy(dtype=object)
+    return classes
 
 
 def _record(source: Source, X: Any, dropped: list[Dropped], estimator: Any) -> dict[str, Any]:  # noqa: N803

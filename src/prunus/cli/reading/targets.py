@@ -12,7 +12,7 @@ from prunus.cli.reading.fields import INT64, whole_or_text
 from prunus.cli.reading.source import Source
 from prunus.cli.rendering import shortened
 
-__all__ = ["TASKS", "Target", "read_target"]
+__all__ = ["TASKS", "Target", "read_classes", "read_target"]
 
 TASKS = ("classification", "regression")
 MAX_CLASSES = 20
@@ -101,6 +101,21 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     if varied and chosen == "classification":
         _check_classes(source, name, values)
     return Target(name, values, given, chosen, why, notes)
+
+
+def read_classes(source: Source, name: str) -> tuple[Any, Any]:
+    """Read a column of classes that clusters are compared with: which rows have one, and the texts of those.
+
+    The texts are those of the classes that `read_target` reads, but there may be any number of them, and numbers that
+    are not whole.
+    """
+    column = source.column(name, "--target")
+    _check_single(source, column)
+    given = column.notna().to_numpy()
+    present = column[given]
+    numeric = require("pandas", "tables").api.types.is_numeric_dtype(present)
+    labels = present if numeric and source.written is None and not _whole(present) else _labels(source, present)
+    return given, labels.map(str).to_numpy(dtype=object)
 
 
 def _whole(numbers: Any) -> bool:
