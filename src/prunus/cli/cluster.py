@@ -12,13 +12,13 @@ from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_output, check_table
-from prunus.cli.predict import write_table
 from prunus.cli.problem import add_column_options, features
 from prunus.cli.progress import EpochLines
 from prunus.cli.reading import Dropped, Source, add_reading_options, read_classes, read_source
 from prunus.cli.rendering import pairs, quoted
 from prunus.cli.scores import cluster_scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.cli.writing import write_table
 from prunus.files import is_same_file, is_special
 
 __all__ = ["add_arguments", "run"]

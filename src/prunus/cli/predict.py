@@ -1,7 +1,6 @@
 """``prunus predict``: predictions for the rows of a table."""
 
 import argparse
-import io
 import re
 from typing import Any
 
@@ -20,9 +19,9 @@ from prunus.cli.models import (
     text_columns,
 )
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.files import write_bytes
+from prunus.cli.writing import csv_text, write_table
 
-__all__ = ["add_arguments", "run", "write_table"]
+__all__ = ["add_arguments", "run"]
 
 BINARY = (".parquet", ".pq", ".feather", ".arrow")
 _FORMULA = re.compile(r"[=+\-@\t\r]")
@@ -74,25 +73,10 @@ def run(options: argparse.Namespace) -> Outcome:
         table = guarded(table)
     if path is None:
         record = {"rows": len(table), **{name: table[name].tolist() for name in table.columns}}
-        return Outcome(record, "" if options.json else table.to_csv(index=False))
+        return Outcome(record, "" if options.json else csv_text(table))
     write_table(table, str(path))
     say(options, f"{len(table)} predictions were written to {path}")
     return Outcome({"rows": len(table), "out": str(path)}, "")
-
-
-def write_table(table: Any, path: str) -> None:
-    """Write a DataFrame in the format that belongs to the name of the file, one of `TABLES` or a pipe."""
-    name = path.lower()
-    content = io.BytesIO()
-    if name.endswith(".parquet"):
-        table.to_parquet(content, index=False)
-    elif name.endswith(".feather"):
-        table.to_feather(content)
-    else:
-        compression = "gzip" if name.endswith(".gz") else None
-        separator = "\t" if name.removesuffix(".gz").endswith(".tsv") else ","
-        table.to_csv(content, index=False, sep=separator, compression=compression)
-    write_bytes(path, content.getvalue())
 
 
 def guarded(table: Any) -> Any:
