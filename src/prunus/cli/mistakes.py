@@ -2,7 +2,7 @@
 
 from prunus.errors import PrunusError
 
-__all__ = ["Interrupted", "Mistake", "describe", "exit_code", "was_interrupted"]
+__all__ = ["Interrupted", "Mistake", "ProcessFailure", "describe", "exit_code", "was_interrupted"]
 
 
 class Mistake(PrunusError, ValueError):  # noqa: N818
@@ -11,6 +11,22 @@ class Mistake(PrunusError, ValueError):  # noqa: N818
 
 class Interrupted(KeyboardInterrupt):
     """The user pressed Ctrl-C; the message says what was saved and how to continue."""
+
+
+class ProcessFailure(Exception):  # noqa: N818
+    """A process that was started to help has failed.
+
+    Parameters
+    ----------
+    text : str
+        Its error, as `describe` put it there.
+    code : int
+        Its exit code.
+    """
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def was_interrupted(error: BaseException | None) -> bool:
@@ -22,6 +38,8 @@ def exit_code(error: BaseException) -> int:
     """Return the exit code: 1 if the user can correct the error, 3 if it is an error in prunus, 130 for Ctrl-C."""
     if was_interrupted(error):
         return 130
+    if isinstance(error, ProcessFailure):
+        return error.code
     return 1 if isinstance(error, (PrunusError, OSError, ValueError)) else 3
 
 
@@ -38,6 +56,6 @@ def describe(error: BaseException) -> str:
     text = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    if exit_code(error) == 1:
+    if exit_code(error) == 1 or isinstance(error, ProcessFailure):
         return text
     return f"an error in prunus, please report it with what --traceback shows: {type(error).__name__}: {text}"
