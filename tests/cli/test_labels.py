@@ -134,3 +134,9 @@ def test_classes_of_parquet_are_texts(values: Any, classes: list[str]) -> None:
     given, found = read_classes(Source("t.parquet", pd.DataFrame({"y": values})), "y")
     assert found.tolist() == classes
     assert given.sum() == 2
+
+
+def test_clusters_are_not_compared_with_an_empty_column(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "t.csv", "size,color,price,y\n1,red,2,\n2,blue,3,\n")
+    said = shell.mistake("evaluate", folder / "clusters.prunus", data, "--target", "y")
+    assert "the target column 'y' is empty; name another one" in said

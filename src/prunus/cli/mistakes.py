@@ -1,8 +1,16 @@
 """Errors on the command line: each becomes one line on stderr and an exit code."""
 
+import re
+
 from prunus.errors import PrunusError
 
 __all__ = ["Interrupted", "Mistake", "ProcessFailure", "describe", "exit_code", "was_interrupted"]
+
+
+_PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.")
+_IN_PYTHON_ONLY = re.compile(r" or (a str among \{'auto'\}|None)")
+_OPTIONS = {"max_leaf_nodes": "max_leaves", "random_state": "seed"}
+"""Parameters of the estimators that have another name on the command line."""
 
 
 class Mistake(PrunusError, ValueError):  # noqa: N818
@@ -50,6 +58,8 @@ def describe(error: BaseException) -> str:
     --------
     >>> describe(FileNotFoundError(2, "No such file or directory", "table.csv"))
     'table.csv: No such file or directory'
+    >>> describe(ValueError("The 'depth' parameter of Tree must be an int in the range [0, 12]. Got 13 instead."))
+    '--depth must be an int in the range [0, 12], got 13'
     """
     if was_interrupted(error):
         return str(error) if isinstance(error, Interrupted) else "interrupted"
@@ -57,5 +67,11 @@ def describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     if exit_code(error) == 1 or isinstance(error, ProcessFailure):
-        return text
+        return _PARAMETER.sub(_as_option, text)
     return f"an error in prunus, please report it with what --traceback shows: {type(error).__name__}: {text}"
+
+
+def _as_option(found: re.Match[str]) -> str:
+    """The words of scikit-learn for a parameter, in those for an option."""
+    name = _OPTIONS.get(found[1], found[1]).replace("_", "-")
+    return f"--{name} must be {_IN_PYTHON_ONLY.sub('', found[2])}, got {found[3]}"

@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> Outcome:
         check_ending(options.plot, "--plot", PICTURES)
     if len(files) == 2 and not is_special(files[0]) and is_same_file(*files):
         raise Mistake(f"--plot must name another file than --html, got {options.plot}")
+    if options.max_depth < 0:
+        raise Mistake(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
     if options.html is not None:

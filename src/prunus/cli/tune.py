@@ -101,6 +101,7 @@ def run(options: argparse.Namespace) -> Outcome:
         if getattr(options, name) < 1:
             raise Mistake(f"--{name} must be at least 1, got {getattr(options, name)}")
     require("optuna", "tune")
+    check_output(study, force=True)
     problem = read_problem(options, always_hold_out=True)
     if len(problem.valid) < 2:
         raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
