@@ -26,11 +26,14 @@ def model_to_record(model: TreeModel) -> Record:
     """
     tree, inputs = model.tree, model.inputs
     _check_kind(inputs, (Whiten, nn.Identity))
+    if model.split_inputs is not None:
+        _check_kind(model.split_inputs, (Whiten,))
     return {
         "depth": tree.depth,
         "pruning_strength": tree.pruning_strength,
         "batch_size": tree.batch_size,
         "whitened": isinstance(inputs, Whiten),
+        "split_inputs": model.split_inputs is not None,
         "split": _describe(tree.split, tuple(SPLITS.values())),
         "head": _describe(model.head, tuple(LEAVES.values())),
     }
@@ -40,7 +43,9 @@ def model_from_record(record: Record) -> TreeModel:
     """A new model with the structure that a record describes; its weights are not those of the described model."""
     split, head = (_make(record[part]) for part in ("split", "head"))
     tree = TreeLayer(split, record["depth"], record["pruning_strength"], batch_size=record["batch_size"])
-    return TreeModel(tree, head, Whiten(record["split"]["in_features"]) if record["whitened"] else None)
+    features = record["split"]["in_features"]
+    inputs = Whiten(features) if record["whitened"] else None
+    return TreeModel(tree, head, inputs, Whiten(features) if record.get("split_inputs") else None)
 
 
 def model_with_weights(record: Record, weights: dict[str, Tensor]) -> TreeModel:

@@ -18,6 +18,8 @@ from prunus.ops.routes import tree_routes
 __all__ = ["TreeLayer"]
 
 CHUNK = 8192
+HARDENING = (0.1, 0.9)
+"""The part of training, as shares, during which the scale of the scores grows."""
 CELLS = 2**22
 """Largest number of routes, samples times nodes, for which masses are solved at once: they take 16 MiB."""
 
@@ -40,6 +42,9 @@ class TreeLayer(nn.Module):
     batch_size : int, optional
         The number of samples that `pruning_strength` is meant for; for other numbers it is scaled in proportion. By
         default `pruning_strength` is used for every batch as it is.
+    final_scale : float, default=1.0
+        Training multiplies scores by a factor that grows from 1 to this, so that ever fewer samples lie in the margin
+        of a split. In the end nearly all follow one path if it is about 100 or more.
 
     Examples
     --------
@@ -53,13 +58,23 @@ class TreeLayer(nn.Module):
     a: Tensor
 
     def __init__(
-        self, split: nn.Module, depth: int, pruning_strength: float = 1.0, *, batch_size: int | None = None
+        self,
+        split: nn.Module,
+        depth: int,
+        pruning_strength: float = 1.0,
+        *,
+        batch_size: int | None = None,
+        final_scale: float = 1.0,
     ) -> None:
         super().__init__()
         self.split = split
         self.depth = check_depth(depth)
         self.pruning_strength = check_pruning_strength(pruning_strength)
         self.batch_size = check_batch_size(batch_size)
+        if not 1 <= final_scale < math.inf:
+            raise InputValueError(f"final_scale must be finite and at least 1, got {final_scale}")
+        self.final_scale = float(final_scale)
+        self.scale = 1.0
         self.register_buffer("a", torch.ones(n_nodes(self.depth)))
 
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> TreeArgmin:
@@ -68,6 +83,11 @@ class TreeLayer(nn.Module):
         if self.training:
             return tree_traverse(s, self._strength(s.shape[0]), sample_weight=sample_weight)
         return TreeArgmin(tree_routes(s, self.a), self.a)
+
+    def on_progress(self, share: float) -> None:
+        """Set the scale of the scores by the share of the training that is over; the trainer calls this."""
+        begin, end = HARDENING
+        self.scale = self.final_scale ** min(1.0, max(0.0, (share - begin) / (end - begin)))
 
     @torch.no_grad()
     def solve_masses(
@@ -122,7 +142,7 @@ class TreeLayer(nn.Module):
                 f"a split for depth {self.depth} must return scores of shape (n, {n_splits(self.depth)}), "
                 f"got {shape(s)} from {type(self.split).__name__}"
             )
-        return s
+        return s if self.scale == 1 else s * self.scale
 
     def _strength(self, n: int) -> float:
         return self.pruning_strength if self.batch_size is None else self.pruning_strength * n / self.batch_size

@@ -19,6 +19,8 @@ class TreeModel(nn.Module):
         module that is called as ``head(x, z)``.
     inputs : Module, optional
         A module that is applied to x before the tree and the head: `Whiten`, or a network of your own.
+    split_inputs : Module, optional
+        A module that is applied to x before the tree instead of `inputs`, which the head alone then gets.
 
     Examples
     --------
@@ -29,18 +31,31 @@ class TreeModel(nn.Module):
     torch.Size([10, 2])
     """
 
-    def __init__(self, tree: TreeLayer, head: nn.Module, inputs: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        tree: TreeLayer,
+        head: nn.Module,
+        inputs: nn.Module | None = None,
+        split_inputs: nn.Module | None = None,
+    ) -> None:
         super().__init__()
         self.inputs = nn.Identity() if inputs is None else inputs
+        self.split_inputs = split_inputs
         self.tree = tree
         self.head = head
 
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Predictions, (n, k). In training mode the weights matter for the pruning."""
-        x = self.inputs(x)
-        out: Tensor = self.head(x, self.tree(x, sample_weight).z)
+        for_head = self.inputs(x)
+        for_tree = for_head if self.split_inputs is None else self.split_inputs(x)
+        out: Tensor = self.head(for_head, self.tree(for_tree, sample_weight).z)
         return out
+
+    @property
+    def tree_inputs(self) -> nn.Module:
+        """The module that is applied to x before the tree."""
+        return self.inputs if self.split_inputs is None else self.split_inputs
 
     def solve_masses(self, x: Tensor, sample_weight: Tensor | None = None) -> None:
         """Solve for the node masses of these samples and store them for eval mode, see `TreeLayer.solve_masses`."""
-        self.tree.solve_masses(x, sample_weight, inputs=self.inputs)
+        self.tree.solve_masses(x, sample_weight, inputs=self.tree_inputs)

@@ -114,10 +114,10 @@ def read_splits(model: TreeModel) -> Splits:
     """The splits of a model as plain arrays; a user's own module stays a function."""
     split = model.tree.split
     if isinstance(split, Split) and split_name(split) is not None:
-        return split.read(model.inputs)
+        return split.read(model.tree_inputs)
 
     def scores(x: Tensor) -> Tensor:
-        out: Tensor = split(model.inputs(x))
+        out: Tensor = split(model.tree_inputs(x))
         return out
 
     return Splits(None, function=scores)

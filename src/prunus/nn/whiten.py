@@ -12,6 +12,8 @@ from prunus.ops.checks import shape
 __all__ = ["Whiten", "in_encoded"]
 
 CHUNK = 65_536
+LEAST_VARIANCE = 1e-6
+"""Directions of less variance than this are left out: they only tell copies of a column apart."""
 
 
 class Whiten(nn.Module):
@@ -21,8 +23,9 @@ class Whiten(nn.Module):
 
         x -> (x - mean) D^-1 (C + floor I)^(-1/2),    C the correlations, D the standard deviations
 
-    Directions in which the data hardly vary are magnified by at most ``floor**-0.5``. A linear function of the
-    decorrelated inputs is also a linear function of the inputs, which `in_inputs` computes.
+    Directions in which the data hardly vary are magnified by at most ``floor**-0.5``, and those in which they do not
+    vary at all are left out, so that copies of a column always get equal weights. A linear function of the decorrelated
+    inputs is also a linear function of the inputs, which `in_inputs` computes.
 
     Parameters
     ----------
@@ -90,9 +93,7 @@ class Whiten(nn.Module):
         constant = spread <= 1e-6 * mean.abs()  # up to rounding
         scale = torch.where(constant, 0.0, 1 / spread.clamp(least_spread, most_spread))
         correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
-        values, vectors = torch.linalg.eigh(correlation)
-        root = (vectors * (values.clamp(min=0) + floor).pow(-power)) @ vectors.T
-        matrix = root * scale
+        matrix = torch.diag(scale) if power == 0 else _root(correlation, power, floor) * scale
         self.matrix.copy_(matrix)
         self.offset.copy_(-matrix @ mean)
         return self
@@ -127,6 +128,13 @@ def in_encoded(inputs: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor,
     if isinstance(inputs, nn.Identity):
         return weight, bias
     raise InputTypeError(f"the inputs of a model must be Whiten or the identity, got {type(inputs).__name__}")
+
+
+def _root(correlation: Tensor, power: float, floor: float) -> Tensor:
+    """The matrix ``(C + floor I)^-power``, in the directions in which the data vary."""
+    values, vectors = torch.linalg.eigh(correlation)
+    factors = torch.where(values > LEAST_VARIANCE, (values.clamp(min=0) + floor).pow(-power), 0.0)
+    return (vectors * factors) @ vectors.T
 
 
 def _moments(x: Tensor, weight: Tensor | None) -> tuple[float, Tensor, Tensor]:

@@ -41,7 +41,8 @@ class Trainer:
     ----------
     model : Module
         Called as ``model(x, sample_weight)`` and trained in place. If modules in it have a method
-        ``after_step(learning_rate)``, it is called after each step.
+        ``after_step(learning_rate)``, it is called after each step; if they have a method ``on_progress(share)``, it is
+        called before each step with the share of the steps that are over, from 0 to 1.
     loss : callable
         ``loss(output, target)``, see `prunus.training.Loss`.
     options : TrainingOptions
@@ -152,6 +153,7 @@ class Trainer:
         return mean
 
     def _step(self, run: "_Run", batch: Samples) -> Tensor:
+        run.announce_progress(run.steps)
         with run.draws if run.may_draw else nullcontext():
             loss = mean_loss(self.loss, self.model(batch.x, batch.weight), batch.y, batch.weight)
         run.optimizer.zero_grad()
@@ -192,14 +194,17 @@ class _Run:
         self.parameters: list[Tensor] = [p for p in self.model.parameters() if p.requires_grad]
         self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
         self.after_step_modules: list[Any] = [m for m in self.model.modules() if hasattr(m, "after_step")]
+        self.progress_modules: list[Any] = [m for m in self.model.modules() if hasattr(m, "on_progress")]
+        if self.averaged is not self.model:
+            self.progress_modules += [m for m in self.averaged.modules() if hasattr(m, "on_progress")]
         self.optimizer = make_optimizer(
             options.optimizer,
             _parameter_groups(self.model, options.no_decay),
             lr=options.learning_rate,
             weight_decay=options.weight_decay,
         )
-        steps = options.max_epochs * math.ceil(len(train) / options.batch_size)
-        self.schedule = make_schedule(options.schedule, steps)
+        self.all_steps = options.max_epochs * math.ceil(len(train) / options.batch_size)
+        self.schedule = make_schedule(options.schedule, self.all_steps)
         self.generator = torch.Generator().manual_seed(options.seed)
         self.draws = OwnDraws(options.seed)
         self.may_draw = any(map(_may_draw, (trainer.loss, *self.model.modules())))
@@ -213,6 +218,12 @@ class _Run:
         self.stopped = False
         self.last_saved = time.monotonic()
         self.warned = False
+
+    def announce_progress(self, steps: int) -> None:
+        """Tell the modules how much of the training is over after so many steps."""
+        share = min(1.0, steps / max(1, self.all_steps - 1))
+        for module in self.progress_modules:
+            module.on_progress(share)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -292,6 +303,7 @@ class _Run:
             raise CheckpointError(
                 f"{path} must hold the model and the optimizer of this run, got others: {error}"
             ) from error
+        self.announce_progress(max(0, self.steps - 1))
         self.schedule.state.update(state["schedule"])
         self.generator.set_state(state["order"])
         self.draws.generator("cpu").set_state(state["random"])

@@ -1,10 +1,13 @@
 """Linear splits."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from prunus.errors import InputValueError
 from prunus.nn.checks import check_depth
 from prunus.nn.networks import read_layers
 from prunus.nn.splits.split import Split
@@ -12,6 +15,9 @@ from prunus.ops.heap import n_splits
 from prunus.tree import Splits
 
 __all__ = ["LinearSplit"]
+
+CHOOSING = (0.1, 0.6)
+"""The part of training, as shares, during which the number of columns in each split falls."""
 
 
 class LinearSplit(Split, nn.Linear):
@@ -23,19 +29,41 @@ class LinearSplit(Split, nn.Linear):
         Number of inputs, d.
     depth : int
         Depth of the tree, from 0 to 12.
+    max_columns : int, optional
+        Largest number of columns in each split; by default all. During training, the columns with the smallest weights
+        leave a split one after another until so many are left, so inputs should have one scale.
+    owner : sequence of int of length d, optional
+        The column of the table that each input belongs to; by default each input is a column.
 
     Examples
     --------
     >>> LinearSplit(5, depth=3)(torch.zeros(2, 5)).shape
     torch.Size([2, 7])
+    >>> split = LinearSplit(5, depth=1, max_columns=2)
+    >>> split.on_progress(1.0)
+    >>> int((split.used_weight != 0).sum())
+    2
     """
 
     words: ClassVar[str] = "a linear function of the columns"
     has_planes: ClassVar[bool] = True
+    used: Tensor
 
-    def __init__(self, in_features: int, depth: int) -> None:
+    def __init__(
+        self, in_features: int, depth: int, max_columns: int | None = None, owner: Sequence[int] | None = None
+    ) -> None:
         self.depth = check_depth(depth)
         super().__init__(in_features, n_splits(self.depth))
+        self.owner = list(range(in_features)) if owner is None else [int(column) for column in owner]
+        self.max_columns = max_columns
+        if max_columns is not None:
+            sound = len(self.owner) == in_features and all(0 <= column < in_features for column in self.owner)
+            if max_columns < 1 or not sound:
+                raise InputValueError(
+                    "max_columns must be at least 1 and owner must have a column for each input, "
+                    f"got max_columns={max_columns} and {len(self.owner)} columns for {in_features} inputs"
+                )
+            self.register_buffer("used", torch.ones(self.out_features, in_features))
 
     def reset_parameters(self) -> None:
         """Draw weights and biases at random. A tree of depth 0 has none, and torch would warn of that."""
@@ -47,17 +75,50 @@ class LinearSplit(Split, nn.Linear):
         """The linear layer that computes the scores; `spread_splits` sets its weights."""
         return self
 
+    @property
+    def used_weight(self) -> Tensor:
+        """The weights of the columns that are in use, (S, d); those of others are 0."""
+        return self.weight if self.max_columns is None else self.weight * self.used
+
     def features(self, x: Tensor) -> Tensor:
         """The values that `scores` is applied to: the inputs themselves."""
         return x
 
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores, (n, S)."""
+        return functional.linear(x, self.used_weight, self.bias)
+
+    @torch.no_grad()
+    def on_progress(self, share: float) -> None:
+        """Keep fewer columns in each split the more of the training is over; the trainer calls this before each step.
+
+        The number falls by equal factors. A column that has left a split does not come back.
+        """
+        begin, end = CHOOSING
+        if self.max_columns is None or share < begin or not self.out_features:
+            return
+        columns = max(self.owner) + 1
+        done = min(1.0, (share - begin) / (end - begin))
+        count = max(self.max_columns, round(columns * (self.max_columns / columns) ** done))
+        if count >= columns:
+            return
+        owner = torch.tensor(self.owner, device=self.weight.device)
+        size = self.weight.new_zeros(self.out_features, columns).index_add(1, owner, self.used_weight.square())
+        chosen = torch.zeros_like(size).scatter(1, size.topk(count, 1).indices, 1.0)
+        self.used.mul_(chosen[:, owner])
+
     def options(self) -> dict[str, Any]:
         """The arguments that create a module of the same kind and shape."""
-        return {"in_features": self.in_features, "depth": self.depth}
+        options: dict[str, Any] = {"in_features": self.in_features, "depth": self.depth}
+        if self.max_columns is not None:
+            options |= {"max_columns": self.max_columns, "owner": self.owner}
+        return options
 
     def read(self, inputs: nn.Module) -> Splits:
         """The splits as plain arrays."""
-        return Splits(read_layers([self], inputs, self.in_features))
+        layer = nn.Linear(self.in_features, max(1, self.out_features), device="meta")
+        layer.weight, layer.bias = nn.Parameter(self.used_weight.detach()), self.bias
+        return Splits(read_layers([layer], inputs, self.in_features))
 
     @torch.no_grad()
     def set_planes(self, weight: Tensor, bias: Tensor) -> None:
