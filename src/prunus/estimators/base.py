@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,7 +19,7 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
-from prunus.estimators.defaults import Recipe, default_recipe
+from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.format import OF_FILES
@@ -31,6 +32,7 @@ from prunus.estimators.preparation import (
     to_samples,
 )
 from prunus.estimators.torch_state import plain_torch
+from prunus.hardening import HardTree, Wish, harden, read_hard_tree
 from prunus.nn import TreeModel
 from prunus.nn.draws import OwnDraws
 from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
@@ -45,9 +47,11 @@ from prunus.training import (
     as_callbacks,
     find_loss,
 )
-from prunus.tree.reading import Prune, TrainedRows, best_pruning, read_tree
+from prunus.training.losses import Loss
+from prunus.tree import Tree
+from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 
-__all__ = ["ArgminTree"]
+__all__ = ["ArgminTree", "checkpoint_files"]
 
 AUTO = "auto"
 MASS_SAMPLES = 16_384
@@ -60,7 +64,10 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "depth": [Interval(Integral, 0, 12, closed="both")],
         "pruning_strength": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "routing": [StrOptions({"soft", "hard"})],
         "split": [StrOptions(set(SPLITS)), callable],
+        "max_split_features": [Interval(Integral, 1, None, closed="left"), None],
+        "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "leaf": [StrOptions(set(LEAVES))],
         "hidden_layer_sizes": ["array-like"],
         "dropout": [Interval(Real, 0, 1, closed="left")],
@@ -92,7 +99,10 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         *,
         depth: int = 4,
         pruning_strength: float = 1.0,
+        routing: str = "soft",
         split: Any = "linear",
+        max_split_features: int | None = None,
+        max_leaf_nodes: int | None = None,
         leaf: str = "constant",
         hidden_layer_sizes: Any = (256, 256),
         dropout: float = 0.0,
@@ -115,7 +125,10 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
     ) -> None:
         self.depth = depth
         self.pruning_strength = pruning_strength
+        self.routing = routing
         self.split = split
+        self.max_split_features = max_split_features
+        self.max_leaf_nodes = max_leaf_nodes
         self.leaf = leaf
         self.hidden_layer_sizes = hidden_layer_sizes
         self.dropout = dropout
@@ -152,6 +165,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
         The estimator does not change before the end, so that a fit that fails leaves it as it was.
         """
+        self._check_options()
         # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
         encoder, target, rows = self._read(X, y, sample_weight, make_target, before)
@@ -164,17 +178,21 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         assert train is not None
         del rows, train_rows, valid_rows  # memory
         # 3. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
-        model = self._build(train, target, recipe, seed) if before is None else self._copy_model(before.model_)
+        owner = np.array([column.feature for column in encoder.columns_], dtype=np.int64)
+        model = self._build(train, target, recipe, seed, owner) if before is None else self._copy_model(before.model_)
 
-        def learned(model: TreeModel) -> dict[str, Any]:
-            return self._learned(model, train, target, encoder)
+        def learned(model: TreeModel, history: History | None = None) -> dict[str, Any]:
+            model.solve_masses(train.x, train.weight)
+            hard = self._harden(model, train, valid, target, encoder, recipe, seed, eval_set is None, history)
+            return self._learned(model, train, target, encoder, hard)
 
         # 4. The model is trained.
         data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
         history = self._train(model.to(device), train, valid, recipe, seed, data, learned)
-        # 5. The learned attributes are read from the model.
-        for name, value in (learned(model) | self._counted(history, before)).items():
+        # 5. The learned attributes are read from the model, or from the hard tree that has learned to imitate it.
+        for name, value in (learned(model, history) | self._counted(history, before)).items():
             setattr(self, name, value)
+        self._remove_checkpoints()
         self._forget(encoder, before)
         return self
 
@@ -203,6 +221,37 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         rows = read_rows(encoder.transform(X), y, sample_weight, target)
         return encoder, target.scale(rows.y, rows.weight), rows
 
+    def _check_options(self) -> None:
+        """Raise an error if options do not go together."""
+        if self.max_split_features is not None and self.split != "linear":
+            raise InputValueError(
+                f"max_split_features must be None unless split is 'linear', got split={self.split!r} and "
+                f"max_split_features={self.max_split_features}"
+            )
+        if not self._hardens:
+            return
+        for name, value, allowed in (
+            ("leaf", self._leaf_name(), tuple(SOFT_TREES)),
+            ("split", self.split, ("linear",)),
+        ):
+            if value not in allowed:
+                raise InputValueError(f"{name} must be one of {list(allowed)} if routing is 'hard', got {value!r}")
+
+    @property
+    def _hardens(self) -> bool:
+        """Whether a fit ends with a hard tree that imitates the trained model."""
+        return self.routing == "hard"
+
+    @property
+    def _trained_leaf(self) -> str:
+        """The kind of leaf of the model that is trained."""
+        return SOFT_TREES[self._leaf_name()].leaf if self._hardens else self._leaf_name()
+
+    @property
+    def _trained_depth(self) -> int:
+        """The depth of the model that is trained."""
+        return SOFT_TREES[self._leaf_name()].depth if self._hardens else int(self.depth)
+
     def _seed(self) -> int:
         if self.random_state is None and self.checkpoint is not None:
             return 0  # a run can only be resumed with the seed it began with
@@ -221,7 +270,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         return Recipe(**(vars(chosen) | own))
 
     def _default_recipe(self, n: int, target: Target, batch_size: int | None) -> Recipe:
-        return default_recipe(n, self._leaf_name(), batch_size, classes=target.task == "classes")
+        return default_recipe(n, self._trained_leaf, batch_size, classes=target.task == "classes")
 
     def _leaf_name(self) -> str:
         return str(self.leaf)
@@ -239,17 +288,21 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)
 
-    def _build(self, train: Samples, target: Target, recipe: Recipe, seed: int) -> TreeModel:
+    def _build(
+        self, train: Samples, target: Target, recipe: Recipe, seed: int, owner: npt.NDArray[np.int64]
+    ) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
         with OwnDraws(seed):
             model = build_model(
                 train.x.shape[1],
                 target.n_outputs,
-                depth=self.depth,
+                depth=self._trained_depth,
                 pruning_strength=self.pruning_strength,
                 batch_size=min(recipe.batch_size, len(train)),
                 split=self.split,
-                leaf=self._leaf_name(),
+                max_columns=None if self._hardens else self.max_split_features,
+                owner=owner.tolist(),
+                leaf=self._trained_leaf,
                 hidden=_check_layer_sizes(self.hidden_layer_sizes),
                 dropout=float(self.dropout),
             ).to(train.x.device)
@@ -270,9 +323,9 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         """A copy of the model of an earlier fit, to continue its training."""
         check_built_for(
             before,
-            depth=self.depth,
+            depth=self._trained_depth,
             split=self.split,
-            leaf=self._leaf_name(),
+            leaf=self._trained_leaf,
             hidden=_check_layer_sizes(self.hidden_layer_sizes),
             dropout=float(self.dropout),
         )
@@ -303,11 +356,73 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             tasks = self._tasks(trainer, recipe.max_epochs, data, learned)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
             history = trainer.fit(train, valid, resume=options.checkpoint is not None)
-        if options.checkpoint is not None and not self.keeps_checkpoint:
-            options.checkpoint.unlink(missing_ok=True)  # the run is over, so another fit must not resume it
         for task in tasks:
             task.end()
         return history
+
+    def _remove_checkpoints(self) -> None:
+        """Remove the checkpoints of a run that is over, so that another fit does not resume it."""
+        if self.checkpoint is None or self.keeps_checkpoint:
+            return
+        for path in checkpoint_files(self.checkpoint):
+            path.unlink(missing_ok=True)
+
+    def _harden(
+        self,
+        model: TreeModel,
+        train: Samples,
+        valid: Samples | None,
+        target: Any,
+        encoder: TableEncoder,
+        recipe: Recipe,
+        seed: int,
+        owns_valid: bool,
+        history: History | None,
+    ) -> HardTree | None:
+        """The hard tree that imitates a trained model, if there shall be one; its epochs are added to the history."""
+        if not self._hardens:
+            return None
+
+        def train_student(student: TreeModel, loss: Loss, options: TrainingOptions, samples: Samples) -> None:
+            checkpoint = None if self.checkpoint is None or history is None else checkpoint_files(self.checkpoint)[1]
+            options = replace(options, checkpoint=checkpoint)
+            with ProgressBar(options.max_epochs, shown=None if self.verbose and history is not None else False) as bar:
+                trainer = Trainer(student, loss, options, callbacks=[bar])
+                if history is not None:
+                    trainer.callbacks += as_callbacks(self.callbacks)
+                found = trainer.fit(samples, resume=checkpoint is not None)
+            if history is not None:
+                history.update(_joined(history, found))
+
+        return harden(
+            model,
+            train,
+            valid,
+            target,
+            self._wish(model, train),
+            recipe.course(len(train)),
+            owns_valid=owns_valid,
+            owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
+            is_piece=np.array([column.piece for column in encoder.columns_], dtype=bool),
+            train_student=train_student,
+            seed=seed,
+        )
+
+    def _wish(self, model: TreeModel, train: Samples) -> Wish:
+        """What the hard tree shall be like."""
+        return Wish(
+            leaf=self._leaf_name(),
+            depth=int(self.depth),
+            max_split_features=self.max_split_features,
+            max_leaf_nodes=self.max_leaf_nodes,
+            pruning_strength=float(self.pruning_strength),
+            fewest_rows=self._pruned_below(model, train),
+            may_refit=self.loss in ("squared_error", "cross_entropy"),
+        )
+
+    def _pruned_below(self, model: TreeModel, train: Samples) -> float:
+        """A node that is reached by rows of less weight than this is not worth its price."""
+        return model.tree.pruning_strength * len(train) / (model.tree.batch_size or len(train)) / 2
 
     def _tasks(
         self, trainer: Trainer, max_epochs: int, data: dict[str, Any], learned: Callable[[TreeModel], dict[str, Any]]
@@ -326,12 +441,12 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
         return [EpochTasks(self, max_epochs, attributes, data)]
 
-    def _learned(self, model: TreeModel, train: Samples, target: Any, encoder: TableEncoder) -> dict[str, Any]:
-        """The attributes of an estimator whose training has ended with this model."""
-        model.solve_masses(train.x, train.weight)
+    def _learned(
+        self, model: TreeModel, train: Samples, target: Any, encoder: TableEncoder, hard: HardTree | None
+    ) -> dict[str, Any]:
+        """The attributes of an estimator whose training has ended with this model, or with a hard tree made from it."""
         model = model.to("cpu").eval()
         samples = train.to("cpu")
-        leaves = read_leaves(model)
         rows = TrainedRows(
             samples.x.numpy(),
             target.wanted(samples.y),
@@ -339,29 +454,43 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             np.array([column.feature for column in encoder.columns_], dtype=np.int64),
             encoder.n_features_in_,
         )
-        tree = read_tree(
-            read_splits(model),
-            leaves,
-            model.tree.a.numpy().copy(),
-            rows,
-            prune=self._prune(model, samples),
-            correct=lambda *sums: target.correction(*sums, is_constant=leaves.is_constant),
-            n_parameters=sum(parameter.numel() for parameter in model.parameters()),
-        )
+        tree = self._read_tree(model, samples, rows, target) if hard is None else read_hard_tree(hard, rows)
         names = {"feature_names_in_": encoder.feature_names_in_} if hasattr(encoder, "feature_names_in_") else {}
         size = {"n_features_in_": encoder.n_features_in_, **names}
         return {"encoder_": encoder, "target_": target, "model_": model, "tree_": tree, **size}
 
+    def _read_tree(self, model: TreeModel, train: Samples, rows: TrainedRows, target: Any) -> Tree:
+        """The record of the tree of a trained model."""
+        leaves = read_leaves(model)
+        return read_tree(
+            read_splits(model),
+            leaves,
+            model.tree.a.numpy().copy(),
+            rows,
+            prune=self._prune(model, train),
+            correct=lambda *sums: target.correction(*sums, is_constant=leaves.is_constant),
+            n_parameters=sum(parameter.numel() for parameter in model.parameters()),
+            routing="hard" if self.routing == "hard" else "soft",
+            cut=self.max_leaf_nodes is not None,
+        )
+
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
         """The function that chooses the nodes of the kept tree."""
-        lam = model.tree.pruning_strength * len(train) / (model.tree.batch_size or len(train))
-        return lambda total, _leaf: best_pruning(total, lam)
+        lam = 2 * self._pruned_below(model, train)
+
+        def prune(total: npt.NDArray[np.float64], _leaf: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+            kept = best_pruning(total, lam)
+            return kept if self.max_leaf_nodes is None else keep_largest(kept, total, self.max_leaf_nodes)
+
+        return prune
 
     def _counted(self, history: History, before: "ArgminTree | None") -> dict[str, Any]:
         """The history, and the number of epochs and the best epoch, both counted from the first fit on."""
         epochs = len(history["epoch"])
         earlier = 0 if before is None else before.n_iter_
-        best = int(np.argmin(history["valid_loss"])) if "valid_loss" in history else epochs - 1
+        best = epochs - 1
+        if "valid_loss" in history and not self._hardens:  # a hard tree is that of the last epoch
+            best = int(np.argmin(history["valid_loss"]))
         return {
             "best_iteration_": earlier + best,
             "n_iter_": earlier + epochs,
@@ -382,6 +511,12 @@ def refresh_masses(model: torch.nn.Module, train: Samples) -> EpochRecord:
     some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
+
+
+def checkpoint_files(checkpoint: str | Path) -> tuple[Path, Path]:
+    """The files of a run that is to be resumed: that of the soft tree, and that of a hard tree that imitates it."""
+    path = Path(checkpoint)
+    return path, path.with_name(path.name + ".hard")
 
 
 def _check_layer_sizes(sizes: Any) -> tuple[int, ...]:

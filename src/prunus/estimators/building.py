@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from prunus.errors import InputValueError
-from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
+from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.initialize import can_spread
 from prunus.nn.registry import (
     SplitFactory,
@@ -37,18 +37,27 @@ def build_model(
     batch_size: int,
     split: str | SplitFactory,
     leaf: str,
+    max_columns: int | None = None,
+    owner: Sequence[int] | None = None,
     hidden: Sequence[int] = (256, 256),
     dropout: float = 0.0,
 ) -> TreeModel:
     """A model for this many inputs and outputs.
 
+    With `max_columns`, splits are linear functions of at most so many columns, and `owner` is the column that each
+    input belongs to.
+
     >>> options = {"depth": 2, "pruning_strength": 1.0, "batch_size": 32, "split": "linear", "leaf": "constant"}
     >>> build_model(3, 1, **options)(torch.zeros(5, 3)).shape
     torch.Size([5, 1])
     """
-    tree = TreeLayer(build_split(split, features, depth), depth, pruning_strength, batch_size=batch_size)
+    made = build_split(split, features, depth)
+    if max_columns is not None:
+        made = LinearSplit(features, depth, max_columns, owner)
+    tree = TreeLayer(made, depth, pruning_strength, batch_size=batch_size)
     inputs = Whiten(features) if features <= MAX_WHITENED else None
-    return TreeModel(tree, build_head(leaf, features, depth, outputs, hidden=hidden, dropout=dropout), inputs)
+    head = build_head(leaf, features, depth, outputs, hidden=hidden, dropout=dropout)
+    return TreeModel(tree, head, inputs, None if max_columns is None else Whiten(features))
 
 
 @torch.no_grad()
@@ -58,9 +67,11 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *,
     if isinstance(model.inputs, Whiten):
         power = decorrelation if decorrelates(split) else 0.0
         model.inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
+    if isinstance(model.split_inputs, Whiten):  # the splits choose among the columns as they are
+        model.split_inputs.fit(train.x, train.weight, power=0.0, least_spread=LEAST_SPREAD)
     if can_spread(split):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
-        spread_splits(split, model.inputs(train.x[some]), generator=generator)
+        spread_splits(split, model.tree_inputs(train.x[some]), generator=generator)
 
 
 def check_built_for(

@@ -168,8 +168,11 @@ class ArgminTreeClusterer(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: limits for name, limits in ArgminTree._parameter_constraints.items() if name != "pieces"},
-        "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
+        **{
+            name: limits
+            for name, limits in ArgminTree._parameter_constraints.items()
+            if name not in ("pieces", "max_split_features")
+        },
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "targets": [list, tuple, np.ndarray, None],
         "leaf": [StrOptions({AUTO, *LEAVES})],
@@ -185,6 +188,7 @@ class ArgminTreeClusterer(
         n_clusters: int | None = None,
         targets: Any = None,
         pruning_strength: float = 1.0,
+        routing: str = "soft",
         split: Any = "linear",
         leaf: str = AUTO,
         hidden_layer_sizes: Any = (256, 256),
@@ -208,7 +212,9 @@ class ArgminTreeClusterer(
         super().__init__(
             depth=depth,
             pruning_strength=pruning_strength,
+            routing=routing,
             split=split,
+            max_leaf_nodes=max_leaf_nodes,
             leaf=leaf,
             hidden_layer_sizes=hidden_layer_sizes,
             dropout=dropout,
@@ -228,7 +234,6 @@ class ArgminTreeClusterer(
             verbose=verbose,
             callbacks=callbacks,
         )
-        self.max_leaf_nodes = max_leaf_nodes
         self.n_clusters = n_clusters
         self.targets = targets
 
@@ -258,6 +263,10 @@ class ArgminTreeClusterer(
         self.tree_ = replace(self.tree_, cluster=flat_labels(self.hierarchy_, self.tree_.n_nodes, n_clusters))
         self._set_rows(ends)
         return self
+
+    @property
+    def _hardens(self) -> bool:
+        return False  # rows follow one path to their cluster in any case
 
     def _leaf_name(self) -> str:
         if self.leaf != AUTO:

@@ -6,8 +6,9 @@ leaf are in its module, see `prunus.nn.heads.head.LeafTraining`.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from prunus.hardening.student import Course
 from prunus.nn.registry import training_defaults
 
 __all__ = ["Recipe", "default_recipe"]
@@ -30,6 +31,23 @@ class Recipe:
     def training(self) -> dict[str, Any]:
         """The arguments for `TrainingOptions`."""
         return {name: value for name, value in vars(self).items() if name != "decorrelation"}
+
+    def course(self, n: int) -> Course:
+        """How a hard tree learns to imitate the tree that was trained on n samples: half as long, in larger steps."""
+        steps = self.max_epochs * math.ceil(n / self.batch_size)
+        return Course(max(FEWEST_STEPS, steps // 2), 2 * self.batch_size, decorrelation=self.decorrelation)
+
+
+class SoftTree(NamedTuple):
+    """The soft tree that a hard one learns to imitate."""
+
+    leaf: str
+    depth: int
+
+
+SOFT_TREES = {"constant": SoftTree("linear", 4), "linear": SoftTree("linear", 4), "additive": SoftTree("additive", 6)}
+"""For each kind of leaf that a hard tree can have."""
+FEWEST_STEPS = 200
 
 
 STEPS = 4_000

@@ -16,11 +16,9 @@ from prunus.nn import TreeModel
 from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
 from prunus.tree.prediction import (
-    find_ends,
     find_leaves,
-    hard_outputs,
     node_outputs,
-    soft_outputs,
+    row_outputs,
     table_leaves,
 )
 
@@ -124,7 +122,7 @@ class FittedTree:
         If the outputs depend only on the node that a row ends in, the function is applied to nodes instead of rows.
         """
         check_is_fitted(self)
-        if not hard or not self.tree_.leaves.is_constant:
+        if not (hard or self.tree_.is_hard) or not self.tree_.leaves.is_constant:
             return of_outputs(self._outputs(X, hard=hard))
         of_leaves = of_outputs(node_outputs(self.tree_))[self.tree_.ends]
         return _take(of_leaves, self._leaves(X))
@@ -139,7 +137,7 @@ class FittedTree:
         return np.concatenate([self._encoded_outputs(encode(self, chunk), hard=hard) for chunk in chunks])
 
     def _encoded_outputs(self, x: npt.NDArray[np.float32], *, hard: bool) -> Outputs:
-        return hard_outputs(self.tree_, x, find_ends(self.tree_, x)) if hard else soft_outputs(self.tree_, x)
+        return row_outputs(self.tree_, x, hard=hard)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tree_")

@@ -12,7 +12,7 @@ from prunus.estimators.torch_state import plain_torch
 from prunus.targets import Target
 from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
-from prunus.tree.prediction import find_ends, find_routes, hard_outputs, soft_outputs
+from prunus.tree.prediction import find_ends, find_routes, hard_outputs, row_outputs
 
 __all__ = ["RowsInTree", "agreement", "send_rows"]
 
@@ -27,7 +27,7 @@ class RowsInTree:
     ends: npt.NDArray[np.int64]
     """The last kept node on each row's one path, (n,)."""
     soft: npt.NDArray[np.float64]
-    """Outputs along all routes, (n, k)."""
+    """Outputs along all routes, (n, k); along one path in a hard tree."""
 
     @cached_property
     def passing(self) -> csc_array:
@@ -46,7 +46,7 @@ class RowsInTree:
 def send_rows(estimator: Any, X: Any) -> RowsInTree:  # noqa: N803
     """Send the rows of a table through a fitted estimator's tree."""
     tree, x = estimator.tree_, estimator.encoder_.transform(X)
-    return RowsInTree(tree, x, find_ends(tree, x), soft_outputs(tree, x))
+    return RowsInTree(tree, x, find_ends(tree, x), row_outputs(tree, x))
 
 
 @plain_torch()

@@ -89,6 +89,11 @@ class TreeLayer(nn.Module):
         begin, end = HARDENING
         self.scale = self.final_scale ** min(1.0, max(0.0, (share - begin) / (end - begin)))
 
+    @property
+    def settled(self) -> bool:
+        """Whether the scale of the scores no longer changes."""
+        return self.scale == self.final_scale
+
     @torch.no_grad()
     def solve_masses(
         self,

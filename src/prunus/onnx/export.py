@@ -49,7 +49,7 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
         The file, which is replaced if it exists.
     hard : bool, default=False
         Whether rows follow one path through the kept tree, as in ``predict(X, hard=True)``. The labels of a clusterer
-        always do; with this option its routes follow the same path.
+        always do; with this option its routes follow the same path. A hard tree has no other predictions.
     opset : int, optional
         Version of ONNX's operators: 13 or newer, or 19 or newer if there are categories. By default it is 19.
 
@@ -76,6 +76,7 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
     check_is_fitted(estimator)
     version = _check_opset(opset, newest_opset(), texts=has_categories(estimator.encoder_))
     kind = type(estimator).__name__
+    hard = hard or estimator.tree_.is_hard
     model = to_proto(
         predictor_graph(estimator, hard=hard),
         opset=version,

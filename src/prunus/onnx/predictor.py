@@ -42,7 +42,7 @@ class _Rows:
     """Encoded rows in a graph, with their scores, routes and outputs."""
 
     def __init__(self, graph: Graph, tree: Tree, x: str, *, hard: bool) -> None:
-        self.graph, self.tree, self.x, self.hard = graph, tree, x, hard
+        self.graph, self.tree, self.x, self.hard = graph, tree, x, hard or tree.is_hard
         self.depth = tree.full_depth
         self.scores = add_scores(graph, tree.splits, x) if self.depth else x
 
@@ -67,8 +67,16 @@ class _Rows:
         nodes = np.union1d([0], np.flatnonzero(self.mass))  # other nodes receive nothing
         out = add_outputs(self.graph, self.tree, self.x, self.routes(nodes), nodes)
         out = self.graph.cast(out, np.float64)
-        correction = self.tree.correction
-        return self.graph.add("Add", out, self.of_ends(correction)) if self.hard and correction.any() else out
+        return self._corrected(out) if self.hard else out
+
+    def _corrected(self, out: str) -> str:
+        """The outputs of rows that follow one path, within their limits."""
+        correction, limits = self.tree.correction, self.tree.limits
+        if correction.any():
+            out = self.graph.add("Add", out, self.of_ends(correction))
+        if limits is None:
+            return out
+        return self.graph.add("Min", self.graph.add("Max", out, self.of_ends(limits[0])), self.of_ends(limits[1]))
 
     @property
     def ends_tell_all(self) -> bool:

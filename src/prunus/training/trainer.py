@@ -42,7 +42,8 @@ class Trainer:
     model : Module
         Called as ``model(x, sample_weight)`` and trained in place. If modules in it have a method
         ``after_step(learning_rate)``, it is called after each step; if they have a method ``on_progress(share)``, it is
-        called before each step with the share of the steps that are over, from 0 to 1.
+        called before each step with the share of the steps that are over, from 0 to 1. Epochs after which a module has
+        the attribute ``settled`` with the value False are not kept and do not count for early stopping.
     loss : callable
         ``loss(output, target)``, see `prunus.training.Loss`.
     options : TrainingOptions
@@ -118,9 +119,11 @@ class Trainer:
                 run.restore(self.options.checkpoint)
             while not run.stopped and run.epoch < self.options.max_epochs:
                 self._epoch(run, train, valid)
+        run.announce_progress(run.all_steps)
         if run.best_state is not None:
             run.averaged.load_state_dict(run.best_state)
         elif run.epoch:
+            run.copy_buffers()
             self.refresh_masses(run.averaged, train)
         if run.averaged is not self.model:
             self.model.load_state_dict(run.averaged.state_dict())
@@ -253,7 +256,9 @@ class _Run:
             self.history.setdefault(name, []).append(value)
         loss = record.get("valid_loss", record["train_loss"])
         self.schedule.end_epoch(loss)
-        if loss < self.best_loss:
+        if not all(getattr(module, "settled", True) for module in self.progress_modules):
+            self.best_epoch = self.epoch
+        elif loss < self.best_loss:
             self.best_loss, self.best_epoch = loss, self.epoch
             if keep_best:
                 self.best_state = {name: x.detach().clone() for name, x in self.averaged.state_dict().items()}

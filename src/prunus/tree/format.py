@@ -31,6 +31,7 @@ OPTIONAL: dict[str, tuple[str, Shape]] = {
     "leaves.slope": ("float32", ("T", "k", "d")),
     "leaves.shared": ("float32", ("k", "d")),
     "cluster": ("int64", ("T",)),
+    "limits": ("float64", (2, "T", "k")),
 }
 UNITS = ("elu", "relu")
 
@@ -70,6 +71,8 @@ def check_tree(arrays: dict[str, Array], record: dict[str, Any], *, columns: int
     unknown = set(arrays) - set(expected)
     if unknown or set(record["layers"]) - {"splits", "network"}:
         raise InputValueError(f"a tree must hold no other arrays than those of its format, got {sorted(unknown)[:3]}")
+    if record.get("routing", "soft") not in ("soft", "hard"):
+        raise InputValueError(f"the routing of a tree must be soft or hard, got {str(record['routing'])[:80]!r}")
     check_arrays(arrays, expected, sizes)
     _check_values(arrays, nodes)
 
@@ -100,6 +103,7 @@ def _check_values(arrays: dict[str, Array], nodes: int) -> None:
         ("ends", np.array_equal(arrays["ends"], last_kept(kept))),
         ("share", (share >= 0).all() and (share <= 1 + 1e-9).all()),
         ("spread", (arrays["spread"] >= 0).all()),
+        ("limits", "limits" not in arrays or (arrays["limits"][0] <= arrays["limits"][1]).all()),
         ("cluster", "cluster" not in arrays or ((arrays["cluster"] >= 0) & (arrays["cluster"] < nodes)).all()),
     ):
         if not holds:

@@ -22,6 +22,7 @@ __all__ = [
     "hard_outputs",
     "node_outputs",
     "path_outputs",
+    "row_outputs",
     "score_rows",
     "soft_outputs",
     "table_leaves",
@@ -89,7 +90,17 @@ def table_leaves(splits: Splits, table: npt.NDArray[Any], scaling: npt.NDArray[n
 def find_routes(tree: Tree, x: Floats) -> Floats:
     """Routes z, (n, T): how much of each row reaches each node."""
     mass = _tensor(tree.mass)
-    return chunked(lambda rows: tree_routes(score_rows(tree.splits, rows), mass), _tensor(x)).numpy()
+
+    def scores(rows: Tensor) -> Tensor:
+        found = score_rows(tree.splits, rows)
+        return torch.where(found < 0, -1.0, 1.0) if tree.is_hard else found
+
+    return chunked(lambda rows: tree_routes(scores(rows), mass), _tensor(x)).numpy()
+
+
+def row_outputs(tree: Tree, x: Floats, *, hard: bool = False) -> Outputs:
+    """Outputs of rows, (n, k), along all their routes; along one path in a hard tree, or if `hard` is true."""
+    return hard_outputs(tree, x, find_ends(tree, x)) if hard or tree.is_hard else soft_outputs(tree, x)
 
 
 @torch.inference_mode()
@@ -110,7 +121,8 @@ def soft_outputs(tree: Tree, x: Floats) -> Outputs:
 @torch.inference_mode()
 def hard_outputs(tree: Tree, x: Floats, ends: Nodes) -> Outputs:
     """Outputs of rows that follow one path to these nodes, (n, k), with the correction."""
-    return _path_outputs(tree.leaves, tree.mass, x, ends).double().numpy() + tree.correction[ends]
+    outputs: Outputs = _path_outputs(tree.leaves, tree.mass, x, ends).double().numpy() + tree.correction[ends]
+    return outputs if tree.limits is None else np.clip(outputs, *tree.limits[:, ends])
 
 
 def node_outputs(tree: Tree) -> Outputs:

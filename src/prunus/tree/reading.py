@@ -11,10 +11,10 @@ from prunus.ops import integer_pruning
 from prunus.tree.importances import importances
 from prunus.tree.paths import last_kept, parts_rows, passing
 from prunus.tree.prediction import find_leaves, path_outputs
-from prunus.tree.record import Floats, Leaves, Splits, Tree
+from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
 from prunus.tree.statistics import node_statistics
 
-__all__ = ["Correct", "Prune", "TrainedRows", "best_pruning", "keep_pairs", "read_tree"]
+__all__ = ["Correct", "Prune", "TrainedRows", "best_pruning", "keep_largest", "keep_pairs", "read_tree"]
 
 Bools = npt.NDArray[np.bool_]
 Nodes = npt.NDArray[np.int64]
@@ -49,14 +49,24 @@ def read_tree(
     rows: TrainedRows,
     *,
     prune: Prune,
-    correct: Correct,
+    correct: Correct | None,
     n_parameters: int,
+    routing: Routing = "soft",
+    cut: bool = False,
 ) -> Tree:
-    """The record of a trained tree. The training rows descend the tree once for all its statistics."""
+    """The record of a trained tree. The training rows descend the tree once for all its statistics.
+
+    In a hard tree the kept nodes get the mass 1, and all others 0; if the tree is `cut`, all that are not kept get the
+    mass 0 in a soft tree, too. Without `correct` there is no correction.
+    """
     n_nodes = len(mass)
     leaf = find_leaves(splits, rows.x)
     total = passing(leaf, rows.weight, n_nodes)
     kept = prune(total, leaf)
+    if routing == "hard":
+        mass = kept.astype(np.float32)
+    elif cut:
+        mass = np.where(kept, mass, np.float32(0))
     last = last_kept(kept)
     ends = last[leaf]
     share = np.where(kept, total / total[0], 0.0)
@@ -74,6 +84,7 @@ def read_tree(
         spread=statistics.spread,
         importances=importances(splits, rows.x, inner, share[inner], rows.owner, rows.n_features),
         n_parameters=n_parameters,
+        routing=routing,
     )
 
 
@@ -91,6 +102,23 @@ def best_pruning(total: Doubles, lam: float) -> Bools:
     return kept.numpy()
 
 
+def keep_largest(kept: Bools, total: Doubles, max_leaves: int) -> Bools:
+    """The kept nodes without those that fewest rows pass, (T,), so that there are at most so many leaves.
+
+    >>> keep_largest(np.ones(7, dtype=bool), np.array([9.0, 6.0, 3.0, 4.0, 2.0, 2.0, 1.0]), 3).tolist()
+    [True, True, True, True, True, False, False]
+    """
+    kept = kept.copy()
+    while True:
+        inner = np.flatnonzero(kept[1:].reshape(-1, 2).any(1))
+        leaves = int(kept.sum()) - len(inner)
+        last = [t for t in inner.tolist() if not (kept[4 * t + 3 : 4 * t + 7]).any()]
+        if leaves <= max_leaves or not last:
+            return kept
+        smallest = min(last, key=lambda t: total[t])
+        kept[2 * smallest + 1 : 2 * smallest + 3] = False
+
+
 def keep_pairs(kept: Bools, total: Doubles) -> Bools:
     """The kept nodes and their siblings, (T,), without the children of splits below which rows are never separated.
 
@@ -104,7 +132,10 @@ def keep_pairs(kept: Bools, total: Doubles) -> Bools:
     return paired
 
 
-def _correction(leaves: Leaves, mass: Floats, rows: TrainedRows, ends: Nodes, correct: Correct) -> Doubles:
+def _correction(leaves: Leaves, mass: Floats, rows: TrainedRows, ends: Nodes, correct: Correct | None) -> Doubles:
+    if correct is None:
+        return np.zeros((len(mass), len(leaves.bias)))
+
     def sums(values: npt.NDArray[np.floating]) -> Doubles:
         """Weighted sums of values, (n, k), over the rows that end in each node, (T, k)."""
         columns = (values[:, i].astype(np.float64) for i in range(values.shape[1]))

@@ -8,6 +8,7 @@ number of outputs. All weights apply to encoded rows.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,10 @@ from torch import Tensor
 
 from prunus.ops.heap import depth_of_nodes
 
-__all__ = ["Floats", "Layers", "Leaves", "Splits", "Tree"]
+__all__ = ["Floats", "Layers", "Leaves", "Routing", "Splits", "Tree"]
 
 Floats = npt.NDArray[np.float32]
+Routing = Literal["soft", "hard"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Tree:
 
     The *kept* nodes are the tree that pictures show and hard predictions follow: a row descends by the signs of its
     scores, and its path ends in the last kept node. Soft predictions follow all routes to nodes with a positive mass.
+    In a *hard* tree all predictions are hard: its kept nodes have the mass 1, and all others 0.
     """
 
     splits: Splits
@@ -128,6 +131,16 @@ class Tree:
     """Number of learned parameters of the torch model."""
     cluster: npt.NDArray[np.int64] | None = None
     """The cluster of rows that end in each node, (T,); None unless clusters were learned."""
+    routing: Routing = "soft"
+    """Whether rows follow all their routes or one path."""
+    limits: npt.NDArray[np.float64] | None = None
+    """The smallest and the largest output of rows whose one path ends in each node, (2, T, k), so that linear models do
+    not go far beyond what was seen in training; None if outputs have no limits."""
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether every row follows one path."""
+        return self.routing == "hard"
 
     @property
     def weight(self) -> Floats | None:

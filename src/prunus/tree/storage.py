@@ -25,11 +25,14 @@ def tree_to_record(tree: Tree) -> tuple[Arrays, Record]:
     arrays: Arrays = {name: getattr(tree, name) for name in _NODES}
     if tree.cluster is not None:
         arrays["cluster"] = tree.cluster
+    if tree.limits is not None:
+        arrays["limits"] = tree.limits
     arrays |= {f"leaves.{name}": part for name in _LEAVES if (part := getattr(tree.leaves, name)) is not None}
     record: Record = {
         "n_parameters": tree.n_parameters,
         "leaf": tree.leaves.kind,
         "bounded": tree.splits.bounded,
+        "routing": tree.routing,
         "layers": {},
     }
     for name, layers in (("splits", tree.splits.layers), ("network", tree.leaves.network)):
@@ -50,6 +53,8 @@ def tree_from_record(arrays: Arrays, record: Record) -> Tree:
         leaves=Leaves(arrays["leaves.bias"], **leaves, network=layers.get("network"), kind=str(record["leaf"])),
         n_parameters=int(record["n_parameters"]),
         cluster=arrays.get("cluster"),
+        routing=record.get("routing", "soft"),
+        limits=arrays.get("limits"),
         **nodes,
     )
 

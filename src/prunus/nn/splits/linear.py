@@ -56,6 +56,7 @@ class LinearSplit(Split, nn.Linear):
         super().__init__(in_features, n_splits(self.depth))
         self.owner = list(range(in_features)) if owner is None else [int(column) for column in owner]
         self.max_columns = max_columns
+        self.settled = max_columns is None
         if max_columns is not None:
             sound = len(self.owner) == in_features and all(0 <= column < in_features for column in self.owner)
             if max_columns < 1 or not sound:
@@ -95,6 +96,7 @@ class LinearSplit(Split, nn.Linear):
         The number falls by equal factors. A column that has left a split does not come back.
         """
         begin, end = CHOOSING
+        self.settled = self.max_columns is None or share >= end
         if self.max_columns is None or share < begin or not self.out_features:
             return
         columns = max(self.owner) + 1

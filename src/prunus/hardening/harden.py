@@ -1,0 +1,324 @@
+"""From a soft tree to a hard one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from prunus.hardening.growing import Guide, grow_along_models, grow_by_columns, set_constants
+from prunus.hardening.leaf_models import Doubles, Floats, read_models, refit
+from prunus.hardening.lessons import Lessons, Teacher, make_lessons
+from prunus.hardening.merging import merge_leaves
+from prunus.hardening.single_columns import Table, grow_single_columns
+from prunus.hardening.sketch import Sketch, deepened
+from prunus.hardening.student import Course, build_student, imitation_loss, lessons_for
+from prunus.nn import TreeModel
+from prunus.nn.networks import array
+from prunus.nn.whiten import Whiten, in_encoded
+from prunus.targets import Target
+from prunus.training import Samples, TrainingOptions
+from prunus.training.losses import Loss
+from prunus.tree import Layers, Leaves, Splits, Tree
+from prunus.tree.paths import Nodes
+from prunus.tree.reading import TrainedRows, read_tree
+
+__all__ = ["HardTree", "Wish", "harden", "read_hard_tree"]
+
+Bools = npt.NDArray[np.bool_]
+TrainStudent = Callable[[TreeModel, Loss, TrainingOptions, Samples], None]
+"""Trains a model on samples, with a loss and options."""
+
+MAX_GROWN = 4
+"""At most so many of the last levels are grown from the linear models of leaves."""
+PRIOR_ROWS = {"numbers": 5.0, "classes": 20.0}
+"""As how many rows a linear model counts in the constants that replace it."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a hard tree shall be like."""
+
+    leaf: str
+    """The kind of leaf: "constant", "linear" or "additive"."""
+    depth: int
+    max_split_features: int | None
+    max_leaf_nodes: int | None
+    pruning_strength: float
+    fewest_rows: float
+    """Leaves with linear models are merged with their siblings if their rows weigh less than this."""
+    may_refit: bool
+    """Whether leaves may be fitted by least squares: the loss of training is the squared error."""
+
+    @property
+    def grown(self) -> int:
+        """How many of the last levels are grown."""
+        if self.leaf == "linear":
+            return 0
+        if self.leaf == "constant" and self.max_split_features == 1:
+            return self.depth
+        return min(MAX_GROWN, self.depth // 2)
+
+
+class HardTree(NamedTuple):
+    """A hard tree as plain arrays for encoded rows."""
+
+    splits: Splits
+    leaves: Leaves
+    kept: Bools
+    """(T,)."""
+    limits: Doubles | None
+    """See `prunus.tree.Tree.limits`."""
+
+
+class Rows(NamedTuple):
+    """The rows of the table that leaves are fitted to."""
+
+    samples: Samples
+    wanted: Doubles
+    """(n, k)."""
+    weight: Doubles
+    """(n,)."""
+    held_out: Bools
+    """Rows that the soft tree was not trained on, (n,), by which choices are made."""
+    fitted: Bools
+    """Rows that leaves are fitted to after that, (n,)."""
+
+    def columns(self, columns: Nodes) -> Floats:
+        """These columns of the encoded rows, (n, len(columns))."""
+        x: Floats = self.samples.x.cpu().numpy()[:, columns]
+        return x
+
+    def only_fitted(self) -> "Rows":
+        """The rows that leaves are fitted to."""
+        chosen = torch.from_numpy(self.fitted).to(self.samples.x.device)
+        parts = (part[self.fitted] for part in (self.wanted, self.weight, self.held_out, self.fitted))
+        return Rows(self.samples[chosen], *parts)
+
+
+def harden(
+    model: TreeModel,
+    train: Samples,
+    valid: Samples | None,
+    target: Target,
+    wish: Wish,
+    course: Course,
+    *,
+    owns_valid: bool,
+    owner: Nodes,
+    is_piece: Bools,
+    train_student: TrainStudent,
+    seed: int,
+) -> HardTree:
+    """A hard tree that predicts nearly what a soft tree predicts.
+
+    It has five steps. A new tree learns to imitate the soft one, while the scale of its scores grows until every row
+    follows one path. Then its leaves, linear models, are fitted to the rows that end in them; constant leaves replace
+    linear ones; and leaves are merged until there are as few as wished.
+
+    Parameters
+    ----------
+    model : TreeModel
+        The soft tree.
+    train : Samples
+        The rows that it was trained on.
+    valid : Samples, optional
+        Other rows, by which choices are made.
+    target : Target
+    wish : Wish
+    course : Course
+    owns_valid : bool
+        Whether the rows for validation are a part of the training table, which leaves may be fitted to in the end.
+    owner : array of shape (d,)
+        The column of the table that each encoded column belongs to.
+    is_piece : bool array of shape (d,)
+        Which encoded columns are pieces of a number; only the curves of additive leaves use them.
+    train_student : callable
+    seed : int
+    """
+    rows = _join(train, valid, target, owns_valid=owns_valid)
+    teacher = Teacher(model, target, rows.wanted.astype(np.float32))
+    columns = np.flatnonzero(~is_piece)
+    if wish.grown == wish.depth and wish.depth:
+        sketch = _from_root(teacher, rows, columns, target, wish)
+        rows = rows.only_fitted()
+    else:
+        lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
+        student = _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
+        sketch = _fitted(student, teacher, rows, columns, target, wish)
+        rows = rows.only_fitted()
+        if wish.grown:
+            _grow(sketch, teacher, rows, columns, target, wish)
+    x = rows.columns(columns)
+    compared = _softmax if target.task == "classes" else _same
+    merge_leaves(sketch, x, sketch.ends(x), rows.weight, max_leaves=wish.max_leaf_nodes, compared=compared)
+    return _as_record(sketch, teacher, rows, columns, len(owner), target, wish)
+
+
+def read_hard_tree(hard: HardTree, rows: TrainedRows) -> Tree:
+    """The record of a hard tree, with the statistics of these rows."""
+    weight = hard.splits.weight
+    assert weight is not None
+    inner, leaves = np.flatnonzero(hard.kept[1::2]), hard.leaves
+    learned = [weight[inner], hard.splits.bias[inner], leaves.constant, leaves.slope, leaves.shared]  # type: ignore[index]
+    tree = read_tree(
+        hard.splits,
+        leaves,
+        hard.kept.astype(np.float32),
+        rows,
+        prune=lambda _total, _leaf: hard.kept,
+        correct=None,
+        n_parameters=sum(int(np.count_nonzero(part)) for part in learned if part is not None),
+        routing="hard",
+    )
+    return replace(tree, limits=hard.limits)
+
+
+def _join(train: Samples, valid: Samples | None, target: Target, *, owns_valid: bool) -> Rows:
+    parts = [train] if valid is None else [train, valid]
+    weights = [torch.ones(len(part), device=part.x.device) if part.weight is None else part.weight for part in parts]
+    has_weights = any(part.weight is not None for part in parts)
+    x, y = (torch.cat([getattr(part, name) for part in parts]) for name in ("x", "y"))
+    weight = torch.cat(weights)
+    held_out = np.arange(len(x)) >= len(train)
+    samples = Samples(x, y, weight if has_weights else None)
+    wanted = target.wanted(y.cpu()).astype(np.float64)
+    return Rows(samples, wanted, weight.cpu().double().numpy(), held_out, ~held_out | owns_valid)
+
+
+def _learn(
+    lessons: Lessons,
+    target: Target,
+    wish: Wish,
+    course: Course,
+    owner: Nodes,
+    columns: Nodes,
+    train_student: TrainStudent,
+    seed: int,
+) -> TreeModel:
+    """The trained hard tree with a linear model in each node."""
+    samples = lessons_for(lessons, columns.tolist())
+    student = build_student(
+        samples,
+        target.n_outputs,
+        wish.depth - wish.grown,
+        course,
+        pruning_strength=wish.pruning_strength,
+        max_columns=wish.max_split_features,
+        owner=owner.tolist(),
+        generator=torch.Generator().manual_seed(seed),
+    )
+    train_student(student, imitation_loss(target.task), course.options(len(samples), seed), samples)
+    return student.eval()
+
+
+def _fitted(
+    student: TreeModel, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish
+) -> Sketch:
+    """The tree with its leaves fitted to the rows, and with room for the levels that are grown."""
+    student = student.cpu()
+    splits = student.tree.split.read(student.tree_inputs)  # type: ignore[operator]
+    models = read_models(student)
+    weight, bias = splits.weight.astype(np.float64), splits.bias.astype(np.float64)
+    sketch, x = deepened(weight, bias, models, wish.depth), rows.columns(columns)
+    weights = np.where(rows.fitted, rows.weight, 0.0)
+    merge_leaves(sketch, x, sketch.ends(x), weights, fewest=wish.fewest_rows)
+    if target.task == "classes" or not wish.may_refit:
+        return sketch
+    inputs = student.inputs
+    assert isinstance(inputs, Whiten)
+    matrix, offset = inputs.matrix.double().numpy(), inputs.offset.double().numpy()
+    features = x.astype(np.float64) @ matrix.T + offset
+    fitted = refit(
+        sketch.models,
+        x,
+        features,
+        (matrix, offset),
+        rows.wanted - _shared(teacher, rows),
+        rows.weight,
+        sketch.ends(x),
+        rows.held_out,
+        rows.fitted,
+    )
+    return Sketch(sketch.weight, sketch.bias, sketch.kept, fitted)
+
+
+def _grow(sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> None:
+    """Replace the linear models of the leaves by constants."""
+    x = rows.columns(columns)
+    ends = sketch.ends(x)
+    outputs = sketch.models.outputs(x, ends)
+    is_share = target.task == "classes" and wish.leaf == "constant"
+    prior = _softmax(outputs) if is_share else outputs
+    guide = Guide(prior, rows.weight, is_share)
+    if wish.max_split_features is None:
+        grow_along_models(sketch, x, ends, guide)
+    else:
+        grow_by_columns(sketch, x, ends, guide)
+    wanted = rows.wanted if is_share else rows.wanted - _shared(teacher, rows)
+    strength = PRIOR_ROWS["classes" if target.task == "classes" else "numbers"]
+    if not wish.may_refit or (target.task == "classes" and not is_share):
+        strength = np.inf
+    set_constants(sketch, sketch.ends(x), prior, wanted, guide, strength)
+
+
+def _from_root(teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> Sketch:
+    """A tree of constants whose splits are single columns."""
+    outputs = teacher.outputs(rows.samples.x).cpu().double().numpy()
+    is_share = target.task == "classes"
+    prior = _softmax(outputs) if is_share else outputs
+    wanted = rows.wanted if is_share or wish.may_refit else prior
+    table = Table(rows.columns(columns), prior, wanted, rows.weight, is_share)
+    return grow_single_columns(table, rows.held_out, rows.fitted, wish.depth, wish.max_leaf_nodes)
+
+
+def _as_record(
+    sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, d: int, target: Target, wish: Wish
+) -> HardTree:
+    """The plain arrays of a finished tree."""
+    weight = np.zeros((len(sketch.bias), d), dtype=np.float32)
+    weight[:, columns] = sketch.weight
+    is_leaf = np.zeros(len(sketch.kept), dtype=bool)
+    is_leaf[sketch.leaves] = True
+    constant = np.where(is_leaf[:, None], sketch.models.constant, 0.0).astype(np.float32)
+    slope = None
+    if wish.leaf == "linear":
+        slope = np.zeros((*constant.shape, d), dtype=np.float32)
+        slope[np.ix_(is_leaf, range(constant.shape[1]), columns)] = sketch.models.slope[is_leaf]
+    bias, shared = np.zeros(constant.shape[1], dtype=np.float32), None
+    if wish.leaf == "additive":
+        head = teacher.model.head
+        moved, offset = in_encoded(teacher.model.inputs.cpu(), head.slope.detach().cpu(), torch.zeros(len(bias)))  # type: ignore[union-attr]
+        shared, bias = array(moved), array(offset)
+    limits = None
+    if wish.leaf == "linear" and target.task != "classes":
+        limits = _limits(sketch.ends(rows.columns(columns)), rows.wanted, is_leaf)
+    splits = Splits(Layers((weight,), (sketch.bias.astype(np.float32),)))
+    leaves = Leaves(bias, constant=constant, slope=slope, shared=shared, kind=wish.leaf)
+    return HardTree(splits, leaves, sketch.kept, limits)
+
+
+def _limits(ends: Nodes, wanted: Doubles, is_leaf: Bools) -> Doubles:
+    """The range of what was wanted of the rows that end in each leaf, and a little more; for others that of all."""
+    low, high = np.repeat(wanted.min(0)[None], len(is_leaf), 0), np.repeat(wanted.max(0)[None], len(is_leaf), 0)
+    for node in np.flatnonzero(is_leaf).tolist():
+        own = wanted[ends == node]
+        if len(own) > 1:
+            low[node], high[node] = own.min(0) - own.std(0), own.max(0) + own.std(0)
+    return np.stack((low, high))
+
+
+def _shared(teacher: Teacher, rows: Rows) -> Doubles:
+    shared: Doubles = teacher.shared(rows.samples.x).cpu().double().numpy()
+    return shared
+
+
+def _softmax(outputs: Doubles) -> Doubles:
+    shares = np.exp(outputs - outputs.max(1, keepdims=True))
+    return shares / shares.sum(1, keepdims=True)
+
+
+def _same(outputs: Doubles) -> Doubles:
+    return outputs

@@ -1,0 +1,99 @@
+"""What a hard tree learns from: the rows of the table and made ones, with the outputs of a soft tree."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from prunus.nn import TreeModel
+from prunus.ops.chunks import chunked
+from prunus.targets import Target
+from prunus.training import Samples
+
+__all__ = ["Lessons", "Teacher", "make_lessons", "make_rows"]
+
+Floats = npt.NDArray[np.float32]
+
+REACH = 0.5
+"""A made row lies between two rows, at most this share of the way from the one to the other."""
+FEWEST_MADE, MOST_MADE = 8_192, 65_536
+"""As many rows are made as the table has, but at least and at most so many."""
+
+
+class Teacher:
+    """A trained soft tree and the outputs that it wants.
+
+    Parameters
+    ----------
+    model : TreeModel
+        The soft tree, with its node masses solved.
+    target : Target
+    wanted : array of shape (n, k)
+        Ideal outputs of the training rows, whose range limits what is imitated: where a linear leaf of the soft tree is
+        used far from the rows that it was learned from, its outputs mean nothing.
+    """
+
+    def __init__(self, model: TreeModel, target: Target, wanted: Floats) -> None:
+        self.model = model.eval()
+        self.limits: Any = None
+        if target.task != "classes":
+            self.limits = torch.from_numpy(wanted.min(0)), torch.from_numpy(wanted.max(0))
+
+    @torch.no_grad()
+    def outputs(self, x: Tensor) -> Tensor:
+        """Outputs of encoded rows, (n, k)."""
+        out = chunked(self.model, x)
+        return out if self.limits is None else out.clamp(self.limits[0].to(x.device), self.limits[1].to(x.device))
+
+    @torch.no_grad()
+    def shared(self, x: Tensor) -> Tensor:
+        """The part of the outputs, (n, k), that does not depend on the routes: the curves of additive leaves."""
+        slope = getattr(self.model.head, "slope", None)
+        if slope is None:
+            return x.new_zeros(len(x), self.model.head.out_features)  # type: ignore[arg-type]
+        return chunked(lambda rows: torch.nn.functional.linear(self.model.inputs(rows), slope), x)
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """Rows with the outputs that a hard tree shall have for them."""
+
+    x: Tensor
+    """Encoded rows, (n, d)."""
+    wanted: Tensor
+    """The outputs of the teacher, (n, k)."""
+    shared: Tensor
+    """The part of them, (n, k), that the tree gets for nothing."""
+    weight: Tensor | None
+
+    def samples(self, columns: Tensor) -> Samples:
+        """The lessons as samples for `imitation_loss`, with these columns of the encoded rows."""
+        return Samples(self.x[:, columns], torch.cat((self.shared, self.wanted), 1), self.weight)
+
+
+def make_rows(samples: Samples, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    """Rows, (count, d), between pairs of rows, with their weights.
+
+    They make the soft tree known between the rows of the table as well, so that a hard tree with many parameters does
+    not learn the rows by heart.
+    """
+    device = samples.x.device
+    one, other = torch.randint(len(samples), (2, count), generator=generator).to(device)
+    way = REACH * torch.rand(count, generator=generator).to(device)
+    x = torch.lerp(samples.x[one], samples.x[other], way.unsqueeze(1))
+    weight = samples.weight
+    return x, None if weight is None else torch.lerp(weight[one], weight[other], way)
+
+
+def make_lessons(teacher: Teacher, samples: Samples, generator: torch.Generator) -> Lessons:
+    """Lessons from the rows and from made ones."""
+    made, made_weight = make_rows(samples, min(max(len(samples), FEWEST_MADE), MOST_MADE), generator)
+    x = torch.cat((samples.x, made))
+    weight = None
+    if samples.weight is not None and made_weight is not None:
+        weight = torch.cat((samples.weight, made_weight))
+        weight = weight / weight.mean()
+    return Lessons(x, teacher.outputs(x), teacher.shared(x), weight)

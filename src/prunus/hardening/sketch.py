@@ -1,0 +1,96 @@
+"""A hard tree while it is made: its splits, the nodes that it has so far, and the model of each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.hardening.leaf_models import Doubles, Floats, LeafModels
+from prunus.ops.heap import depth_of_nodes, n_nodes, n_splits
+from prunus.tree.paths import Nodes, last_kept
+
+__all__ = ["Sketch", "deepened"]
+
+CHUNK = 65_536
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A hard tree that is still being made; its arrays are changed in place.
+
+    A node has both children or none. Rows go right where ``x @ weight[t] + bias[t]`` is not negative.
+    """
+
+    weight: Doubles
+    """(S, d)."""
+    bias: Doubles
+    """(S,)."""
+    kept: npt.NDArray[np.bool_]
+    """(T,): whether the tree has this node."""
+    models: LeafModels
+    """A model for each node; only those of leaves matter."""
+
+    @property
+    def depth(self) -> int:
+        """Largest depth that the tree can have."""
+        return depth_of_nodes(len(self.kept))
+
+    @property
+    def leaves(self) -> Nodes:
+        """The nodes without children."""
+        has_child = np.zeros_like(self.kept)
+        has_child[: len(self.bias)] = self.kept[1::2]
+        return np.flatnonzero(self.kept & ~has_child)
+
+    def ends(self, x: Floats) -> Nodes:
+        """The leaf that each row, (n, d), ends in."""
+        ends = np.zeros(len(x), dtype=np.int64)
+        for begin in range(0, len(x), CHUNK):
+            rows = slice(begin, begin + CHUNK)
+            ends[rows] = self._descend(x[rows].astype(np.float64))
+        return last_kept(self.kept)[ends]
+
+    def _descend(self, x: Doubles) -> Nodes:
+        node = np.zeros(len(x), dtype=np.int64)
+        for _ in range(self.depth):
+            score = np.einsum("nd,nd->n", x, self.weight[node]) + self.bias[node]
+            node = 2 * node + 1 + (score >= 0)
+        return node
+
+    def split(self, node: int, weight: Doubles, bias: float) -> tuple[int, int]:
+        """Give a leaf two children with its own model, and return them."""
+        left, right = 2 * node + 1, 2 * node + 2
+        self.weight[node], self.bias[node] = weight, bias
+        for child in (left, right):
+            self.kept[child] = True
+            self.models.constant[child] = self.models.constant[node]
+            self.models.slope[child] = self.models.slope[node]
+        return left, right
+
+    def merge(self, node: int, share: float) -> None:
+        """Take the two children of a node away, both leaves; it gets the mean of their models.
+
+        `share` is the left child's part of the rows.
+        """
+        left, right = 2 * node + 1, 2 * node + 2
+        for values in (self.models.constant, self.models.slope):
+            values[node] = share * values[left] + (1 - share) * values[right]
+        self.kept[left] = self.kept[right] = False
+        self.weight[node], self.bias[node] = 0.0, 0.0
+
+
+def deepened(weight: Doubles, bias: Doubles, models: LeafModels, depth: int) -> Sketch:
+    """A sketch with room for a larger depth, whose nodes are those of a complete tree."""
+    before, nodes, splits = len(models.constant), n_nodes(depth), n_splits(depth)
+
+    def enlarged(values: Doubles, length: int) -> Doubles:
+        out = np.zeros((length, *values.shape[1:]))
+        out[: len(values)] = values
+        return out
+
+    return Sketch(
+        enlarged(weight, splits),
+        enlarged(bias, splits),
+        np.arange(nodes) < before,
+        LeafModels(enlarged(models.constant, nodes), enlarged(models.slope, nodes)),
+    )

@@ -1,0 +1,100 @@
+"""The hard tree with a linear model in each node, before its leaves are refitted: how it is built and trained."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from prunus.hardening.lessons import Lessons
+from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
+from prunus.targets.target import Task
+from prunus.training import Samples, TrainingOptions
+from prunus.training.losses import Loss
+
+__all__ = ["Course", "build_student", "imitation_loss"]
+
+FINAL_SCALE = 200.0
+"""How much larger scores are at the end of training: then less than 1 % of the rows lie in a margin."""
+PRUNING = 0.1
+"""The share of the pruning strength that a hard tree is trained with: at the end its masses are to be 1."""
+START_SAMPLES = 16_384
+LEAST_SPREAD = 0.3
+MAX_WHITENED = 2_000
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long a hard tree is trained, and with which options."""
+
+    steps: int
+    batch_size: int
+    learning_rate: float = 0.02
+    weight_decay: float = 0.1
+    decorrelation: float = 0.5
+
+    def options(self, rows: int, seed: int) -> TrainingOptions:
+        """The options of training for so many lessons."""
+        batch = min(self.batch_size, rows)
+        return TrainingOptions(
+            max_epochs=max(1, round(self.steps / math.ceil(rows / batch))),
+            batch_size=batch,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            average=0.99,
+            seed=seed,
+        )
+
+
+def imitation_loss(task: Task) -> Loss:
+    """The loss of outputs, (n, k), for targets, (n, 2k): the shared part and the outputs of the teacher."""
+
+    def of_classes(output: Tensor, target: Tensor) -> Tensor:
+        shared, wanted = target.chunk(2, 1)
+        return functional.cross_entropy(output + shared, wanted.softmax(1), reduction="none")
+
+    def of_numbers(output: Tensor, target: Tensor) -> Tensor:
+        shared, wanted = target.chunk(2, 1)
+        return (output + shared - wanted).square().mean(1)
+
+    return of_classes if task == "classes" else of_numbers
+
+
+def build_student(
+    samples: Samples,
+    outputs: int,
+    depth: int,
+    course: Course,
+    *,
+    pruning_strength: float,
+    max_columns: int | None,
+    owner: list[int],
+    generator: torch.Generator,
+) -> TreeModel:
+    """A new tree with a linear model for each node, whose splits spread the samples evenly.
+
+    Splits of few columns get inputs that are only scaled; all other parts get decorrelated ones.
+    """
+    d = samples.x.shape[1]
+    numbers = {column: i for i, column in enumerate(sorted(set(owner)))}
+    split = LinearSplit(d, depth, max_columns, [numbers[column] for column in owner])
+    tree = TreeLayer(
+        split, depth, PRUNING * pruning_strength, batch_size=course.batch_size, final_scale=FINAL_SCALE
+    )
+    some = samples[torch.randperm(len(samples), generator=generator)[:START_SAMPLES].to(samples.x.device)]
+
+    def scaled(power: float) -> Whiten:
+        return Whiten(d).to(some.x.device).fit(some.x, some.weight, power=power, least_spread=LEAST_SPREAD)
+
+    inputs = scaled(course.decorrelation if d <= MAX_WHITENED else 0.0)
+    model = TreeModel(tree, LinearHead(d, depth, outputs), inputs, None if max_columns is None else scaled(0.0))
+    model = model.to(some.x.device)
+    if depth:
+        spread_splits(split, model.tree_inputs(some.x), generator=generator)
+    return model
+
+
+def lessons_for(lessons: Lessons, columns: list[int]) -> Samples:
+    """The samples that a student with these columns learns from."""
+    return lessons.samples(torch.tensor(columns, device=lessons.x.device))
