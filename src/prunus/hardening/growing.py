@@ -108,7 +108,7 @@ def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, 
     for k in range(prior.shape[1]):
         before, after = (np.bincount(ends, guide.weight * part[:, k], nodes) for part in (prior, wanted))
         mean = before / np.maximum(total, 1e-30)
-        value = mean + (after - before) / (total + rows) if np.isfinite(rows) else mean
+        value = mean + (after - before) / np.maximum(total + rows, 1e-30) if np.isfinite(rows) else mean
         sketch.models.constant[:, k] = np.where(total > 0, value, sketch.models.constant[:, k])
     if guide.is_share:
         shares = np.where(total[:, None] > 0, sketch.models.constant, np.exp(np.clip(sketch.models.constant, -30.0, 30.0)))
