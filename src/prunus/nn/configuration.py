@@ -76,7 +76,7 @@ def _describe(module: Any, known: tuple[type[Any], ...]) -> Record:
 def _make(record: Record) -> nn.Module:
     known: dict[str, Any] = {kind.__name__: kind for kind in (*SPLITS.values(), *LEAVES.values())}
     options = {name: value for name, value in record.items() if name != "kind"}
-    kind = record["kind"]
+    kind: str = record["kind"]
     module: nn.Module = known[_EARLIER_KINDS.get(kind, kind)](**options)
     return module
 
