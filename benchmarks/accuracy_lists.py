@@ -95,6 +95,8 @@ _GREEDY: Space = {
     "ccp_alpha": Choice((0.0, 1e-4, 1e-3)),
 }
 _GREEDY_FIRST: Configuration = {"max_depth": None, "min_samples_leaf": 1, "ccp_alpha": 0.0}
+_GREEDY_TRIALS = (18, None)
+"""Greedy trees take milliseconds or seconds and cannot stop early, so they are tuned better than the others."""
 _TREE = {"depth": 4, "pruning_strength": 1.0, "learning_rate_factor": 1.0, "weight_decay_factor": 1.0}
 
 
@@ -111,17 +113,11 @@ def _prunus(leaf: str, depths: tuple[int, ...], first_depth: int) -> Contender:
 def _oblique(n_pair: int) -> Contender:
     space = _GREEDY | {"max_depth": Choice((4, 6, 8, 10, 12, -1)), "gamma": Choice((0.5, 1.0, 2.0))}
     first = _GREEDY_FIRST | {"max_depth": -1, "gamma": 1.0}
-    return Contender("obliquetree", space, first, {"n_pair": n_pair}, versions="obliquetree")
+    return Contender("obliquetree", space, first, {"n_pair": n_pair}, trials=_GREEDY_TRIALS, versions="obliquetree")
 
 
 CONTENDERS = {
-    "CART": Contender(
-        "CART",
-        _GREEDY,
-        _GREEDY_FIRST,
-        trials=(18, None),  # it takes milliseconds, so it is tuned better than the others
-        versions="sklearn",
-    ),
+    "CART": Contender("CART", _GREEDY, _GREEDY_FIRST, trials=_GREEDY_TRIALS, versions="sklearn"),
     "XGBoost": Contender(
         "XGBoost",
         {name: values for name, values in _BOOSTING.items() if name not in ("num_leaves", "min_child_samples")},
