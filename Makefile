@@ -54,7 +54,7 @@ bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.
 bench-train: $(INSTALLED) ## Speed of training and prediction, memory of a fit
 	$(BIN)/python -m benchmarks.train
 
-bench-accuracy: $(INSTALLED) ## Accuracy against CART, XGBoost and LightGBM, for hours: make bench-accuracy DATA=folder
+bench-accuracy: $(INSTALLED) ## Accuracy against other trees, EBM and boosting, for hours: make bench-accuracy DATA=folder
 	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-accuracy DATA=folder"; exit 2; }
 	$(BIN)/python -m benchmarks.accuracy --data $(DATA)
 

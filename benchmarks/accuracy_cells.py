@@ -32,7 +32,7 @@ class Budget:
     trials: int
     limit_s: float
     max_epochs: int | None = None
-    """Bound for prunus; None leaves it to the library."""
+    """Bound for prunus, and for the rounds of EBM; None leaves it to the libraries."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class AccuracyRow:
     tuning_seconds: float | None = None
     """Time of all fits and their validation."""
     leaves: int | None = None
-    """Leaves of the tree, after pruning; of all trees together in an ensemble."""
+    """Leaves of the tree, after pruning; of all trees together in an ensemble. EBM has none."""
     parameters: int | None = None
     """Numbers that were learned: of CART two a split and one (or one a class) a leaf. None for ensembles."""
     configuration: str = ""
@@ -137,6 +137,8 @@ def _options(contender: Contender, candidate: Configuration, data: SplitSet, max
     if contender.is_ensemble:
         rounds = ROUNDS_OF_MANY_CLASSES if data.n_classes > MANY_CLASSES else ROUNDS
         return {"n_estimators": rounds, **candidate}
+    if contender.method == "EBM":
+        return candidate if max_epochs is None else candidate | {"max_rounds": max_epochs}
     if contender.method != "prunus":
         return candidate
     bound = {} if max_epochs is None else {"max_epochs": max_epochs}
@@ -164,6 +166,7 @@ def _score(model: Any, part: Part) -> float:
 
 
 def _parameters(model: Any, contender: Contender) -> int:
-    """Numbers that a single tree has learned; CART has one for each class in a leaf here."""
-    more = model.n_leaves * (max(1, model.n_classes_) - 1) if contender.method == "CART" else 0
+    """Numbers that a readable model has learned; greedy trees have one for each class in a leaf here."""
+    is_greedy = contender.method in ("CART", "obliquetree")
+    more = model.n_leaves * (max(1, model.n_classes_) - 1) if is_greedy else 0
     return int(model.n_parameters + more)

@@ -73,6 +73,8 @@ class Contender:
     fixed: Configuration = field(default_factory=dict)
     """Options that are not tuned."""
     is_ensemble: bool = False
+    trials: tuple[int, int | None] = (1, None)
+    """Configurations that it tries at least, and at most."""
     versions: str = ""
     """Library whose version the scores depend on; empty for prunus, of which the source counts."""
 
@@ -87,6 +89,14 @@ _BOOSTING: Space = {
     "min_child_samples": Choice((5, 20, 50)),
     "reg_lambda": Decimals(0.1, 10.0, log=True),
 }
+_GREEDY: Space = {
+    "max_depth": Choice((4, 6, 8, 10, 12, None)),
+    "min_samples_leaf": Choice((1, 5, 20)),
+    "ccp_alpha": Choice((0.0, 1e-4, 1e-3)),
+}
+_GREEDY_FIRST: Configuration = {"max_depth": None, "min_samples_leaf": 1, "ccp_alpha": 0.0}
+_GREEDY_TRIALS = (18, None)
+"""Greedy trees take milliseconds or seconds and cannot stop early, so they are tuned better than the others."""
 _TREE = {"depth": 4, "pruning_strength": 1.0, "learning_rate_factor": 1.0, "weight_decay_factor": 1.0}
 
 
@@ -100,17 +110,14 @@ def _prunus(leaf: str, depths: tuple[int, ...], first_depth: int) -> Contender:
     return Contender("prunus", space, _TREE | {"depth": first_depth}, {"leaf": leaf, "device": "cpu"})
 
 
+def _oblique(n_pair: int) -> Contender:
+    space = _GREEDY | {"max_depth": Choice((4, 6, 8, 10, 12, -1)), "gamma": Choice((0.5, 1.0, 2.0))}
+    first = _GREEDY_FIRST | {"max_depth": -1, "gamma": 1.0}
+    return Contender("obliquetree", space, first, {"n_pair": n_pair}, trials=_GREEDY_TRIALS, versions="obliquetree")
+
+
 CONTENDERS = {
-    "CART": Contender(
-        "CART",
-        {
-            "max_depth": Choice((4, 6, 8, 10, 12, None)),
-            "min_samples_leaf": Choice((1, 5, 20)),
-            "ccp_alpha": Choice((0.0, 1e-4, 1e-3)),
-        },
-        {"max_depth": None, "min_samples_leaf": 1, "ccp_alpha": 0.0},
-        versions="sklearn",
-    ),
+    "CART": Contender("CART", _GREEDY, _GREEDY_FIRST, trials=_GREEDY_TRIALS, versions="sklearn"),
     "XGBoost": Contender(
         "XGBoost",
         {name: values for name, values in _BOOSTING.items() if name not in ("num_leaves", "min_child_samples")},
@@ -127,6 +134,21 @@ CONTENDERS = {
         is_ensemble=True,
         versions="lightgbm",
     ),
+    "EBM": Contender(
+        "EBM",
+        # What its documentation says to try; its defaults differ between classes and values.
+        {
+            "learning_rate": Choice((0.005, 0.01, 0.02)),
+            "max_leaves": Choice((2, 3)),
+            "min_samples_leaf": Choice((2, 10)),
+            "smoothing_rounds": Choice((50, 200, 1000)),
+        },
+        {},
+        trials=(1, 2),  # it is slow
+        versions="interpret",
+    ),
+    "obliquetree 2": _oblique(2),
+    "obliquetree 3": _oblique(3),
     "prunus constant": _prunus("constant", (4, 6, 8), first_depth=6),
     "prunus linear": _prunus("linear", (3, 4, 6), first_depth=4),
     "prunus mlp": _prunus("mlp", (3, 4, 6), first_depth=4),
@@ -137,13 +159,11 @@ LARGE_ROWS = 10_000
 LARGE = {"pieces": 8}
 """What is tried next for a table with so many training rows: the defaults with this."""
 
-CART_TRIALS = 18
-"""CART takes milliseconds, so it is tuned better than the others."""
-
 
 def n_trials(name: str, trials: int) -> int:
     """Configurations that a contender may try where the others may try so many."""
-    return max(CART_TRIALS, trials) if name == "CART" else trials
+    least, most = CONTENDERS[name].trials
+    return max(least, trials if most is None else min(trials, most))
 
 
 def configurations(name: str, set_name: str, seed: int, trials: int, rows: int = 0) -> list[Configuration]:

@@ -20,10 +20,13 @@ from harness.reports import (
     mean_and_deviation,
 )
 
-__all__ = ["CHOSEN", "Standing", "accuracy_bars", "format_accuracy_report", "format_leaderboard", "standings"]
+__all__ = ["CHOSEN", "JUDGED", "Standing", "accuracy_bars", "format_accuracy_report", "format_leaderboard", "standings"]
 
 CHOSEN = "prunus, leaf chosen"
 """Of the three kinds of leaf, in each split, the one that was best on validation."""
+
+JUDGED = ("CART", "XGBoost", *PRUNUS)
+"""Contenders that the bars are about; tables show the others too, if they have run."""
 
 CONSTANT_BAR, LINEAR_BAR = 82.97, 84.77
 PUBLISHED_NAMES = ("RADDT (published)", "RADDT-Linear (published)", "XGBoost (published)")

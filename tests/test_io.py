@@ -29,7 +29,7 @@ from prunus.nn import (
     LinearSplit,
     MLPHead,
     MLPSplit,
-    SparseSplit,
+    SparseMLPSplit,
     TreeLayer,
     TreeModel,
     Whiten,
@@ -159,6 +159,16 @@ def test_paths_and_devices_become_text(path: Path) -> None:
     assert (loaded.checkpoint, loaded.device) == (str(path.with_name("fit.ckpt")), "cpu")
 
 
+def test_a_file_with_an_earlier_name_of_a_split(path: Path) -> None:
+    tree = regressor(split="sparse_mlp").fit(X, values(X))
+    prunus.save(tree, path)
+    ours = json.loads(header_of(path)["__metadata__"]["prunus"])
+    ours["params"]["split"], ours["model"]["split"]["kind"] = "sparse", "SparseSplit"
+    loaded = prunus.load(rewritten(path, params=ours["params"], model=ours["model"]))
+    assert loaded.get_params() == tree.get_params()
+    assert_array_equal(loaded.predict(X), tree.predict(X))
+
+
 def test_a_loaded_tree_is_fitted_on(path: Path) -> None:
     tree = regressor(warm_start=True).fit(X, values(X))
     loaded = again(tree, path)
@@ -176,7 +186,7 @@ SPLITS = {
     "mlp": MLPSplit(3, 2),
     "dropout": MLPSplit(3, 2, hidden=(5, 4), dropout=0.25),
     "nothing hidden": MLPSplit(3, 2, hidden=()),
-    "sparse": SparseSplit(3, 2, hidden=5, sparsity=0.25),
+    "sparse_mlp": SparseMLPSplit(3, 2, hidden=5, sparsity=0.25),
 }
 HEADS = {
     "additive": AdditiveHead(3, 2, 2),

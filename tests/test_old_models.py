@@ -15,6 +15,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import prunus
+from prunus.nn import SparseMLPSplit
 
 FOLDER = Path(__file__).parent / "models" / "of_0_1_0"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
@@ -73,6 +74,13 @@ def test_an_estimator_is_saved_in_the_format_of_today_and_shown(name: str, tmp_p
 def test_the_layers_of_a_network_become_options() -> None:
     model = prunus.load(FOLDER / "regressor_elu_mlp.prunus")
     assert (list(model.hidden_layer_sizes), model.dropout) == ([256], 0.25)
+
+
+@pytest.mark.parametrize("name", ["classifier_sparse_constant", "regressor_sparse_linear"])
+def test_a_split_has_the_name_of_today(name: str) -> None:
+    model = prunus.load(FOLDER / f"{name}.prunus")
+    assert model.split == "sparse_mlp"
+    assert isinstance(model.model_.tree.split, SparseMLPSplit)
 
 
 def test_an_estimator_is_trained_further() -> None:

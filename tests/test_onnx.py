@@ -87,7 +87,7 @@ def test_a_regressor(split: str, leaf: str, hard: bool, path: Path) -> None:
     assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
 
 
-@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse"])
+@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse_mlp"])
 def test_a_clusterer(split: str, path: Path) -> None:
     tree = ArgminTreeClusterer(depth=3, n_clusters=3, split=split, max_epochs=3, random_state=0).fit(X)
     found = run(export_onnx(tree, path), ROWS)

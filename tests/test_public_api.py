@@ -71,7 +71,7 @@ def test_public_names_of_nn() -> None:
         "LinearSplit",
         "MLPHead",
         "MLPSplit",
-        "SparseSplit",
+        "SparseMLPSplit",
         "TreeLayer",
         "TreeModel",
         "Whiten",

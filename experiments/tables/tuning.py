@@ -44,11 +44,11 @@ def _log(low: float, high: float) -> Decimals:
 
 _OURS = Tuning(
     "prunus",
-    # The paper's depths, pruning strengths and splits, and our sparse splits, leaves and pieces.
+    # The paper's depths, pruning strengths and splits, and our sparse networks as splits, leaves and pieces.
     {
         "depth": Integers(2, 6),
         "pruning_strength": _log(1e-3, 1e3),
-        "split": Choice(("linear", "elu", "sparse")),
+        "split": Choice(("linear", "elu", "sparse_mlp")),
         "leaf": Choice(("constant", "additive", "linear", "mlp")),
         "pieces": Choice((0, 8)),
         "learning_rate": _log(2e-3, 0.1),
@@ -57,7 +57,7 @@ _OURS = Tuning(
     # Few rows with classes are noisy, many with numbers are not: the first need decay, the others depth.
     starts=(
         {},
-        {"split": "sparse"},
+        {"split": "sparse_mlp"},
         {"leaf": "additive", "weight_decay": 3.0},
         {"leaf": "mlp", "weight_decay": 3.0, "depth": 2},
         {"leaf": "linear", "weight_decay": 1.0},

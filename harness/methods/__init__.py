@@ -10,6 +10,8 @@ METHODS = {
     "CART": "harness.methods.cart:CART",
     "XGBoost": "harness.methods.boosting:XGBoost",
     "LightGBM": "harness.methods.boosting:LightGBM",
+    "EBM": "harness.methods.ebm:EBM",
+    "obliquetree": "harness.methods.oblique_tree:ObliqueTree",
     "GOSDT": "harness.methods.gosdt:GOSDT",
     "Optree": "harness.methods.streed:Optree",
     "Optree-MIP": "harness.methods.optree_mip:OptreeMIP",

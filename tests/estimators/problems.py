@@ -15,9 +15,9 @@ from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 
-SPLITS = ("linear", "elu", "mlp", "sparse")
+SPLITS = ("linear", "elu", "mlp", "sparse_mlp")
 LEAVES = ("additive", "constant", "linear", "mlp")
-KINDS = [*(("linear", leaf) for leaf in LEAVES), ("elu", "linear"), ("mlp", "additive"), ("sparse", "mlp")]
+KINDS = [*(("linear", leaf) for leaf in LEAVES), ("elu", "linear"), ("mlp", "additive"), ("sparse_mlp", "mlp")]
 """Every leaf with the splits that predictions have a kernel for, and every other split with another leaf."""
 
 

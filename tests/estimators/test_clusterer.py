@@ -327,7 +327,7 @@ def test_targets_by_name(frame: Any) -> None:
         assert_array_equal(tree.transform(x), expected.transform(regression()))
 
 
-@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse"])
+@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse_mlp"])
 @pytest.mark.parametrize("leaf", ["auto", "additive", "constant", "linear", "mlp"])
 def test_splits_do_not_see_the_targets(split: str, leaf: str) -> None:
     tree = clusterer(targets=[1, -1], split=split, leaf=leaf).fit(regression())

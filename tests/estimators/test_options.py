@@ -69,6 +69,11 @@ def test_splits_of_ones_own_may_ignore_the_table() -> None:
     assert tree.feature_importances_.tolist() == [0.0, 0.0, 0.0]
 
 
+def test_an_earlier_name_of_a_split_is_refused_with_those_of_today() -> None:
+    with pytest.raises(ValueError, match=r"must be a str among .*'sparse_mlp'.* Got 'sparse' instead"):
+        regressor(split="sparse").fit(X, values(X))
+
+
 def test_a_split_factory_that_makes_no_module_is_refused() -> None:
     with pytest.raises(InputTypeError, match=r"split\(n_inputs, depth\) must return a torch.nn.Module, got int"):
         regressor(split=lambda _features, depth: depth).fit(X, values(X))

@@ -167,7 +167,7 @@ def test_a_tree_of_one_node(split: str, leaf: str) -> None:
     assert_allclose(tree.predict(X, hard=True), tree.predict(X), atol=0.05)
 
 
-@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse"])
+@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse_mlp"])
 def test_importances_find_the_feature_that_matters(split: str) -> None:
     x = table(200, columns=4)
     tree = regressor(depth=1, split=split, max_epochs=30).fit(x, x[:, 2])

@@ -67,7 +67,7 @@ def cluster() -> Any:
         (lambda: regress(leaf="constant", pieces=4), torch.bfloat16),
         (lambda: regress(leaf="linear", split="mlp", optimizer="qhadam"), torch.float16),
         (lambda: classify(leaf="mlp", split="elu", optimizer="sgd"), torch.bfloat16),
-        (lambda: classify(leaf="additive", split="sparse"), torch.float16),
+        (lambda: classify(leaf="additive", split="sparse_mlp"), torch.float16),
         (cluster, torch.bfloat16),
     ],
     ids=["constant", "linear", "mlp", "additive", "clusters"],

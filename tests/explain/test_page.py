@@ -50,7 +50,7 @@ def rows(page: Page) -> list[tuple[int, int]]:
 LEAVES = ["constant", "additive", "linear", "mlp"]
 
 
-@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse"])
+@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse_mlp"])
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_a_picked_sample_has_the_path_and_the_prediction_of_the_estimator(
     page: Page, tmp_path: Path, leaf: str, split: str

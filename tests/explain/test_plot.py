@@ -154,7 +154,7 @@ def test_dollars_are_no_formulas() -> None:
 def test_all_kinds_of_trees(split: str, leaf: str) -> None:
     tree = regressor(split=split, leaf=leaf).fit(X, np.stack([values(X)] * 6, 1))
     found = texts(tree, filled=True)
-    assert ("split 0 < 0" in found[0]) == (split in {"mlp", "sparse"})
+    assert ("split 0 < 0" in found[0]) == (split in {"mlp", "sparse_mlp"})
     assert "mean = " in found[0]
 
 

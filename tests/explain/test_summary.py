@@ -88,7 +88,7 @@ def test_constant_columns_take_no_part() -> None:
     assert {weight.label for weight in split} == {"x0", "x1", "x2"}
 
 
-@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse"])
+@pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse_mlp"])
 def test_only_splits_that_are_linear_have_weights(split: str) -> None:
     root = nodes(regressor(split=split).fit(X, values(X)))[0]
     assert bool(root.split) == (root.threshold is not None) == (split in {"linear", "elu"})

@@ -58,7 +58,7 @@ def estimator(random: np.random.Generator, n: int) -> tuple[Any, Any]:
     """An estimator with random options, and targets for it."""
     options: dict[str, Any] = {
         "depth": int(random.integers(0, 4)),
-        "split": str(random.choice(["linear", "elu", "mlp", "sparse"])),
+        "split": str(random.choice(["linear", "elu", "mlp", "sparse_mlp"])),
         "leaf": str(random.choice(["constant", "additive", "linear", "mlp"])),
         "hidden_layer_sizes": (8,),
         "dropout": float(random.choice([0.0, 0.3])),

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 
 from harness.methods import METHODS, find_method
@@ -20,6 +21,8 @@ BOTH: dict[str, dict[str, Any]] = {
     "CART": {"max_depth": 6},
     "XGBoost": {"n_estimators": 40},
     "LightGBM": {"n_estimators": 40},
+    "EBM": {"max_rounds": 60, "outer_bags": 2, "smoothing_rounds": 0, "learning_rate": 0.1},
+    "obliquetree": {"max_depth": 6},
     "Optree": {"depth": 3},
     "Optree-LS": {"depth": 3, "restarts": 2},
     "prunus": {"depth": 3, "max_epochs": 20},
@@ -28,7 +31,7 @@ CLASSES = BOTH | {"GOSDT": {"max_questions": 12}, "Optree-MIP": {"depth": 1}}
 EVERY = [(name, task) for task, names in (("classes", CLASSES), ("values", BOTH)) for name in names]
 
 
-PACKAGES = {"GOSDT": "gosdt", "Optree": "pystreed"}
+PACKAGES = {"EBM": "interpret", "GOSDT": "gosdt", "Optree": "pystreed", "obliquetree": "obliquetree"}
 """Not to be had for every Python."""
 
 
@@ -108,7 +111,9 @@ def test_class_numbers_may_have_gaps(name: str) -> None:
     assert model.n_parameters >= 1
 
 
-@pytest.mark.parametrize("name", ["CART", "XGBoost", "LightGBM", "GOSDT", "Optree", "Optree-LS", "Optree-MIP"])
+@pytest.mark.parametrize(
+    "name", ["CART", "XGBoost", "LightGBM", "obliquetree", "GOSDT", "Optree", "Optree-LS", "Optree-MIP"]
+)
 def test_one_class_alone_is_learned(name: str) -> None:
     x, _ = table(20, "classes")
     model = method(name)("classes", **CLASSES[name]).fit(x, np.full(20, 3))
@@ -116,11 +121,11 @@ def test_one_class_alone_is_learned(name: str) -> None:
     assert model.n_parameters == 1
 
 
-@pytest.mark.parametrize("name", ["CART", "XGBoost", "LightGBM", "prunus"])
+@pytest.mark.parametrize("name", ["CART", "XGBoost", "LightGBM", "EBM", "obliquetree", "prunus"])
 def test_a_log_loss_says_how_sure_a_method_is(name: str) -> None:
     x, y = table(300, "classes")
     y = 2 * y + 1  # with gaps
-    fitted = find_method(name)("classes", **CLASSES[name]).fit(x, y)
+    fitted = method(name)("classes", **CLASSES[name]).fit(x, y)
     right, wrong = fitted.log_loss(x, y), fitted.log_loss(x, np.roll(y, 1))
     assert right is not None
     assert wrong is not None
@@ -142,6 +147,56 @@ def test_boosting_stops_early_by_the_rows_for_validation(name: str) -> None:
     alone = method(name)("values", n_estimators=200).fit(x, y)
     stopped = method(name)("values", n_estimators=200).fit(x, y, x[::-1], -y)
     assert stopped.n_parameters < alone.n_parameters / 10
+
+
+def frame(n: int, seed: int = 0) -> Any:
+    """Two numbers, one with missing values, and a category with missing values and a level that no row has."""
+    rng = np.random.default_rng(seed)
+    kinds = pd.Categorical.from_codes(rng.integers(-1, 3, n), categories=["a", "b", "c", "d"])
+    x = pd.DataFrame({"size": rng.normal(size=n), "noise": rng.normal(size=n), "kind": kinds})
+    x.loc[::7, "size"] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("name", ["CART", "EBM", "obliquetree", "prunus"])
+def test_categories_and_missing_values_are_learned_from(name: str) -> None:
+    x = frame(400)
+    y = 2.0 * (x["kind"] == "a").to_numpy() + 1.0 * x["kind"].isna().to_numpy() + 1.0 * (x["size"] > 0).to_numpy()
+    model = method(name)("values", **BOTH[name]).fit(x[:300], y[:300])
+    assert ((model.predict(x[300:]) - y[300:]) ** 2).mean() < 0.25 * y.var()
+    assert np.isfinite(model.predict(x[:5].assign(kind=pd.Categorical(["d"] * 5, x["kind"].cat.categories)))).all()
+
+
+@pytest.mark.parametrize(("n_pair", "columns"), [(2, 2), (3, 3), (9, 4)])
+def test_a_sum_has_as_many_columns_as_it_may(n_pair: int, columns: int) -> None:
+    x, _ = table(400, "values")
+    tree = method("obliquetree")("values", n_pair=n_pair, max_depth=1).fit(x, np.sign(x.sum(axis=1)))
+    assert tree.n_leaves == 2
+    assert tree.n_parameters == 2 * columns + 1 + 2
+
+
+def test_sums_do_not_depend_on_units() -> None:
+    x, y = table(300, "values")
+    units = np.array([1e3, 1e-3, 1.0, 50.0], np.float32)
+    first, other = (
+        method("obliquetree")("values", max_depth=4).fit(rows, y).predict(rows) for rows in (x, x * units + 7 * units)
+    )
+    assert np.mean(np.abs(first - other) > 1e-3) < 0.1  # rounding moves some thresholds
+
+
+def test_a_table_of_categories_alone_is_learned() -> None:
+    x = frame(200)[["kind"]]
+    y = (x["kind"] == "a").to_numpy().astype(np.int64)
+    tree = method("obliquetree")("classes").fit(x, y)
+    assert (tree.predict(x) == y).all()
+    assert (tree.n_leaves, tree.n_parameters) == (2, 1 + 3 + 2)  # three levels go to the left
+
+
+def test_a_sum_of_functions_has_no_leaves() -> None:
+    x, y = table(200, "values")
+    model = method("EBM")("values", interactions=0, max_bins=9, **BOTH["EBM"]).fit(x, y)
+    assert model.n_leaves is None
+    assert model.n_parameters == 4 * 9 + 1
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseSplit, spread_splits
+from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseMLPSplit, spread_splits
 from prunus.ops.heap import level
 from prunus.ops.routes import tree_leaves
 from tests.nn.problems import generator, inputs
 from tests.tolerances import SINGLE_PRECISION_SPREAD
 
-SPLITS = [LinearSplit, ELUSplit, MLPSplit, SparseSplit]
+SPLITS = [LinearSplit, ELUSplit, MLPSplit, SparseMLPSplit]
 
 
 def spread(split: nn.Module, x: Tensor, *, seed: int = 7, **options: float) -> nn.Module:

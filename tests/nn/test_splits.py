@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseSplit
+from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseMLPSplit
 from tests.nn.problems import inputs
 from tests.tolerances import assert_same
 
-SPLITS = [LinearSplit, ELUSplit, MLPSplit, SparseSplit]
+SPLITS = [LinearSplit, ELUSplit, MLPSplit, SparseMLPSplit]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
@@ -92,13 +92,13 @@ def test_gradients_reach_all_parameters(split: type[nn.Module]) -> None:
     assert all(grad.any() for grad in grads)
 
 
-def test_a_sparse_split_is_its_layers_in_turn() -> None:
-    split, x = SparseSplit(5, 2, hidden=7), inputs(9, 5)
+def test_a_sparse_network_is_its_layers_in_turn() -> None:
+    split, x = SparseMLPSplit(5, 2, hidden=7), inputs(9, 5)
     assert_same(split(x), split.scores(split.sums(x).clamp(min=0)))
 
 
 def test_weights_of_features_are_pulled_to_zero_and_not_beyond() -> None:
-    split = SparseSplit(3, 1, hidden=1, sparsity=0.5)
+    split = SparseMLPSplit(3, 1, hidden=1, sparsity=0.5)
     before = [parameter.clone() for name, parameter in split.named_parameters() if name != "features.0.weight"]
     split.sums.weight.data = torch.tensor([[0.3, -0.3, 0.05]])
     split.after_step(0.2)
@@ -109,4 +109,4 @@ def test_weights_of_features_are_pulled_to_zero_and_not_beyond() -> None:
 
 def test_a_negative_sparsity_is_refused() -> None:
     with pytest.raises(InputValueError, match="sparsity"):
-        SparseSplit(3, 1, sparsity=-0.1)
+        SparseMLPSplit(3, 1, sparsity=-0.1)

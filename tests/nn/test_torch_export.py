@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch.export import Dim
 
-from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseSplit, TreeLayer, TreeModel, Whiten
+from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseMLPSplit, TreeLayer, TreeModel, Whiten
 from tests.nn.problems import HEADS, inputs, randomized
 from tests.tolerances import assert_same
 
 pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
-SPLITS = {"linear": LinearSplit, "elu": ELUSplit, "mlp": MLPSplit, "sparse": SparseSplit}
+SPLITS = {"linear": LinearSplit, "elu": ELUSplit, "mlp": MLPSplit, "sparse_mlp": SparseMLPSplit}
 
 
 def model(split: str, head: str) -> TreeModel:

@@ -22,7 +22,7 @@ FIRST: dict[str, Options] = {
 """The options of the first trial: the defaults."""
 WIDTH = 256
 """Number of units in a hidden layer."""
-SPLITS = {"all": ["linear", "elu", "sparse"], "paper": ["linear", "elu"]}
+SPLITS = {"all": ["linear", "elu", "sparse_mlp"], "paper": ["linear", "elu"]}
 LEAVES = ["constant", "linear", "mlp"]
 
 DRAWN: dict[str, Callable[[Any, str], Any]] = {

@@ -12,7 +12,7 @@ SPLITS = {
     "linear": "a linear function of the columns",
     "elu": "a linear function, passed through an exponential linear unit",
     "mlp": "a small neural network that the nodes share",
-    "sparse": "a network that combines a few columns at a time",
+    "sparse_mlp": "a network that combines a few columns at a time",
 }
 """The names and words of `prunus.nn.registry.SPLITS`, here again because torch takes seconds to import."""
 LEAVES = {

@@ -59,10 +59,10 @@ class ArgminTreeClusterer(
         the path of a row.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
-    split : {"linear", "elu", "mlp", "sparse"} or callable, default="linear"
+    split : {"linear", "elu", "mlp", "sparse_mlp"} or callable, default="linear"
         How a node scores a row, which goes left where the score is negative. "linear" is a weighted sum of the
         features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
-        small neural network that the nodes share; "sparse" is a network whose units combine a few features each. A
+        small neural network that the nodes share; "sparse_mlp" is a network whose units combine a few features each. A
         callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
     leaf : {"auto", "constant", "additive", "linear", "mlp"}, default="auto"
         What the prediction of the columns is made from: "constant" is a value for each node, "additive" the same plus

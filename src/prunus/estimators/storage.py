@@ -24,6 +24,8 @@ Tensors = dict[str, Tensor]
 
 _PAIRS, _TUPLE = "pairs of keys and values", "tuple"
 _TASKS = {"ArgminTreeClassifier": "classes", "ArgminTreeRegressor": "numbers", "ArgminTreeClusterer": "clusters"}
+_EARLIER_SPLITS = {"sparse": "sparse_mlp"}
+"""What kinds of splits were named when files were written, and are named now."""
 _COUNTED = ("n_iter_", "best_iteration_", "history_")
 
 
@@ -65,7 +67,7 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     if target.task != _TASKS[kind.__name__]:
         raise InputValueError(f"a {kind.__name__} must predict {_TASKS[kind.__name__]}, got {target.task}")
     check_record(record, arrays, target)
-    estimator = kind(**{name: _from_plain(value) for name, value in record["params"].items()})
+    estimator = kind(**_params(record["params"]))
     estimator.encoder_ = encoder = TableEncoder.from_state(record["encoder"])
     estimator.n_features_in_ = encoder.n_features_in_
     if hasattr(encoder, "feature_names_in_"):
@@ -80,6 +82,14 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
         estimator.hierarchy_ = Hierarchy(**arrays["hierarchy"])
         estimator._set_rows(arrays["rows"]["ends"])
     return estimator
+
+
+def _params(record: Record) -> Record:
+    """The options of an estimator, by the names that they have now."""
+    params = {name: _from_plain(value) for name, value in record.items()}
+    if params.get("split") in _EARLIER_SPLITS:
+        params["split"] = _EARLIER_SPLITS[params["split"]]
+    return params
 
 
 def _parts(tensors: Tensors) -> dict[str, Tensors]:

@@ -10,7 +10,7 @@ from prunus.nn.model import TreeModel
 from prunus.nn.splits.elu import ELUSplit
 from prunus.nn.splits.linear import LinearSplit
 from prunus.nn.splits.mlp import MLPSplit
-from prunus.nn.splits.sparse import SparseSplit
+from prunus.nn.splits.sparse_mlp import SparseMLPSplit
 from prunus.nn.whiten import Whiten
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "LinearSplit",
     "MLPHead",
     "MLPSplit",
-    "SparseSplit",
+    "SparseMLPSplit",
     "TreeLayer",
     "TreeModel",
     "Whiten",

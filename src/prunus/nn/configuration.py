@@ -15,6 +15,9 @@ __all__ = ["model_from_record", "model_to_record", "model_with_weights"]
 
 Record = dict[str, Any]
 
+_EARLIER_KINDS = {"SparseSplit": "SparseMLPSplit"}
+"""What classes were named when files were written, and are named now."""
+
 
 def model_to_record(model: TreeModel) -> Record:
     """A model without its weights, as a dict of plain types.
@@ -78,7 +81,8 @@ def _describe(module: Any, known: tuple[type[Any], ...]) -> Record:
 def _make(record: Record) -> nn.Module:
     known: dict[str, Any] = {kind.__name__: kind for kind in (*SPLITS.values(), *LEAVES.values())}
     options = {name: value for name, value in record.items() if name != "kind"}
-    module: nn.Module = known[record["kind"]](**options)
+    kind: str = record["kind"]
+    module: nn.Module = known[_EARLIER_KINDS.get(kind, kind)](**options)
     return module
 
 

@@ -32,7 +32,7 @@ def spread_splits(
 
     Parameters
     ----------
-    split : LinearSplit, ELUSplit, MLPSplit or SparseSplit
+    split : LinearSplit, ELUSplit, MLPSplit or SparseMLPSplit
         The splits to set; or another module with the attribute `scores`, a linear layer, and the method `features`.
     x : Tensor of shape (n, d)
         Samples; a few thousand are enough.

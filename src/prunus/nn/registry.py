@@ -16,7 +16,7 @@ from prunus.nn.model import TreeModel
 from prunus.nn.splits.elu import ELUSplit
 from prunus.nn.splits.linear import LinearSplit
 from prunus.nn.splits.mlp import MLPSplit
-from prunus.nn.splits.sparse import SparseSplit
+from prunus.nn.splits.sparse_mlp import SparseMLPSplit
 from prunus.nn.splits.split import Split
 from prunus.tree import Leaves, Splits
 
@@ -43,7 +43,7 @@ SPLITS: dict[str, type[Split]] = {
     "linear": LinearSplit,
     "elu": ELUSplit,
     "mlp": MLPSplit,
-    "sparse": SparseSplit,
+    "sparse_mlp": SparseMLPSplit,
 }
 LEAVES: dict[str, type[Head]] = {
     "constant": ConstantHead,

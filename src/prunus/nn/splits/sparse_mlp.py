@@ -9,10 +9,10 @@ from torch.nn import functional
 from prunus.errors import InputValueError
 from prunus.nn.splits.mlp import MLPSplit
 
-__all__ = ["SparseSplit"]
+__all__ = ["SparseMLPSplit"]
 
 
-class SparseSplit(MLPSplit):
+class SparseMLPSplit(MLPSplit):
     """Splits from a network whose hidden units combine a few features each, such as three equal marks in a row.
 
     Each training step moves the weights of the features towards 0, and many of them end near 0. Inputs should be scaled
@@ -31,7 +31,7 @@ class SparseSplit(MLPSplit):
 
     Examples
     --------
-    >>> SparseSplit(5, depth=3)(torch.zeros(2, 5)).shape
+    >>> SparseMLPSplit(5, depth=3)(torch.zeros(2, 5)).shape
     torch.Size([2, 7])
     """
 
@@ -70,7 +70,7 @@ class SparseSplit(MLPSplit):
     def after_step(self, learning_rate: float) -> None:
         """Move the weights of the features towards 0. The trainer calls this method after each step.
 
-        >>> split = SparseSplit(1, depth=1, hidden=1, sparsity=0.5)
+        >>> split = SparseMLPSplit(1, depth=1, hidden=1, sparsity=0.5)
         >>> _ = nn.init.constant_(split.sums.weight, 0.3)
         >>> split.after_step(0.2)
         >>> split.sums.weight.item()

@@ -1,4 +1,4 @@
-"""Sparse splits learn combinations of a few features from few rows: who has three in a row."""
+"""Networks with sparse weights as splits learn combinations of a few features from few rows: who has three in a row."""
 
 from itertools import product
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 from sklearn.model_selection import train_test_split
 
 from prunus import ArgminTreeClassifier
-from prunus.nn import SparseSplit
+from prunus.nn import SparseMLPSplit
 
 LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
 
@@ -29,7 +29,7 @@ def test_tic_tac_toe_is_learned_from_a_part_of_its_endgames() -> None:
     x, y = endgames()
     assert len(x) == 958
     x, x_new, y, y_new = train_test_split(x, y, test_size=0.3, random_state=0, stratify=y)
-    tree = ArgminTreeClassifier(split="sparse", random_state=0).fit(x, y)
+    tree = ArgminTreeClassifier(split="sparse_mlp", random_state=0).fit(x, y)
     assert tree.score(x_new, y_new) >= 0.99
     assert ArgminTreeClassifier(random_state=0).fit(x, y).score(x_new, y_new) < 0.99
 
@@ -38,7 +38,7 @@ def test_sparsity_makes_weights_vanish() -> None:
     x, y = endgames()
 
     def vanished(sparsity: float) -> float:
-        split = SparseSplit(x.shape[1], 2, sparsity=sparsity)
+        split = SparseMLPSplit(x.shape[1], 2, sparsity=sparsity)
         ArgminTreeClassifier(split=lambda _features, _depth: split, depth=2, max_epochs=30, random_state=0).fit(x, y)
         return float((split.sums.weight.abs() < 1e-3).float().mean())
 
