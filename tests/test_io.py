@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_array_equal
@@ -406,6 +407,29 @@ def test_damaged_records(changes: dict[str, Any], path: Path) -> None:
     prunus.save(classifier().fit(X, labels(X)), path)
     with pytest.raises(ModelFileError, match=re.escape(str(path))):
         prunus.load(rewritten(path, **changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"date_orders_": None},
+        {"date_orders_": ["day-first"]},
+        {"date_orders_": {"when": "year-first"}},
+        {"date_orders_": {"when": ["day-first"]}},
+        {"date_orders_": {"x": "day-first"}},
+        {"target_name_": 1},
+    ],
+    ids=str,
+)
+def test_what_a_model_knows_of_its_file_is_checked(changes: dict[str, Any], path: Path) -> None:
+    frame = pd.DataFrame({"when": X[:, 0], "z": X[:, 1]})
+    tree = classifier().fit(frame, labels(X))
+    tree.target_name_, tree.date_orders_ = "y", {"when": "day-first"}
+    loaded = again(tree, path)
+    assert (loaded.target_name_, loaded.date_orders_) == ("y", {"when": "day-first"})
+    fitted = json.loads(header_of(path)["__metadata__"]["prunus"])["fitted"]
+    with pytest.raises(ModelFileError, match=f"is damaged: .*{next(iter(changes))} must"):
+        prunus.load(rewritten(path, fitted=fitted | changes))
 
 
 def test_a_kind_that_is_not_known(path: Path) -> None:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from prunus.errors import InputValueError
 
-__all__ = ["is_special", "replacing", "write_bytes"]
+__all__ = ["is_same_file", "is_special", "replacing", "write_bytes"]
 
 NAME_END = 32
 """A temporary file has this many last characters of the name: the ending, and no name that is too long."""
@@ -84,6 +84,20 @@ def is_special(path: Path) -> bool:
     if not path.exists():
         return False
     return not stat.S_ISREG(path.stat().st_mode) or str(path.absolute()).startswith(OPEN_FILES)
+
+
+def is_same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:
+    """Whether two paths are one file, also by symbolic or hard links; files that do not exist yet are compared by path.
+
+    Examples
+    --------
+    >>> is_same_file("no such file", "./no such file"), is_same_file("no such file", "another")
+    (True, False)
+    """
+    try:
+        return Path(first).samefile(second)
+    except OSError:  # one of them does not exist
+        return os.path.realpath(first) == os.path.realpath(second)
 
 
 def _create(partial: Path, target: Path) -> int:

@@ -1,20 +1,23 @@
 """``prunus predict --copy`` and ``--guard-formulas``: what is written beside the predictions."""
 
 import csv
+import gzip
 import io
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from prunus.cli.writing import csv_text
 from tests.cli.tables import Shell, write
+from tests.cli.test_reading import read
 
 FIELDS = ["000001", "1152921504606846977", "1e5", "13.01.2021", " 0 a", "NA", "", "1.50", "true", "+7", "a, b", 'a "b"']
-FIELDS += ["a\r\nb", "a\nb"]
+FIELDS += ["a\r\nb", "a\nb", "a\rb", "\rb"]
 
 
-def copied(text: str, column: str) -> list[str]:
-    rows = csv.DictReader(io.StringIO(text, newline=""))
+def copied(text: str, column: str, separator: str = ",") -> list[str]:
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
     return [row[column] for row in rows]
 
 
@@ -42,6 +45,31 @@ def test_text_of_json_and_parquet_is_copied_as_it_is(shell: Shell, folder: Path,
     for name in ("t.parquet", "t.jsonl"):
         out = shell("predict", folder / "kind.prunus", tmp_path / name, "--copy", "key")
         assert copied(out, "key") == table["key"].tolist()
+
+
+TEXTS = ["a\rb", "\r", "a\r", "a\r\nb", "a\nb", "a\tb", 'a "b"', "a, b", "c"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("form", ["parquet", "json"])
+def test_ends_of_lines_within_text_do_not_break_rows(
+    shell: Shell, folder: Path, tmp_path: Path, form: str, suffix: str
+) -> None:
+    table = pd.DataFrame({"size": range(len(TEXTS)), "color": "red", "key\rname": TEXTS})
+    data, out = tmp_path / f"t.{form}", tmp_path / f"p.{suffix}"
+    if form == "parquet":
+        table.to_parquet(data)
+    else:
+        table.to_json(data, orient="records")
+    command = ("predict", folder / "kind.prunus", data, "--copy", "key\rname")
+    shown = shell(*command)
+    shell(*command, "--out", out, "--quiet")
+    separator = "\t" if suffix == "tsv" else ","
+    written = gzip.decompress(out.read_bytes()) if suffix == "csv.gz" else out.read_bytes()
+    assert written.decode() == (shown if separator == "," else csv_text(pd.read_csv(io.StringIO(shown)), "\t"))
+    assert copied(written.decode(), "key\rname", separator) == TEXTS  # broke: a carriage return ended the row
+    assert pd.read_csv(out, sep=separator)["key\rname"].tolist() == TEXTS
+    assert read(out).copied("key\rname").tolist() == TEXTS
 
 
 def test_whole_numbers_remain_numbers_in_parquet(shell: Shell, folder: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prunus
+from prunus.cli.reading import Source, read_classes
 from tests.cli.tables import QUICK, Shell, write
 
 
@@ -108,3 +109,34 @@ def test_a_target_of_lists_is_refused(shell: Shell, tmp_path: Path) -> None:
     pd.DataFrame({"x": [0, 1] * 9, "y": [[1], [2, 3]] * 9}).to_parquet(tmp_path / "t.parquet")
     said = shell.mistake("fit", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
     assert "row 1: the target column 'y' must contain single values, got a" in said
+
+
+@pytest.mark.parametrize("labels", [["007", "7"], ["1.0", "1"], ["1e3", "1000"], ["true", "True"], ["0.5", "1.5"]])
+def test_clusters_are_compared_with_the_classes_of_the_file(shell: Shell, tmp_path: Path, labels: list[str]) -> None:
+    data = write(tmp_path / "t.csv", table_of(labels).replace(",7", ", 7 "))
+    command = ("cluster", data, "--target", "y", "--out", tmp_path / "c.prunus", "--n-clusters", 2, "--keep", "x")
+    found = shell.json(*command, "--max-epochs", "30", "--quiet")["scores"]
+    assert (found["adjusted_rand"], found["dendrogram_purity"]) == (1, 1)  # broke: 007 and 7 were one class
+    assert shell.json("evaluate", tmp_path / "c.prunus", data, "--target", "y")["adjusted_rand"] == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        (pd.array([2**53, 2**53 + 1, None], dtype="Int64"), [str(2**53), str(2**53 + 1)]),
+        (np.array([1.0, 2.0]), ["1", "2"]),
+        (np.array([0.5, 1.0, np.nan]), ["0.5", "1.0"]),
+        (np.array([True, False]), ["True", "False"]),
+        (pd.to_datetime(["2021-02-01", "2021-02-02"]), ["2021-02-01 00:00:00", "2021-02-02 00:00:00"]),
+    ],
+)
+def test_classes_of_parquet_are_texts(values: Any, classes: list[str]) -> None:
+    given, found = read_classes(Source("t.parquet", pd.DataFrame({"y": values})), "y")
+    assert found.tolist() == classes
+    assert given.sum() == 2
+
+
+def test_clusters_are_not_compared_with_an_empty_column(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "t.csv", "size,color,price,y\n1,red,2,\n2,blue,3,\n")
+    said = shell.mistake("evaluate", folder / "clusters.prunus", data, "--target", "y")
+    assert "the target column 'y' is empty; name another one" in said

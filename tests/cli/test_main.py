@@ -113,7 +113,7 @@ def test_wrong_arguments_are_described_in_one_line(
     ("option", "value", "said"),
     [
         ("--device", "meta", "device must be one that torch can compute on here, got 'meta'"),
-        ("--pruning-strength", "1e300", "'pruning_strength' parameter of ArgminTreeClassifier must be a float"),
+        ("--pruning-strength", "1e300", "prunus fit: --pruning-strength must be a float in the range"),
     ],
 )
 def test_values_that_cannot_be_computed_with_are_mistakes(  # broke: they were errors of prunus
@@ -121,6 +121,44 @@ def test_values_that_cannot_be_computed_with_are_mistakes(  # broke: they were e
 ) -> None:
     command = ("fit", folder / "table.csv", "--target", "kind", "--out", tmp_path / "t.prunus", "--quiet")
     assert said in shell.mistake(*command, option, value)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("fit --depth 13", "--depth must be an int in the range [0, 12], got 13"),
+        ("fit --max-epochs 0", "--max-epochs must be an int in the range [1, inf), got 0"),
+        ("cluster --max-leaves 0", "--max-leaves must be an int in the range [1, inf), got 0"),
+        ("fit --keep size --drop size", "--keep must name other columns than --drop, got 'size' for both; leave out"),
+        (
+            "fit --weights color",
+            "table.csv, line 2: the weight in column 'color' must be a finite number of at least 0",
+        ),
+        ("fit --weights price", "got '-0."),
+        ("tune --study no/s.db", "there is no folder no; create it first"),
+        ("tune --study .", ". is a folder; name a file in it"),
+    ],
+)
+def test_mistakes_are_told_in_the_words_of_the_command_line(
+    shell: Shell, folder: Path, tmp_path: Path, command: str, said: str
+) -> None:
+    name, *words = command.split()
+    target = () if name == "cluster" else ("--target", "kind")
+    given = (name, folder / "table.csv", *target, "--out", tmp_path / "m.prunus", "--quiet", *words)
+    assert said in shell.mistake(*given)
+
+
+def test_the_deepest_level_to_show_is_not_negative(shell: Shell, folder: Path) -> None:
+    said = shell.mistake("show", folder / "kind.prunus", "--max-depth", -1)
+    assert said == "prunus show: --max-depth must be at least 0, got -1"
+
+
+@pytest.mark.parametrize("command", ["cluster t.csv --out m.prunus --leaf mlp", "info --leaf mlp"])
+def test_unknown_arguments_are_an_error_of_the_command(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    name, *words = command.split()
+    assert main([name, *words]) == 2
+    said = f"prunus {name}: error: unrecognized arguments: --leaf mlp; see `prunus {name} --help`\n"
+    assert capsys.readouterr().err == said  # broke: it pointed at the help of all commands, which has no options
 
 
 def test_a_file_to_write_has_a_name(shell: Shell, folder: Path) -> None:

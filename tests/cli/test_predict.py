@@ -194,12 +194,3 @@ def test_the_labels_do_not_replace_the_model(shell: Shell, folder: Path, tmp_pat
     out = tmp_path / "both.csv"
     said = shell.mistake("cluster", folder / "table.csv", "--out", out, "--labels", out)
     assert "--labels must name another file than --out" in said
-
-
-def test_a_single_date_needs_its_order(shell: Shell, tmp_path: Path) -> None:
-    days = [f"{1 + i % 28:02}/{1 + i % 12:02}/2021" for i in range(30)]
-    table = pd.DataFrame({"when": days, "y": ["a", "b"] * 15})
-    shell("fit", csv(tmp_path / "t.csv", table), "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
-    command = ("predict", tmp_path / "m.prunus", write(tmp_path / "one.csv", "when\n01/02/2021\n"))
-    assert "use --dates day-first or month-first" in shell.mistake(*command)
-    assert shell(*command, "--dates", "day-first").count("\n") == 2

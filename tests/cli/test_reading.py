@@ -52,6 +52,14 @@ def test_a_quoted_field_may_hold_separators_and_lines(tmp_path: Path) -> None:
     assert source.place(1) == "row 2"  # lines and rows differ
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_the_first_row_may_have_several_lines(tmp_path: Path, end: str) -> None:
+    (tmp_path / "t.csv").write_bytes(f'"a{end}b",c\n"x{end}y",1\nz,2\n'.encode())
+    assert rows(read(tmp_path / "t.csv")) == {f"a{end}b": [f"x{end}y", "z"], "c": [1, 2]}
+    (tmp_path / "t.csv").write_bytes(f'\n"x{end}y",1\nz,2\n'.encode())
+    assert rows(read(tmp_path / "t.csv", no_header=True)) == {"x0": [f"x{end}y", "z"], "x1": [1, 2]}
+
+
 def test_spaces_in_quotes_remain_where_spaces_separate(tmp_path: Path) -> None:
     source = read(write(tmp_path / "t.csv", ' a  b \n1  "x  y"\n 2 z  \n'), separator=" ")
     assert rows(source) == {"a": [1, 2], "b": ["x  y", "z"]}

@@ -1,5 +1,7 @@
 """``prunus tune``: one study, several processes, the best model."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import optuna
 import pytest
 
 import prunus
+from prunus.cli import main, tune
 from prunus.cli import study as study_module
 from prunus.cli.search_space import FIRST, SPACES, suggest
 from prunus.cli.study import work
@@ -36,7 +39,8 @@ def test_several_processes_share_a_study(shell: Shell, tmp_path: Path) -> None:
     record = shell.json("tune", data, "--target", "price", "--out", out, *EPOCH, "--trials", 4, "--jobs", 2)
     assert record["trials"] == 4
     trials = optuna.load_study(study_name=None, storage=f"sqlite:///{out}.study.db").trials
-    assert len({str(trial.params) for trial in trials}) == len(trials)
+    drawn = [str(trial.params) for trial in trials if trial.state.name == "COMPLETE"]  # others came too late to draw
+    assert len(set(drawn)) == len(drawn) == 4
 
 
 def test_a_study_is_of_one_problem(shell: Shell, tmp_path: Path) -> None:
@@ -111,5 +115,47 @@ def test_a_fixed_leaf_is_kept_in_the_space_of_the_paper() -> None:
 
 def test_a_search_with_an_option_that_cannot_be_used_leaves_no_study(shell: Shell, tmp_path: Path) -> None:
     command = ("tune", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *EPOCH, "--quiet")
-    assert "'depth'" in shell.mistake(*command, "--depth", 99)
+    assert "--depth must be" in shell.mistake(*command, "--depth", 99)
     assert not (tmp_path / "t.prunus.study.db").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_option_that_cannot_be_used_is_one_line(tmp_path: Path, jobs: int) -> None:
+    command = [
+        "tune",
+        csv(tmp_path / "t.csv"),
+        "--target",
+        "price",
+        "--out",
+        str(tmp_path / "t.prunus"),
+        "--depth",
+        "99",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "prunus", *command, "--jobs", str(jobs), "--quiet"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1  # broke: a line for each process, and one that points at them
+    assert done.stderr.startswith("prunus tune: --depth must be")
+    assert not (tmp_path / "t.prunus.study.db").exists()
+
+
+@pytest.mark.parametrize("failed", [1, 2])
+def test_processes_that_fail_are_told_of_once(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: int
+) -> None:
+    def run(search: tune.Search) -> list[tune.Failure]:
+        if failed == 1:
+            tune._work(search)
+        return [tune.Failure("an error in prunus: oops", 3)] * failed
+
+    monkeypatch.setattr(tune, "_run_workers", run)
+    command = ["tune", csv(tmp_path / "t.csv"), "--target", "price", "--out", str(tmp_path / "t.prunus"), *EPOCH]
+    code = main([*command, "--trials", "1", "--jobs", "2", "--quiet"])
+    said = "a process failed, others went on: " if failed == 1 else ""
+    assert shell.capsys.readouterr().err == f"prunus tune: {said}an error in prunus: oops\n"
+    assert code == (0 if failed == 1 else 3)

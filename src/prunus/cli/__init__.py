@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             module: Any = None if name is None else import_module(COMMANDS[name].module)
-            options = _parser(name, module).parse_args(given)
+            options = _parse(name, module, given)
             options.command_line = shlex.join(["prunus", *given])
             _print(module.run(options), as_json=options.json)
     except SystemExit as error:  # argparse has written the reason
@@ -66,9 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser(chosen: str | None, module: Any) -> argparse.ArgumentParser:
-    """Make the parser. Only the chosen command has options: the modules of the others take seconds to import."""
-    parser = Parser(
+def _parse(chosen: str | None, module: Any, given: list[str]) -> argparse.Namespace:
+    """Parse the arguments; those that the chosen command does not know are an error of this command."""
+    parser, own = _parsers(chosen, module)
+    options, unknown = parser.parse_known_args(given)
+    if unknown:
+        own.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
+
+
+def _parsers(chosen: str | None, module: Any) -> tuple[Parser, Parser]:
+    """Make the parser, and that of the chosen command, which alone has options: the modules take seconds to import."""
+    parser = found = Parser(
         prog="prunus", description="Decision trees learned by gradient descent, for tables in files.", epilog=EXIT_CODES
     )
     parser.add_argument("--version", action="version", version=f"prunus {__version__}")
@@ -79,7 +88,8 @@ def _parser(chosen: str | None, module: Any) -> argparse.ArgumentParser:
         if name == chosen:
             own.epilog = getattr(module, "EPILOG", None)
             module.add_arguments(own)
-    return parser
+            found = own
+    return parser, found
 
 
 def _print(outcome: Outcome, *, as_json: bool) -> None:

@@ -12,13 +12,14 @@ from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_output, check_table
-from prunus.cli.predict import write_table
 from prunus.cli.problem import add_column_options, features
 from prunus.cli.progress import EpochLines
-from prunus.cli.reading import Dropped, Source, add_reading_options, read_source
+from prunus.cli.reading import Dropped, Source, add_reading_options, read_classes, read_source
 from prunus.cli.rendering import pairs, quoted
 from prunus.cli.scores import cluster_scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.cli.writing import write_table
+from prunus.files import is_same_file, is_special
 
 __all__ = ["add_arguments", "run"]
 
@@ -57,10 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, cluster it and save the model."""
-    path = check_output(options.out, force=options.force)
-    labels = None if options.labels is None else check_table(options.labels, "--labels", force=options.force)
-    if labels is not None and labels.absolute() == path.absolute():
-        raise Mistake(f"--labels must name another file than --out, got {labels} for both")
+    inputs = [options.data]
+    path = check_output(options.out, force=options.force, inputs=inputs)
+    force = options.force
+    labels = None if options.labels is None else check_table(options.labels, "--labels", force=force, inputs=inputs)
+    if labels is not None and not is_special(labels) and is_same_file(labels, path):
+        raise Mistake(f"--labels must name another file than --out, got {labels}")
     source = read_source(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806
@@ -70,6 +73,7 @@ def run(options: argparse.Namespace) -> Outcome:
     estimator.fit(X)
     seconds = time.perf_counter() - start
     forget_run(estimator)
+    estimator.date_orders_ = source.orders_of(X.columns)
     prunus.save(estimator, path)
     if labels is not None:
         write_table(require("pandas", "tables").DataFrame({"cluster": estimator.labels_}), str(labels))
@@ -89,11 +93,11 @@ def _new_estimator(options: argparse.Namespace) -> Any:
 
 
 def _classes(source: Source, name: str) -> Any:
-    column = source.column(name, "--target")
-    if column.isna().any():
-        row = int(column.isna().to_numpy().argmax())
+    given, classes = read_classes(source, name)
+    if not given.all():
+        row = int(given.argmin())
         raise Mistake(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
-    return column.astype(str).to_numpy(dtype=object)
+    return classes
 
 
 def _record(source: Source, X: Any, dropped: list[Dropped], estimator: Any) -> dict[str, Any]:  # noqa: N803

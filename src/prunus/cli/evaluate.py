@@ -5,7 +5,7 @@ from typing import Any
 
 from prunus.cli.command import Outcome
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import is_clusterer, load_estimator, needed_columns
+from prunus.cli.models import date_orders, is_clusterer, load_estimator, needed_columns
 from prunus.cli.reading import add_reading_options, read_source
 from prunus.cli.rendering import pairs
 from prunus.cli.scores import cluster_scores, scores
@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> Outcome:
         options.target = getattr(model, "target_name_", None)
         if options.target is None:
             raise Mistake(f"--target must name the column with the truth: {options.model} does not know its name")
-    source = read_source(options.data, options, columns_as_text(model, options.target))
-    X = needed_columns(model, source, options.model)  # noqa: N806
+    source = read_source(options.data, options, columns_as_text(model, options.target), date_orders(model))
+    X = needed_columns(model, source, options)  # noqa: N806
     given, y = read_truth(model, source, options)
     X = X[given]  # noqa: N806
     found = cluster_scores(model, X, y) if is_clusterer(model) else scores(model, X, y)

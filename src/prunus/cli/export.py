@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model and write the file."""
-    path = check_output(options.onnx, force=options.force)
+    path = check_output(options.onnx, force=options.force, inputs=[options.model])
     require("onnx", "onnx")
     prunus.export_onnx(load_estimator(options.model), str(path), hard=options.hard)
     record = {"onnx": str(path), "hard": options.hard, "bytes": path.stat().st_size}

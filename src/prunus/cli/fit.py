@@ -8,7 +8,7 @@ from typing import Any
 import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.mistakes import Interrupted, Mistake, describe
-from prunus.cli.models import check_output, is_clusterer
+from prunus.cli.models import check_other, check_output, is_clusterer
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.progress import EpochLines
 from prunus.cli.reading import add_reading_options
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, learn a tree and save the model."""
-    path = check_output(options.out, force=options.force)
+    path = check_output(options.out, force=options.force, inputs=[options.data])
     checkpoint = _checkpoint(path, options)
     problem = read_problem(options)
     say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> Outcome:
     seconds = time.perf_counter() - start
     forget_run(estimator)
     estimator.target_name_ = problem.target.name
+    estimator.date_orders_ = problem.source.orders_of(problem.X.columns)
     _save(estimator, path, checkpoint, options)
     valid = _held_out(estimator, problem)
     validation = scores(estimator, *problem.part(valid)) if len(valid) else None
@@ -129,6 +130,7 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
             raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
         return None
     checkpoint = path.with_name(path.name + ".checkpoint")
+    check_other(checkpoint, [options.data, path])
     if options.resume and not checkpoint.exists():
         raise Mistake(f"there is no interrupted run to resume: {checkpoint} does not exist; leave out --resume")
     if checkpoint.exists() and not options.resume:

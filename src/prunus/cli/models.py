@@ -1,6 +1,8 @@
 """Model files on the command line: reading them, and matching their columns with those of tables."""
 
+import argparse
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,17 @@ import numpy as np
 
 import prunus
 from prunus.cli.mistakes import Mistake
+from prunus.cli.reading.dates import ORDERS, first_wrong
 from prunus.cli.reading.source import Source, check_finite, similar
 from prunus.cli.rendering import quoted, shortened
-from prunus.files import is_special
+from prunus.files import is_same_file, is_special
 
 __all__ = [
     "check_ending",
+    "check_other",
     "check_output",
     "check_table",
+    "date_orders",
     "is_classifier",
     "is_clusterer",
     "load_estimator",
@@ -29,8 +34,21 @@ TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".feather")
 _NUMERIC = ("number", "boolean", "datetime", "duration")
 
 
-def check_output(path: str | Path, *, force: bool) -> Path:
-    """The path of a file to write; an error if it exists and must not be replaced, or its folder cannot be used."""
+def check_output(path: str | Path, *, force: bool, inputs: Sequence[str | Path | None] = ()) -> Path:
+    """The path of a file to write; an error if it exists and must not be replaced, or its folder cannot be used.
+
+    Parameters
+    ----------
+    path : str or path
+    force : bool
+        Whether it may replace a file.
+    inputs : sequence of str, path or None
+        The files that are read, which it must not replace in any case; "-" is stdin, and None is no file.
+
+    Returns
+    -------
+    Path
+    """
     file = Path(path)
     if not str(path):
         raise Mistake("the file to write must have a name, got ''")
@@ -38,6 +56,7 @@ def check_output(path: str | Path, *, force: bool) -> Path:
         raise Mistake(f"{path} is a folder; name a file in it")
     if is_special(file):
         return file
+    check_other(file, inputs)
     if file.exists() and not force:
         raise Mistake(f"{path} exists; add --force to replace it, or name another file")
     folder = Path(os.path.realpath(file)).parent if file.is_symlink() else file.parent
@@ -48,9 +67,24 @@ def check_output(path: str | Path, *, force: bool) -> Path:
     return file
 
 
-def check_table(path: str, option: str, *, force: bool) -> Path:
+def check_other(path: Path, inputs: Sequence[str | Path | None]) -> None:
+    """Raise an error if a file to write, or to remove, is one of those that are read."""
+    for file in inputs:
+        if file is not None and (_is_stdin(path) if str(file) == "-" else is_same_file(path, file)):
+            read = "stdin" if str(file) == "-" else file
+            raise Mistake(f"the file to write must be another one than {read}, which is read, got {path}")
+
+
+def _is_stdin(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), path.stat())
+    except (OSError, ValueError, AttributeError):  # there is no such file, or stdin is none
+        return False
+
+
+def check_table(path: str, option: str, *, force: bool, inputs: Sequence[str | Path | None] = ()) -> Path:
     """The path of a table to write, whose name must say its format; a pipe needs no such name, and gets CSV."""
-    file = check_output(path, force=force)
+    file = check_output(path, force=force, inputs=inputs)
     if not is_special(file):
         check_ending(path, option, TABLES)
     return file
@@ -90,13 +124,20 @@ def text_columns(model: Any) -> set[str]:
     return {column.name for column in columns} - numeric
 
 
-def needed_columns(model: Any, source: Source, path: str) -> Any:
+def date_orders(model: Any) -> dict[str, str]:
+    """The order of day and month in columns of text that were read as dates in training."""
+    orders: dict[str, str] = getattr(model, "date_orders_", {})
+    return orders
+
+
+def needed_columns(model: Any, source: Source, options: argparse.Namespace) -> Any:
     """The columns of a table that a model was trained on, in its order; all others are ignored."""
     names, frame = getattr(model, "feature_names_in_", None), source.frame
     if names is None:  # it was trained on an array
         if frame.shape[1] != model.n_features_in_:
             raise Mistake(
-                f"{source.name} must have {model.n_features_in_} columns, as the table without names that {path} was "
+                f"{source.name} must have {model.n_features_in_} columns, as the table without names that "
+                f"{options.model} was "
                 f"trained on, got {frame.shape[1]}; leave out the others"
             )
         return frame.to_numpy()
@@ -105,15 +146,15 @@ def needed_columns(model: Any, source: Source, path: str) -> Any:
         others = [name for name in frame.columns if name not in set(names)]
         plural = "s" if len(missing) > 1 else ""
         raise Mistake(
-            f"{source.name} lacks the column{plural} {shortened(missing)}, which {path} needs; "
+            f"{source.name} lacks the column{plural} {shortened(missing)}, which {options.model} needs; "
             f"{similar(missing[0], others or list(frame.columns))}"
         )
     found = frame[list(names)]
-    _check_kinds(model, source, found)
+    _check_kinds(model, source, found, options.dates)
     return found
 
 
-def _check_kinds(model: Any, source: Source, frame: Any) -> None:
+def _check_kinds(model: Any, source: Source, frame: Any, order: str | None) -> None:
     """Raise an error that names the line if a column of numbers or dates contains text."""
     from pandas import to_numeric
     from pandas.api.types import is_numeric_dtype, is_string_dtype
@@ -122,10 +163,7 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
     for column in model.encoder_.columns_:
         values = frame[column.name]
         if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
-            raise Mistake(
-                f"{source.name}: column {quoted(column.name)} must contain dates, as in training, got "
-                f"{quoted(values.dropna().iloc[0])}; write them as 2025-12-31, or use --dates day-first or month-first"
-            )
+            raise _no_date(source, values, order, date_orders(model).get(column.name))
         if column.kind in ("number", "boolean") and not is_numeric_dtype(values):
             wrong = (values.notna() & to_numeric(values, errors="coerce").isna()).to_numpy()
             if wrong.any():
@@ -134,3 +172,19 @@ def _check_kinds(model: Any, source: Source, frame: Any) -> None:
                     f"{source.name}, {source.place(row)}: column {quoted(column.name)} must contain numbers, as in "
                     f"training, got {quoted(values.iloc[row])}; correct it, or leave the field empty"
                 )
+
+
+def _no_date(source: Source, values: Any, asked: str | None, known: str | None) -> Mistake:
+    """The error for a column of dates that contains text, or dates in another order than asked for or known."""
+    row = first_wrong(values, asked or known)
+    if asked is not None:
+        wanted, cure = f"dates that are {asked}, as --dates says", "correct it, or leave the field empty"
+    elif known is not None:
+        other = next(order for order in ORDERS if order != known)
+        wanted, cure = f"dates that are {known}, as in training", f"correct it, or use --dates {other}"
+    else:
+        wanted, cure = "dates, as in training", "write them as 2025-12-31, or use --dates day-first or month-first"
+    return Mistake(
+        f"{source.name}, {source.place(row)}: column {quoted(values.name)} must contain {wanted}, got "
+        f"{quoted(values.iloc[row])}; {cure}"
+    )

@@ -1,7 +1,6 @@
 """``prunus predict``: predictions for the rows of a table."""
 
 import argparse
-import io
 import re
 from typing import Any
 
@@ -10,11 +9,19 @@ import numpy as np
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_table, is_classifier, is_clusterer, load_estimator, needed_columns, text_columns
+from prunus.cli.models import (
+    check_table,
+    date_orders,
+    is_classifier,
+    is_clusterer,
+    load_estimator,
+    needed_columns,
+    text_columns,
+)
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.files import write_bytes
+from prunus.cli.writing import csv_text, write_table
 
-__all__ = ["add_arguments", "run", "write_table"]
+__all__ = ["add_arguments", "run"]
 
 BINARY = (".parquet", ".pq", ".feather", ".arrow")
 _FORMULA = re.compile(r"[=+\-@\t\r]")
@@ -54,36 +61,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table, and write predictions."""
-    path = None if options.out is None else check_table(options.out, "--out", force=options.force)
+    inputs = [options.model, options.data]
+    path = None if options.out is None else check_table(options.out, "--out", force=options.force, inputs=inputs)
     model = load_estimator(options.model)
     _check_options(model, options)
-    source = read_source(options.data, options, text_columns(model))
+    source = read_source(options.data, options, text_columns(model), date_orders(model))
     copied = {name: source.copied(name) for name in options.copy}
-    predicted = _predictions(model, needed_columns(model, source, options.model), options)
+    predicted = _predictions(model, needed_columns(model, source, options), options)
     table = require("pandas", "tables").DataFrame(copied | predicted)
     if options.guard_formulas:
         table = guarded(table)
     if path is None:
         record = {"rows": len(table), **{name: table[name].tolist() for name in table.columns}}
-        return Outcome(record, "" if options.json else table.to_csv(index=False))
+        return Outcome(record, "" if options.json else csv_text(table))
     write_table(table, str(path))
     say(options, f"{len(table)} predictions were written to {path}")
     return Outcome({"rows": len(table), "out": str(path)}, "")
-
-
-def write_table(table: Any, path: str) -> None:
-    """Write a DataFrame in the format that belongs to the name of the file, one of `TABLES` or a pipe."""
-    name = path.lower()
-    content = io.BytesIO()
-    if name.endswith(".parquet"):
-        table.to_parquet(content, index=False)
-    elif name.endswith(".feather"):
-        table.to_feather(content)
-    else:
-        compression = "gzip" if name.endswith(".gz") else None
-        separator = "\t" if name.removesuffix(".gz").endswith(".tsv") else ","
-        table.to_csv(content, index=False, sep=separator, compression=compression)
-    write_bytes(path, content.getvalue())
 
 
 def guarded(table: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading import Dropped, Source, Target, check_finite, drop_useless, read_source, read_target
 from prunus.cli.reading.targets import TASKS
+from prunus.cli.rendering import quoted
 
 __all__ = ["Problem", "add_column_options", "add_problem_options", "features", "hold_out", "read_problem"]
 
@@ -115,6 +116,8 @@ def features(source: Source, options: argparse.Namespace, *without: str | None) 
     """The columns to learn from, and the columns that are left out."""
     for name in (*options.drop, *options.keep):
         source.column(name, "--drop" if name in options.drop else "--keep")
+        if name in options.drop and name in options.keep:
+            raise Mistake(f"--keep must name other columns than --drop, got {name!r} for both; leave out one of them")
     left_out = {*options.drop, *without}
     candidates = source.frame[[name for name in source.frame.columns if name not in left_out]]
     useless = drop_useless(candidates, options.keep)
@@ -160,10 +163,18 @@ def hold_out(n: int, fraction: float, seed: int, classes: Any = None) -> tuple[A
 
 
 def _weights(source: Source, name: str) -> Any:
+    from pandas import to_numeric
     from pandas.api.types import is_numeric_dtype
 
     column = source.column(name, "--weights")
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan) if is_numeric_dtype(column) else None
-    if values is None or not np.isfinite(values).all() or (values < 0).any():
-        raise Mistake(f"{source.name}: the weights in column {name!r} must be finite numbers of at least 0, got others")
+    numbers = column if is_numeric_dtype(column) else to_numeric(column.astype(object), errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        got = "none" if column.isna().iloc[row] else quoted(column.iloc[row])
+        raise Mistake(
+            f"{source.name}, {source.place(row)}: the weight in column {name!r} must be a finite number of at least 0, "
+            f"got {got}; correct it, or name another column"
+        )
     return values

@@ -10,10 +10,10 @@ import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_ending, check_output, load_estimator, needed_columns
+from prunus.cli.models import check_ending, check_output, date_orders, load_estimator, needed_columns
 from prunus.cli.reading import add_reading_options, read_source
 from prunus.cli.truth import columns_as_text, read_truth
-from prunus.files import write_bytes
+from prunus.files import is_same_file, is_special, write_bytes
 
 __all__ = ["add_arguments", "run"]
 
@@ -42,9 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model and show its tree."""
-    files = [check_output(path, force=options.force) for path in (options.html, options.plot) if path is not None]
+    inputs = [options.model, options.data]
+    wanted = [path for path in (options.html, options.plot) if path is not None]
+    files = [check_output(path, force=options.force, inputs=inputs) for path in wanted]
     if options.plot is not None:
         check_ending(options.plot, "--plot", PICTURES)
+    if len(files) == 2 and not is_special(files[0]) and is_same_file(*files):
+        raise Mistake(f"--plot must name another file than --html, got {options.plot}")
+    if options.max_depth < 0:
+        raise Mistake(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
     if options.html is not None:
@@ -54,8 +60,8 @@ def run(options: argparse.Namespace) -> Outcome:
     for file in files:
         say(options, f"wrote {file}")
     record = dataclasses.asdict(prunus.tree_summary(model, X)) | {"files": list(map(str, files))}
-    wanted = options.text or not files
-    return Outcome(record, prunus.export_text(model, max_depth=options.max_depth) if wanted else "")
+    text = prunus.export_text(model, max_depth=options.max_depth) if options.text or not files else ""
+    return Outcome(record, text)
 
 
 def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
@@ -63,9 +69,9 @@ def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
         if options.target is not None:
             raise Mistake("--data must be given with --target, which names a column of it")
         return None, None
-    source = read_source(options.data, options, columns_as_text(model, options.target))
+    source = read_source(options.data, options, columns_as_text(model, options.target), date_orders(model))
     given, y = read_truth(model, source, options)
-    return needed_columns(model, source, options.model)[given], y
+    return needed_columns(model, source, options)[given], y
 
 
 def _plot(model: Any, path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import is_classifier, is_clusterer, text_columns
-from prunus.cli.reading import Source, read_target
+from prunus.cli.reading import Source, read_classes, read_target
 from prunus.cli.rendering import shortened
 
 __all__ = ["columns_as_text", "read_truth"]
@@ -25,15 +25,13 @@ def read_truth(model: Any, source: Source, options: argparse.Namespace) -> tuple
     """The rows that have a target, and their targets; None if the options name no target."""
     if options.target is None:
         return np.ones(len(source.frame), dtype=bool), None
-    column = source.column(options.target, "--target")
     if is_clusterer(model):
-        given = column.notna().to_numpy()
-        known = column if source.written is None else source.written(options.target)
-        return given, known[given].astype(str).to_numpy(dtype=object)
+        return read_classes(source, options.target)
     if not is_classifier(model):
         target = read_target(source, options.target, "regression", varied=False)
         return target.given, target.values
     target = read_target(source, options.target, "classification", varied=False)
+    column = source.column(options.target, "--target")
     return target.given, _as_classes(target.values.tolist(), column[target.given].tolist(), model, source, options)
 
 

@@ -7,18 +7,19 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.fit import forget_run, model_lines, model_record, new_estimator
-from prunus.cli.mistakes import Interrupted, Mistake, describe, exit_code
+from prunus.cli.mistakes import Interrupted, Mistake, ProcessFailure, describe, exit_code
 from prunus.cli.models import check_output
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
@@ -64,6 +65,13 @@ class Search:
         }
 
 
+class Failure(NamedTuple):
+    """The error of a process, described in one line, and its exit code."""
+
+    text: str
+    code: int
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``tune``."""
     add_problem_options(parser)
@@ -87,12 +95,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, search, learn a tree with the best options and save the model."""
-    path = check_output(options.out, force=options.force)
+    study = Path(options.study or f"{options.out}.study.db")
+    path = check_output(options.out, force=options.force, inputs=[options.data, study])
     for name in ("trials", "jobs"):
         if getattr(options, name) < 1:
             raise Mistake(f"--{name} must be at least 1, got {getattr(options, name)}")
     require("optuna", "tune")
-    study = Path(options.study or f"{path}.study.db")
+    check_output(study, force=True)
     problem = read_problem(options, always_hold_out=True)
     if len(problem.valid) < 2:
         raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
@@ -125,18 +134,28 @@ def _search(search: Search) -> None:
     if search.options.jobs == 1:
         _work(search)
         return
+    failures = _run_workers(search)
+    different = list(dict.fromkeys(failures))
+    if len(failures) == search.options.jobs:
+        raise ProcessFailure("; ".join(failure.text for failure in different), max(one.code for one in different))
+    for failure in different:
+        sys.stderr.write(f"prunus tune: a process failed, others went on: {failure.text}\n")
+
+
+def _run_workers(search: Search) -> list[Failure]:
+    """Start processes, wait until the last one has ended, and return the errors of those that failed."""
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_worker, args=(search,)) for _ in range(search.options.jobs)]
+    pipes = [context.Pipe(duplex=False) for _ in range(search.options.jobs)]
+    workers = [context.Process(target=_worker, args=(search, sender)) for _, sender in pipes]
     try:
         _start(workers)
-        for worker in workers:
-            worker.join()
+        for _, sender in pipes:
+            sender.close()  # here: the end of a process thus closes its pipe
+        return [failure for worker, (pipe, _) in zip(workers, pipes, strict=True) if (failure := _wait(worker, pipe))]
     finally:
         for worker in workers:
             if worker.is_alive():
                 worker.terminate()
-    if all(worker.exitcode for worker in workers):
-        raise Mistake("all processes failed, see above; try --jobs 1")
 
 
 def _start(workers: list[Any]) -> None:
@@ -145,6 +164,18 @@ def _start(workers: list[Any]) -> None:
     with _blocked():
         for worker in workers:
             worker.start()
+
+
+def _wait(worker: Any, pipe: Any) -> Failure | None:
+    """Wait for the end of a process; return what went wrong there, if anything did."""
+    try:
+        failure = Failure(*pipe.recv())
+    except EOFError:
+        failure = None
+    worker.join()
+    if failure is None and worker.exitcode:
+        return Failure(f"a process ended with exit code {worker.exitcode}; try fewer --jobs", 1)
+    return failure
 
 
 @contextmanager
@@ -160,16 +191,19 @@ def _blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _worker(search: Search) -> None:
-    """Run trials in a new process."""
+def _worker(search: Search, pipe: Any) -> None:
+    """Run trials in a new process; an error is sent to the first process, which has it told once."""
     import torch
 
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // search.options.jobs))
     try:
         _work(search)
     except Exception as error:
-        sys.stderr.write(f"prunus tune: {describe(error)}\n")
-        sys.stderr.flush()
+        if search.options.traceback:
+            traceback.print_exc()
+            sys.stderr.flush()
+        with suppress(OSError):  # the first process may have ended
+            pipe.send((describe(error), exit_code(error)))
         os._exit(exit_code(error))
 
 
@@ -215,6 +249,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     seconds = time.perf_counter() - start
     forget_run(estimator)
     estimator.target_name_ = search.problem.target.name
+    estimator.date_orders_ = search.problem.source.orders_of(search.problem.X.columns)
     prunus.save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {

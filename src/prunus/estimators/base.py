@@ -21,6 +21,7 @@ from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks,
 from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
+from prunus.estimators.format import OF_FILES
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import (
     Rows,
@@ -178,9 +179,15 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         # 5. The learned attributes are read from the model.
         for name, value in (learned(model) | self._counted(history, before)).items():
             setattr(self, name, value)
-        if "feature_names_in_" in vars(self) and not hasattr(encoder, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
+        self._forget(encoder, before)
         return self
+
+    def _forget(self, encoder: TableEncoder, before: "ArgminTree | None") -> None:
+        """Remove what an earlier fit, which this one does not continue, has learned and this one has not."""
+        stale = [] if hasattr(encoder, "feature_names_in_") else ["feature_names_in_"]
+        for name in stale if before is not None else [*stale, *OF_FILES]:
+            if name in vars(self):
+                delattr(self, name)
 
     def _read(
         self,

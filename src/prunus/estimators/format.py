@@ -11,15 +11,19 @@ from prunus.errors import InputValueError
 from prunus.targets import Classes
 from prunus.tree.format import check_arrays, check_tree
 
-__all__ = ["check_record"]
+__all__ = ["DATE_ORDERS", "OF_FILES", "check_record"]
 
 Record = dict[str, Any]
 Arrays = dict[str, Any]
 
 _PARTS = ("model", "tree", "target", "hierarchy", "rows")
 _COUNTED = {"n_iter_", "best_iteration_", "history_"}
-_FITTED_TOO = {"_one_dimensional", "target_name_"}
-"""Entries that only files of some versions have."""
+OF_FILES = ("target_name_", "date_orders_")
+"""What only models of the command line know of the file they learned from: the name of the column that is predicted,
+and the order of day and month in columns of text that were read as dates."""
+DATE_ORDERS = ("day-first", "month-first")
+_FITTED_TOO = {"_one_dimensional", *OF_FILES}
+"""Entries that only some files have."""
 _NUMBERS = {"number", "boolean", "datetime", "duration"}
 _KINDS = tuple(kind for kinds in get_args(OutputKind) for kind in (get_args(kinds) or (kinds,)))
 
@@ -49,6 +53,7 @@ def check_record(record: Record, arrays: dict[str, Arrays], target: Any) -> None
     ):
         raise InputValueError("the model and the tree must have the same sizes, got others")
     _check_counted(record["fitted"])
+    _check_of_files(record["fitted"], encoder["feature_names_in"])
     if target.task == "clusters":
         _check_clusters(arrays)
     elif {"hierarchy", "rows"} & set(arrays) or "cluster" in arrays["tree"]:
@@ -112,6 +117,15 @@ def _check_counted(fitted: Record) -> None:
     sound = all(isinstance(count, int) and not isinstance(count, bool) for count in counts)
     if not sound or not all(isinstance(entry, list) for entry in history.values()):
         raise InputValueError(f"a fitted estimator must count its epochs, got {counts}")
+
+
+def _check_of_files(fitted: Record, names: list[str] | None) -> None:
+    name, orders = fitted.get("target_name_", ""), fitted.get("date_orders_", {})
+    if not isinstance(name, str):
+        raise InputValueError(f"target_name_ must be text, got {type(name).__name__}")
+    sound = isinstance(orders, dict) and set(orders) <= set(names or ())
+    if not sound or not all(isinstance(order, str) and order in DATE_ORDERS for order in orders.values()):
+        raise InputValueError(f"date_orders_ must have one of {DATE_ORDERS} for names of features, got {orders!r:.200}")
 
 
 def _check_clusters(arrays: dict[str, Arrays]) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.format import check_record
+from prunus.estimators.format import OF_FILES, check_record
 from prunus.estimators.hierarchy import Hierarchy
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn.configuration import model_to_record, model_with_weights
@@ -25,8 +25,6 @@ Tensors = dict[str, Tensor]
 _PAIRS, _TUPLE = "pairs of keys and values", "tuple"
 _TASKS = {"ArgminTreeClassifier": "classes", "ArgminTreeRegressor": "numbers", "ArgminTreeClusterer": "clusters"}
 _COUNTED = ("n_iter_", "best_iteration_", "history_")
-_TARGET_NAME = "target_name_"
-"""The column that is predicted, which only models of the command line know."""
 
 
 @plain_torch()
@@ -45,8 +43,7 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
         "model": model_to_record(estimator.model_),
         "fitted": {name: getattr(estimator, name) for name in _COUNTED},
     }
-    if hasattr(estimator, _TARGET_NAME):
-        record["fitted"][_TARGET_NAME] = estimator.target_name_
+    record["fitted"] |= {name: getattr(estimator, name) for name in OF_FILES if hasattr(estimator, name)}
     tree, record["tree"] = tree_to_record(estimator.tree_)
     target, record["target"] = target_to_record(estimator.target_)
     parts = {"tree": tree, "target": target}
@@ -76,10 +73,9 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     estimator.model_ = model_with_weights(record["model"], parts["model"])
     estimator.tree_ = tree_from_record(arrays["tree"], record["tree"])
     estimator.target_ = target
-    for name in _COUNTED:
-        setattr(estimator, name, record["fitted"][name])
-    if _TARGET_NAME in record["fitted"]:
-        estimator.target_name_ = str(record["fitted"][_TARGET_NAME])
+    for name in (*_COUNTED, *OF_FILES):
+        if name in record["fitted"]:
+            setattr(estimator, name, record["fitted"][name])
     if target.task == "clusters":
         estimator.hierarchy_ = Hierarchy(**arrays["hierarchy"])
         estimator._set_rows(arrays["rows"]["ends"])

@@ -2,7 +2,7 @@
 
 from prunus.cli.reading.columns import Dropped, drop_useless
 from prunus.cli.reading.source import Source, add_reading_options, check_finite, read_source
-from prunus.cli.reading.targets import Target, read_target
+from prunus.cli.reading.targets import Target, read_classes, read_target
 
 __all__ = [
     "Dropped",
@@ -11,6 +11,7 @@ __all__ = [
     "add_reading_options",
     "check_finite",
     "drop_useless",
+    "read_classes",
     "read_source",
     "read_target",
 ]

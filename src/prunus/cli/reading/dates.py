@@ -1,18 +1,23 @@
 """Dates in columns of text. Those of ISO 8601 are read by pyarrow, others here."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from prunus.cli.extras import require
 
-__all__ = ["read_dates"]
+__all__ = ["ORDERS", "first_wrong", "read_dates"]
+
+ORDERS = ("day-first", "month-first")
+"""The words for the order of day and month, those of `prunus.estimators.format`, whose import takes seconds."""
 
 _DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})([ T]\d{1,2}:\d\d(:\d\d)?)?")
-_ORDERS = {"day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y", "year-first": "%Y{0}%m{0}%d"}
+_FORMATS = {"day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y", "year-first": "%Y{0}%m{0}%d"}
 
 
-def read_dates(frame: Any, notes: list[str], order: str | None, text_columns: Collection[str]) -> None:
+def read_dates(
+    frame: Any, notes: list[str], order: str | None, text_columns: Collection[str], known: Mapping[str, str]
+) -> dict[str, str]:
     """Turn columns of text that hold dates into dates.
 
     Parameters
@@ -22,40 +27,73 @@ def read_dates(frame: Any, notes: list[str], order: str | None, text_columns: Co
     notes : list of str
         Gets a note for each column of dates, also for those that remain text because their order is unclear.
     order : {"day-first", "month-first"} or None
-        Order of day and month where the values do not tell.
+        Order of day and month in all columns; None finds it.
     text_columns : collection of str
         Columns that remain text.
+    known : mapping of str to {"day-first", "month-first"}
+        Order of day and month in some columns, unless `order` says another one.
+
+    Returns
+    -------
+    dict of str to {"day-first", "month-first"}
+        Order of day and month in the columns that became dates and have one: not that of 2024/12/31, or where the day
+        is always the month.
     """
     pandas = require("pandas", "tables")
+    orders = {}
     for column in frame.columns:
         values = frame[column]
         if pandas.api.types.is_datetime64_any_dtype(values):
             notes.append(f"column {column!r} holds dates")
         elif column not in text_columns and pandas.api.types.is_string_dtype(values):
-            found = _possible_dates(pandas, values, order)
+            found = _possible_dates(values, order or known.get(column))
             if len(found) == 1:
-                frame[column] = found.popitem()[1]
+                name, frame[column] = found.popitem()
                 notes.append(f"column {column!r} holds dates")
+                if name in ORDERS:
+                    orders[column] = name
             elif found:
                 notes.append(
                     f"column {column!r} holds dates, but is read as text: the order of days and months is unclear; "
                     "use --dates day-first or month-first"
                 )
+            elif order is not None and _possible_dates(values, None):
+                notes.append(
+                    f"column {column!r} holds dates, but is read as text: they are not {order}, as --dates says"
+                )
+    return orders
 
 
-def _possible_dates(pandas: Any, values: Any, order: str | None) -> dict[str, Any]:
+def first_wrong(values: Any, order: str | None) -> int:
+    """Return the position of the first value that is not a date in this order, or in any if it is None.
+
+    If all of them are dates, it is the position of the first value that is not missing.
+    """
+    wrong = values.notna()
+    for dates in _read(values, order).values():
+        wrong &= dates.isna()
+    return int((wrong if wrong.any() else values.notna()).to_numpy().argmax())
+
+
+def _possible_dates(values: Any, order: str | None) -> dict[str, Any]:
     """Return the dates for each order of day, month and year in which all values are valid dates."""
+    given = values.notna()
+    found = {name: dates for name, dates in _read(values, order).items() if dates[given].notna().all()}
+    if len(found) == 2 and found["day-first"].equals(found["month-first"]):
+        return {"either": found["day-first"]}
+    return found
+
+
+def _read(values: Any, order: str | None) -> dict[str, Any]:
+    """Return the values as dates for each order that the first of them may have; wrong dates are missing."""
     given = values.dropna()
     match = _DATE.fullmatch(str(given.iloc[0])) if len(given) else None
     if match is None:
         return {}
     time = "" if match[4] is None else f"{match[4][0]}%H:%M{':%S' if match[5] else ''}"
-    orders = ["year-first"] if len(match[1]) == 4 else [order] if order else ["day-first", "month-first"]
-    found = {}
-    for name in orders:
-        dates = pandas.to_datetime(given, format=_ORDERS[name].format(match[2]) + time, errors="coerce")
-        if dates.notna().all():
-            found[name] = dates.reindex(values.index)
-    if len(found) == 2 and found["day-first"].equals(found["month-first"]):
-        found.pop("month-first")
-    return found
+    orders = ["year-first"] if len(match[1]) == 4 else ORDERS if order is None else [order]
+    to_datetime = require("pandas", "tables").to_datetime
+    formats = {name: _FORMATS[name].format(match[2]) + time for name in orders}
+    return {
+        name: to_datetime(given, format=text, errors="coerce").reindex(values.index) for name, text in formats.items()
+    }

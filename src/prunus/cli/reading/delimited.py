@@ -80,6 +80,14 @@ class _Layout:
     skipped: int
     """Number of lines before the data."""
 
+    @property
+    def data(self) -> str:
+        """The lines of the data. Only line feeds end lines here: pyarrow would count carriage returns in quotes."""
+        start = 0
+        for _ in range(self.skipped):
+            start = self.text.find("\n", start) + 1 or len(self.text)
+        return self.text[start:]
+
 
 def read_delimited(text: str, file: str, options: TextOptions) -> TextTable:
     r"""Read a table from delimited text.
@@ -163,7 +171,7 @@ def _names(text: str, separator: str, file: str, *, header: bool) -> tuple[list[
     """Return the names of the columns, and the number of lines before the data."""
     line, first = next(_rows(text, separator, file))
     if not header:
-        return [f"x{i}" for i in range(len(first))], line - 1
+        return [f"x{i}" for i in range(len(first))], len(text) - len(text.lstrip("\n"))
     names = [field.strip() or f"column {i + 1}" for i, field in enumerate(first)]
     if all(_NUMBER.fullmatch(field) for field in first):
         raise Mistake(
@@ -223,8 +231,8 @@ def _written(layout: _Layout, column: str) -> Any:
 
 def _read_csv(layout: _Layout, convert: Any) -> Any:
     arrow, arrow_csv = require("pyarrow", "tables"), require("pyarrow.csv", "tables")
-    content = layout.text.encode()
-    read = arrow_csv.ReadOptions(column_names=layout.names, skip_rows=layout.skipped, block_size=_block_size(content))
+    content = layout.data.encode()
+    read = arrow_csv.ReadOptions(column_names=layout.names, block_size=_block_size(content))
     parse = arrow_csv.ParseOptions(delimiter=layout.separator, newlines_in_values='"' in layout.text)
     try:
         table = arrow_csv.read_csv(

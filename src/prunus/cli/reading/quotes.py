@@ -48,5 +48,4 @@ def _with_line_feeds(text: str, separator: str) -> str:
     if '"' not in text:
         return text.replace("\r\n", "\n").replace("\r", "\n")
     pattern = rf'((?:\A|(?<=[\r\n{re.escape(separator)}])) *{_QUOTED}")|\r\n?'
-    # A lone carriage return in a field becomes a line feed: Python's csv would write it without quotes.
-    return re.sub(pattern, lambda found: re.sub(r"\r(?!\n)", "\n", found[1]) if found[1] else "\n", text)
+    return re.sub(pattern, lambda found: found[1] or "\n", text)

@@ -1,7 +1,7 @@
 """A table from a file or from stdin: text, JSON, Parquet or Feather, recognized by its first bytes."""
 
 import argparse
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
 from prunus.cli.reading.binary import read_binary
 from prunus.cli.reading.content import decode, read_content
-from prunus.cli.reading.dates import read_dates
+from prunus.cli.reading.dates import ORDERS, read_dates
 from prunus.cli.reading.delimited import TextOptions, read_delimited
 from prunus.cli.reading.fields import whole_or_text
 from prunus.cli.reading.records import is_json, read_records
@@ -36,6 +36,8 @@ class Source:
         For delimited text: returns the fields of a column as they are written in the file, as a Series of texts.
     before_dates : pandas.DataFrame or None
         For other formats: the table before texts were read as dates.
+    date_orders : dict of str to {"day-first", "month-first"}
+        Order of day and month in the columns of text that were read as dates.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Source:
     first_line: int | None = None
     written: Callable[[str], Any] | None = None
     before_dates: Any = None
+    date_orders: dict[str, str] = field(default_factory=dict)
 
     def place(self, row: int) -> str:
         """Describe where in the file a row is; rows are counted from 0."""
@@ -54,6 +57,10 @@ class Source:
         if name not in self.frame.columns:
             raise Mistake(f"{self.name} has no column {name!r} for {what}; {similar(name, list(self.frame.columns))}")
         return self.frame[name]
+
+    def orders_of(self, columns: Collection[str]) -> dict[str, str]:
+        """Return the order of day and month in those of these columns that were read from text as dates."""
+        return {name: order for name, order in self.date_orders.items() if name in columns}
 
     def copied(self, name: str) -> Any:
         """Return a column as it is in the file, to be written to another one."""
@@ -89,7 +96,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         "--no-header", action="store_true", help="the first line has data; columns are named x0, x1, ..."
     )
     group.add_argument(
-        "--dates", choices=["day-first", "month-first"], help="order of day and month in dates such as 3/4/2025"
+        "--dates",
+        choices=ORDERS,
+        help="order of day and month in dates such as 3/4/2025; found automatically by default, and known to models",
     )
     group.add_argument(
         "--na-values",
@@ -100,7 +109,12 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_source(path: str, options: argparse.Namespace, text_columns: Collection[str] = ()) -> Source:
+def read_source(
+    path: str,
+    options: argparse.Namespace,
+    text_columns: Collection[str] = (),
+    date_orders: Mapping[str, str] | None = None,
+) -> Source:
     """Read a table.
 
     Parameters
@@ -111,6 +125,8 @@ def read_source(path: str, options: argparse.Namespace, text_columns: Collection
         The options of `add_reading_options`.
     text_columns : collection of str
         Columns that remain text, also if they look like numbers or dates.
+    date_orders : mapping of str to {"day-first", "month-first"}, optional
+        Order of day and month in some columns, which holds unless the options say another one.
 
     Returns
     -------
@@ -124,7 +140,7 @@ def read_source(path: str, options: argparse.Namespace, text_columns: Collection
     if not len(source.frame):
         raise Mistake(f"{name} has no rows, only names of columns")
     source.before_dates = source.frame.copy(deep=False) if source.written is None else None
-    read_dates(source.frame, source.notes, options.dates, text_columns)
+    source.date_orders = read_dates(source.frame, source.notes, options.dates, text_columns, date_orders or {})
     return source
 
 

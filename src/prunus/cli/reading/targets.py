@@ -12,7 +12,7 @@ from prunus.cli.reading.fields import INT64, whole_or_text
 from prunus.cli.reading.source import Source
 from prunus.cli.rendering import shortened
 
-__all__ = ["TASKS", "Target", "read_target"]
+__all__ = ["TASKS", "Target", "read_classes", "read_target"]
 
 TASKS = ("classification", "regression")
 MAX_CLASSES = 20
@@ -78,10 +78,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     """
     column = source.column(name, "--target")
     types = require("pandas", "tables").api.types
-    _check_single(source, column)
-    given = column.notna().to_numpy()
-    if not given.any():
-        raise Mistake(f"{source.name}: the target column {name!r} is empty; name another one")
+    given = _given(source, column)
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
         raise Mistake(f"{source.name}: the target column {name!r} holds dates; make them numbers, such as days, first")
     notes = [] if given.all() else [f"{int((~given).sum())} rows without a target are left out"]
@@ -103,8 +100,31 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     return Target(name, values, given, chosen, why, notes)
 
 
+def read_classes(source: Source, name: str) -> tuple[Any, Any]:
+    """Read a column of classes that clusters are compared with: which rows have one, and the texts of those.
+
+    The texts are those of the classes that `read_target` reads, but there may be any number of them, and numbers that
+    are not whole.
+    """
+    column = source.column(name, "--target")
+    given = _given(source, column)
+    present = column[given]
+    numeric = require("pandas", "tables").api.types.is_numeric_dtype(present)
+    labels = present if numeric and source.written is None and not _whole(present) else _labels(source, present)
+    return given, labels.map(str).to_numpy(dtype=object)
+
+
 def _whole(numbers: Any) -> bool:
     return bool((numbers == numbers.round()).all())
+
+
+def _given(source: Source, column: Any) -> Any:
+    """Return which rows have a target; raise an error if none has, or if it has parts."""
+    _check_single(source, column)
+    given = column.notna().to_numpy()
+    if not given.any():
+        raise Mistake(f"{source.name}: the target column {column.name!r} is empty; name another one")
+    return given
 
 
 def _check_single(source: Source, column: Any) -> None:
