@@ -33,7 +33,7 @@ def check_cases(first: int, last: int, folder: Path) -> None:
     failed = {seed: outcome for seed, outcome in found.items() if outcome not in (DONE, "shown", REFUSED)}
     assert not failed
     counts = Counter(found.values())
-    sys.stdout.write(f"{dict(counts)}\n")  # shown by pytest -s
+    sys.stdout.write(f"{dict(counts)}\n")  # shown by pytest -rP
     assert counts[DONE] > len(found) // 20  # else the files are too damaged to show anything
     assert counts[REFUSED] > len(found) // 4
 
