@@ -182,11 +182,11 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         assert train is not None
         del rows, train_rows, valid_rows  # memory
         # 3. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
-        owner = np.array([column.feature for column in encoder.columns_], dtype=np.int64)
-        model = self._build(train, target, recipe, seed, owner) if before is None else self._copy_model(before.model_)
+        model = self._build(train, target, recipe, seed, encoder) if before is None else self._copy_model(before.model_)
 
         def learned(model: TreeModel, history: History | None = None) -> dict[str, Any]:
             model.solve_masses(train.x, train.weight)
+            check_learned(model.eval(), train)
             hard = self._harden(model, train, valid, target, encoder, recipe, seed, eval_set is None, history)
             return self._learned(model, train, target, encoder, hard)
 
@@ -291,9 +291,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)
 
-    def _build(
-        self, train: Samples, target: Target, recipe: Recipe, seed: int, owner: npt.NDArray[np.int64]
-    ) -> TreeModel:
+    def _build(self, train: Samples, target: Target, recipe: Recipe, seed: int, encoder: TableEncoder) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
         with OwnDraws(seed):
             model = build_model(
@@ -304,7 +302,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
                 batch_size=min(recipe.batch_size, len(train)),
                 split=self.split,
                 max_columns=None if self._hardens else self.max_split_features,
-                owner=owner.tolist(),
+                owner=[column.feature for column in encoder.columns_],
+                is_piece=[column.piece for column in encoder.columns_],
                 leaf=self._trained_leaf,
                 hidden=_check_layer_sizes(self.hidden_layer_sizes),
                 dropout=float(self.dropout),
@@ -402,7 +401,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             train,
             valid,
             target,
-            self._wish(model, train),
+            self._wish(model, train, target),
             recipe.course(len(train), classes=target.task == "classes"),
             owns_valid=owns_valid,
             owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
@@ -411,7 +410,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             seed=seed,
         )
 
-    def _wish(self, model: TreeModel, train: Samples) -> Wish:
+    def _wish(self, model: TreeModel, train: Samples, target: Target) -> Wish:
         """What the hard tree shall be like."""
         return Wish(
             leaf=self._leaf_name(),
@@ -420,6 +419,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             max_leaf_nodes=self.max_leaf_nodes,
             pruning_strength=float(self.pruning_strength),
             fewest_rows=self._pruned_below(model, train),
+            task=target.task,
             may_refit=self.loss in ("squared_error", "cross_entropy"),
         )
 
@@ -450,7 +450,6 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         """The attributes of an estimator whose training has ended with this model, or with a hard tree made from it."""
         model = model.to("cpu").eval()
         samples = train.to("cpu")
-        check_learned(model, samples)
         rows = TrainedRows(
             samples.x.numpy(),
             target.wanted(samples.y),

@@ -33,7 +33,7 @@ class Recipe:
 
     def course(self, n: int, *, classes: bool) -> Course:
         """How a hard tree learns to imitate the tree that was trained on n samples: fewer steps, but larger ones."""
-        steps = self.max_epochs * math.ceil(n / self.batch_size) // 4
+        steps = self.max_epochs * -(-n // self.batch_size) // 4
         return Course(
             max(FEWEST_STEPS, steps),
             2 * self.batch_size,

@@ -20,6 +20,7 @@ from prunus.nn import TreeModel
 from prunus.nn.networks import array
 from prunus.nn.whiten import Whiten, in_encoded
 from prunus.targets import Target
+from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
 from prunus.training.losses import Loss
 from prunus.tree import Layers, Leaves, Splits, Tree
@@ -32,9 +33,11 @@ Bools = npt.NDArray[np.bool_]
 TrainStudent = Callable[[TreeModel, Loss, TrainingOptions, Samples], None]
 """Trains a model on samples, with a loss and options."""
 
-MAX_STEPS, MAX_BENT = 4, 4
-"""At most so many of the last levels turn linear models into constants, and at most so many above them are split where
-the soft tree bends. All levels above are learned by gradient descent."""
+MAX_STEPS = 4
+"""At most so many of the last levels turn linear models into constants."""
+MAX_LEARNED = {"numbers": 4, "classes": 6}
+"""At most so many of the first levels are learned by gradient descent; those below are split where the soft tree bends,
+which is better for numbers than more learned levels. Scores of classes bend less."""
 LEAST_SHARE = 0.05
 """The weight of a row of which the soft tree is certain, in the choice of splits."""
 PRIOR_ROWS = {"numbers": 5.0, "classes": 20.0}
@@ -53,6 +56,7 @@ class Wish:
     pruning_strength: float
     fewest_rows: float
     """Leaves with linear models are merged with their siblings if their rows weigh less than this."""
+    task: Task
     may_refit: bool
     """Whether leaves may be fitted to the rows: the loss of training is the squared error or the cross-entropy."""
 
@@ -64,7 +68,7 @@ class Wish:
     @property
     def learned_depth(self) -> int:
         """How many of the first levels are learned by gradient descent."""
-        return self.linear_depth - min(MAX_BENT, self.linear_depth // 2)
+        return min(self.linear_depth, MAX_LEARNED["classes" if self.task == "classes" else "numbers"])
 
     @property
     def is_greedy(self) -> bool:
