@@ -13,7 +13,7 @@ from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.progress import EpochLines
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
-from prunus.cli.scores import scores
+from prunus.cli.scores import Scores, scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
 from prunus.files import is_special
 
@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> Outcome:
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": None if validation is None else {"rows": len(valid)} | validation,
+        "warning": _warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
@@ -115,7 +116,17 @@ def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
     else:
         shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
         lines.append(("held out", f"{record['hold_out']['rows']} rows: {shown}"))
+    if record["warning"] is not None:
+        lines.append(("note", record["warning"].replace('routing="hard"', "--routing hard")))
     return [*lines, ("saved", record["out"])]
+
+
+def _warning(estimator: Any, validation: Scores | None) -> str | None:
+    """A line about paths that predict something else than the tree: on the rows held out, if there are some."""
+    from prunus.targets import disagreement  # needs torch
+
+    known = estimator.tree_.agreement if validation is None else validation.get("hard_soft_agreement")
+    return disagreement(estimator.target_.task, known)
 
 
 def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, Any]:

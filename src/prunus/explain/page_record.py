@@ -38,6 +38,7 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     record: Record = {
         "task": target.task,
         "subtitle": _subtitle(summary),
+        "warning": summary.warning,
         "facts": _facts(summary),
         "colors": COLORS,
         "outputs": list(summary.outputs),

@@ -10,7 +10,7 @@ from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
 from prunus.estimators.base import ArgminTree
 from prunus.explain.rows import RowsInTree, agreement, send_rows
-from prunus.targets import Target
+from prunus.targets import Target, disagreement
 from prunus.tree import Tree
 from prunus.tree.prediction import node_outputs
 
@@ -79,6 +79,9 @@ class TreeSummary:
     """How far hard predictions agree with soft ones on the given rows: the share of equal labels; for numbers, R^2 of
     the hard ones as predictions of the soft ones; for clusters, the share of rows whose largest route is their path.
     None if no rows were given."""
+    warning: str | None = None
+    """A line that says so if the paths of a soft tree predict something else than the tree itself, for more than 5 % of
+    the given rows or, without rows, of the training rows; for numbers, if R^2 of the paths is below 0.98."""
 
 
 def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
@@ -117,6 +120,7 @@ def check_estimator(estimator: Any, function: str) -> None:
 def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
     """The summary of an estimator, with the agreement of hard and soft predictions on these rows."""
     tree, target = estimator.tree_, estimator.target_
+    agreed = None if rows is None else agreement(tree, target, rows)
     return TreeSummary(
         kind=type(estimator).__name__,
         leaf=tree.leaves.kind,
@@ -128,7 +132,8 @@ def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
         classes=tuple(target.labels.tolist()) if target.task == "classes" else None,
         outputs=target.output_names(estimator.encoder_),
         nodes=_nodes(tree, target, estimator.encoder_),
-        agreement=None if rows is None else agreement(tree, target, rows),
+        agreement=agreed,
+        warning=disagreement(target.task, tree.agreement if agreed is None else agreed),
     )
 
 

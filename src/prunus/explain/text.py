@@ -25,7 +25,8 @@ def export_text(
     Weights and thresholds are in the units of the table. A leaf shows the prediction of a path that ends there and the
     share of the training rows that end there. If leaves are not constant, it shows the largest class, or the mean, of
     its training rows instead of a prediction; for clusters, the features that differ most from the whole table. Rows
-    that would go to a pruned branch end in the node above it.
+    that would go to a pruned branch end in the node above it. If the paths of a soft tree often predict something else
+    than the tree itself, the last line says so.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ def export_text(
         check_whole(name, value, least)
     words = read_words(estimator, feature_names, class_names).displayed()
     report = _Report(words, max_depth, spacing, decimals, show_weights, max_features)
-    return "".join(f"{line}\n" for line in report.lines(words.root))
+    lines = [*report.lines(words.root), *([words.summary.warning] if words.summary.warning else [])]
+    return "".join(f"{line}\n" for line in lines)
 
 
 class _Report:

@@ -124,6 +124,8 @@ const help = () => byId("help").append(
 
 const start = () => {
   byId("subtitle").textContent = record.subtitle;
+  byId("warning").textContent = record.warning ?? "";
+  byId("warning").hidden = !record.warning;
   byId("features").append(...record.features.map(({ name }) => make("option", { value: name })));
   for (const tab of ["node", "sample", "help"]) byId(`tab-${tab}`).addEventListener("click", () => openTab(tab));
   byId("search").addEventListener("input", search);
