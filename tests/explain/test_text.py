@@ -32,9 +32,9 @@ def test_layout() -> None:
     x = np.repeat([0.0, 1.0], 30)[:, None]
     tree = classifier(depth=1).fit(x, labels(x, ["no", "yes"]))
     left, first, right, second = lines(tree, feature_names=["age"])
-    sign = "" if tree.tree_.weight[0, 0] > 0 else "-"
-    assert left.startswith(f"|--- {sign}age < ")
-    assert right == left.replace("<", ">=")
+    signs = ("<", ">=") if tree.tree_.weight[0, 0] > 0 else (">", "<=")
+    assert left.startswith(f"|--- age {signs[0]} ")
+    assert right == left.replace(*signs)
     assert {first, second} == {"|   |--- class: no (50% of rows)", "|   |--- class: yes (50% of rows)"}
 
 
