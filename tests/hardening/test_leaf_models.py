@@ -1,0 +1,183 @@
+"""Linear models of leaves, and how they are refitted."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from prunus.hardening import leaf_models as module
+from prunus.hardening.leaf_models import LeafModels, read_models, refit
+from tests.hardening.problems import Doubles, rows, soft_tree
+
+N, D, K = 4000, 3, 2
+LARGE = 10_000
+"""With so many rows a penalty matters little."""
+
+
+def zero_models(nodes: int = 3, *, d: int = D, k: int = K) -> LeafModels:
+    return LeafModels(np.zeros((nodes, k)), np.zeros((nodes, k, d)))
+
+
+def random_models(seed: int = 3) -> LeafModels:
+    random = np.random.default_rng(seed)
+    return LeafModels(random.normal(size=(3, K)), random.normal(size=(3, K, D)))
+
+
+def problem(n: int = N, *, noise: float = 0.0, seed: int = 0) -> dict[str, Any]:
+    """Rows whose targets are known linear functions, one for each of two leaves, and a map to other coordinates."""
+    random = np.random.default_rng(seed)
+    x = rows(n, D, seed=seed)
+    ends = np.where(x[:, 0] < 0, 1, 2)
+    matrix, offset = random.normal(size=(D, D)), random.normal(size=D)
+    return {
+        "models": zero_models(),
+        "x": x,
+        "features": x.astype(np.float64) @ matrix.T + offset,
+        "back": (matrix, offset),
+        "wanted": random_models().outputs(x, ends) + noise * random.normal(size=(n, K)),
+        "weight": None,
+        "ends": ends,
+        "held_out": np.arange(n) % 4 == 0,
+        "fitted": np.ones(n, dtype=bool),
+    }
+
+
+def error(models: LeafModels, case: dict[str, Any]) -> float:
+    found: Doubles = models.outputs(case["x"], case["ends"]) - case["wanted"]
+    return float(np.square(found).mean())
+
+
+def test_outputs_are_those_of_the_leaf_of_each_row() -> None:
+    models, x = random_models(), rows(20, D)
+    ends = np.arange(20) % 3
+    expected = [models.slope[node] @ row + models.constant[node] for node, row in zip(ends, x, strict=True)]
+    assert_allclose(models.outputs(x, ends), expected)
+    assert models.outputs(x[:0], ends[:0]).shape == (0, K)
+
+
+def test_models_of_a_trained_tree_are_sums_along_paths() -> None:
+    tree = soft_tree(d=D, k=K)
+    models, x = read_models(tree), rows(30, D)
+    leaf = torch.tensor([3, 4, 5, 6]).repeat(8)[:30]
+    z = torch.zeros(30, 7)
+    z[torch.arange(30), leaf] = z[torch.arange(30), (leaf - 1) // 2] = z[:, 0] = 1.0
+    z[:, 0] = 1.0
+    with torch.no_grad():
+        expected = tree.head(tree.inputs(torch.from_numpy(x)), z).numpy()
+    assert_allclose(models.outputs(x, leaf.numpy()), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_known_linear_models_are_found() -> None:
+    case = problem(LARGE)
+    fitted = refit(**case)
+    assert_allclose(fitted.constant[1:], random_models().constant[1:], atol=1e-3)
+    assert_allclose(fitted.slope[1:], random_models().slope[1:], atol=1e-3)
+
+
+def test_nodes_without_rows_keep_their_models() -> None:
+    case = problem() | {"models": random_models(8)}
+    fitted = refit(**case)
+    assert_array_equal(fitted.constant[0], random_models(8).constant[0])
+    assert_array_equal(fitted.slope[0], random_models(8).slope[0])
+
+
+def test_models_that_are_right_stay() -> None:
+    case = problem(noise=0.0) | {"models": random_models()}
+    fitted = refit(**case)
+    assert_allclose(fitted.constant, random_models().constant, atol=1e-9)
+    assert_allclose(fitted.slope, random_models().slope, atol=1e-9)
+
+
+def test_models_do_not_change_if_that_is_best_for_held_out_rows() -> None:
+    case = problem(60, noise=5.0) | {"models": random_models()}
+    wanted = case["wanted"].copy()
+    wanted[case["held_out"]] = random_models().outputs(case["x"], case["ends"])[case["held_out"]]
+    models = case["models"]
+    assert refit(**case | {"wanted": wanted}) is models
+
+
+def test_held_out_rows_choose_the_strength(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = problem(80, noise=3.0) | {"held_out": np.arange(80) % 2 == 0}
+    rest = case | {"fitted": ~case["held_out"]}
+    chosen = refit(**rest)
+
+    def held_out_error(models: LeafModels) -> float:
+        here = case["held_out"]
+        found = models.outputs(case["x"][here], case["ends"][here]) - case["wanted"][here]
+        return float(np.square(found).mean())
+
+    errors = {}
+    for strength in module.STRENGTHS:
+        monkeypatch.setattr(module, "USUAL_STRENGTH", strength)
+        errors[strength] = held_out_error(refit(**rest | {"held_out": np.zeros(80, dtype=bool)}))
+    assert held_out_error(chosen) == pytest.approx(min(errors.values()))
+    assert min(errors.values()) < 0.99 * max(errors.values())
+
+
+def test_held_out_rows_are_not_fitted_while_the_strength_is_chosen() -> None:
+    case = problem(40, noise=0.1)
+    found = refit(**case | {"fitted": ~case["held_out"]})
+    with_all = refit(**case)
+    assert not np.array_equal(found.slope, with_all.slope)
+    assert error(with_all, case) < error(found, case)
+
+
+def test_rows_that_are_not_fitted_do_not_matter_without_held_out_ones() -> None:
+    case = problem(100, noise=1.0)
+    some = np.arange(100) % 3 > 0
+    nothing = np.zeros(100, dtype=bool)
+    wanted = np.where(some[:, None], case["wanted"], 1e6)
+    found = refit(**case | {"wanted": wanted, "fitted": some, "held_out": nothing})
+    part = {name: value[some] for name, value in case.items() if name in ("x", "features", "wanted", "ends", "fitted")}
+    expected = refit(**case | part | {"held_out": nothing[some]})
+    assert_allclose(found.constant, expected.constant)
+    assert_allclose(found.slope, expected.slope)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_weights_are_repetitions(held_out: bool) -> None:
+    case = problem(60, noise=1.0)
+    case["held_out"] &= held_out
+    times = 1 + np.arange(60) % 3
+    weighted = refit(**case | {"weight": times.astype(np.float64)})
+    by_row = ("x", "features", "wanted", "ends", "held_out", "fitted")
+    repeated = refit(**case | {name: case[name].repeat(times, axis=0) for name in by_row})
+    assert_allclose(weighted.constant, repeated.constant)
+    assert_allclose(weighted.slope, repeated.slope)
+
+
+def test_a_weight_of_0_is_no_row() -> None:
+    case = problem(60, noise=1.0)
+    weight = (np.arange(60) % 5 > 0).astype(np.float64)
+    wanted = np.where(weight[:, None] > 0, case["wanted"], 1e6)
+    found = refit(**case | {"weight": weight, "wanted": wanted})
+    by_row = ("x", "features", "wanted", "ends", "held_out", "fitted")
+    expected = refit(**case | {name: case[name][weight > 0] for name in by_row})
+    assert_allclose(found.slope, expected.slope)
+
+
+def test_with_many_columns_only_constants_are_refitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_REFITTED", D - 1)
+    case = problem(LARGE)
+    found = refit(**case)
+    assert not found.slope.any()
+    for node in (1, 2):
+        assert_allclose(found.constant[node], case["wanted"][case["ends"] == node].mean(0), atol=1e-2)
+
+
+def test_the_models_given_do_not_change() -> None:
+    case = problem() | {"models": random_models(8)}
+    refit(**case)
+    assert_array_equal(case["models"].slope, random_models(8).slope)
+
+
+def test_copies_of_a_column_make_no_trouble() -> None:
+    case = problem(200)
+    double = {name: np.concatenate((case[name], case[name]), axis=1) for name in ("x", "features")}
+    matrix, offset = case["back"]
+    back = (np.kron(np.eye(2), matrix), np.concatenate((offset, offset)))
+    found = refit(**case | double | {"back": back, "models": zero_models(d=2 * D)})
+    assert_allclose(found.slope[..., :D], found.slope[..., D:])
+    assert error(found, case | double) < 1e-3
