@@ -163,5 +163,10 @@ def _copy(sketch: Sketch, node: int, greedy: Any) -> None:
         weight = np.zeros(sketch.weight.shape[1])
         weight[greedy.feature[i]] = 1.0
         # scikit-learn sends a row that equals the threshold to the left, here it goes right.
-        threshold = float(np.nextafter(np.float32(greedy.threshold[i]), np.float32(np.inf)))
-        places[left], places[int(greedy.children_right[i])] = sketch.split(here, weight, -threshold)
+        places[left], places[int(greedy.children_right[i])] = sketch.split(here, weight, -_next(greedy.threshold[i]))
+
+
+def _next(threshold: float) -> float:
+    """The smallest number of single precision above a threshold of double precision, which may lie between two."""
+    nearest = np.float32(threshold)
+    return float(nearest if float(nearest) > threshold else np.nextafter(nearest, np.float32(np.inf)))
