@@ -149,7 +149,7 @@ def harden(
         student = _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
         sketch = _fitted(student, teacher, rows, columns, target, wish)
         rows = rows.only_fitted()
-        if wish.grown:
+        if wish.leaf != "linear":
             _grow(sketch, teacher, rows, columns, target, wish)
     x = rows.columns(columns)
     compared = _softmax if target.task == "classes" else _same
