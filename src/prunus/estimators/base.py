@@ -400,7 +400,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             valid,
             target,
             self._wish(model, train),
-            recipe.course(len(train)),
+            recipe.course(len(train), classes=target.task == "classes"),
             owns_valid=owns_valid,
             owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
             is_piece=np.array([column.piece for column in encoder.columns_], dtype=bool),

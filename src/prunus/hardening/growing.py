@@ -72,16 +72,24 @@ def grow_by_columns(
     guide: Guide,
     *,
     fewest_rows: int = FEWEST_ROWS,
+    price: float = 0.0,
     max_leaves: int | None = None,
 ) -> None:
-    """Split each leaf, and its children in turn, by single columns, until the depth of the sketch."""
+    """Split each leaf, and its children in turn, by single columns, until the depth of the sketch.
+
+    A split that lowers the mean squared error of the rows of its leaf by less than `price` is taken back.
+    """
 
     def grow(node: int, rows: Nodes) -> None:
         levels = sketch.depth - int(np.log2(node + 1))
-        if not levels or len(rows) < 2 * fewest_rows:
+        if not levels or len(rows) < 2 * fewest_rows or max_leaves == 1:
             return
         greedy = DecisionTreeRegressor(
-            max_depth=levels, min_samples_leaf=fewest_rows, max_leaf_nodes=max_leaves, random_state=0
+            max_depth=levels,
+            min_samples_leaf=fewest_rows,
+            max_leaf_nodes=max_leaves,
+            ccp_alpha=price,
+            random_state=0,
         )
         greedy.fit(x[rows], guide.values[rows], sample_weight=guide.weight[rows])
         _copy(sketch, node, greedy.tree_)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from prunus.hardening.growing import Guide, grow_along_models, grow_by_columns, set_constants
-from prunus.hardening.leaf_models import Doubles, Floats, read_models, refit
+from prunus.hardening.leaf_models import Doubles, Fit, Floats, read_models, refit
 from prunus.hardening.lessons import Lessons, Teacher, make_lessons
 from prunus.hardening.merging import merge_leaves
 from prunus.hardening.single_columns import Table, grow_single_columns
@@ -50,7 +50,7 @@ class Wish:
     fewest_rows: float
     """Leaves with linear models are merged with their siblings if their rows weigh less than this."""
     may_refit: bool
-    """Whether leaves may be fitted by least squares: the loss of training is the squared error."""
+    """Whether leaves may be fitted to the rows: the loss of training is the squared error or the cross-entropy."""
 
     @property
     def grown(self) -> int:
@@ -214,9 +214,7 @@ def _learn(
     return student.eval()
 
 
-def _fitted(
-    student: TreeModel, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish
-) -> Sketch:
+def _fitted(student: TreeModel, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> Sketch:
     """The tree with its leaves fitted to the rows, and with room for the levels that are grown."""
     student = student.cpu()
     splits = student.tree.split.read(student.tree_inputs)  # type: ignore[operator]
@@ -225,24 +223,23 @@ def _fitted(
     sketch, x = deepened(weight, bias, models, wish.depth), rows.columns(columns)
     weights = np.where(rows.fitted, rows.weight, 0.0)
     merge_leaves(sketch, x, sketch.ends(x), weights, fewest=wish.fewest_rows)
-    if target.task == "classes" or not wish.may_refit:
+    if not wish.may_refit:
         return sketch
     inputs = student.inputs
     assert isinstance(inputs, Whiten)
-    matrix, offset = inputs.matrix.double().numpy(), inputs.offset.double().numpy()
-    features = x.astype(np.float64) @ matrix.T + offset
-    fitted = refit(
-        sketch.models,
+    fit = Fit(
         x,
-        features,
-        (matrix, offset),
-        rows.wanted - _shared(teacher, rows),
+        inputs.matrix.double().numpy(),
+        inputs.offset.double().numpy(),
+        rows.wanted,
+        _shared(teacher, rows),
         rows.weight,
         sketch.ends(x),
         rows.held_out,
         rows.fitted,
+        is_share=target.task == "classes",
     )
-    return Sketch(sketch.weight, sketch.bias, sketch.kept, fitted)
+    return Sketch(sketch.weight, sketch.bias, sketch.kept, refit(sketch.models, fit))
 
 
 def _grow(sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> None:

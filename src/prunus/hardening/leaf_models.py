@@ -1,24 +1,32 @@
 """The linear models of the leaves of a hard tree: read from a trained one, refitted, and merged."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from prunus.tree.paths import Nodes, path_sums
 from prunus.nn import LinearHead, TreeModel
+from prunus.tree.paths import Nodes, path_sums
 
-__all__ = ["LeafModels", "read_models", "refit"]
+__all__ = ["Fit", "LeafModels", "read_models", "refit"]
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
+Bools = npt.NDArray[np.bool_]
 
 STRENGTHS = (0.03, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """How strongly a refit is drawn to what was learned before; the best on validation rows is taken."""
 USUAL_STRENGTH = 10.0
 """The strength if there are no validation rows."""
+CLASS_STRENGTHS = (0.1, 1.0, 10.0)
+"""The same for classes."""
 MAX_REFITTED = 400
 """With more columns than this only constants are refitted."""
+MAX_ROWS, ITERATIONS = 50_000, 30
+"""Logistic regression takes at most so many rows and iterations."""
 
 
 @dataclass(frozen=True)
@@ -51,99 +59,130 @@ def read_models(model: TreeModel) -> LeafModels:
     )
 
 
-def refit(
-    models: LeafModels,
-    x: Floats,
-    features: Doubles,
-    back: tuple[Doubles, Doubles],
-    wanted: Doubles,
-    weight: Doubles | None,
-    ends: Nodes,
-    held_out: npt.NDArray[np.bool_],
-    fitted: npt.NDArray[np.bool_],
-) -> LeafModels:
-    """Fit the model of each leaf to the rows that end in it, by least squares with a penalty on the change.
+@dataclass(frozen=True)
+class Fit:
+    """Rows that the models of leaves are fitted to."""
 
-    Parameters
-    ----------
-    models : LeafModels
-    x : array of shape (n, d)
-        Encoded rows, with the columns of the models.
-    features : array of shape (n, d)
-        The same rows in decorrelated coordinates, in which changes are penalized.
-    back : tuple of arrays of shape (d, d) and (d,)
-        The map from `x` to `features`: ``features = x @ matrix.T + offset``.
-    wanted : array of shape (n, k)
-    weight : array of shape (n,), optional
-    ends : array of shape (n,)
-        The leaf of each row.
-    held_out : bool array of shape (n,)
-        Rows by which the strength of the penalty is chosen.
-    fitted : bool array of shape (n,)
-        Rows that models are fitted to with this strength.
+    x: Floats
+    """Encoded rows, with the columns of the models, (n, d)."""
+    matrix: Doubles
+    offset: Doubles
+    """The map to decorrelated coordinates, in which changes are penalized: ``x @ matrix.T + offset``."""
+    wanted: Doubles
+    """Ideal outputs, (n, k): shares of classes, or values."""
+    shared: Doubles
+    """The part of the outputs, (n, k), that does not come from the leaves."""
+    weight: Doubles
+    ends: Nodes
+    """The leaf of each row, (n,)."""
+    held_out: Bools
+    """Rows by which the strength of the penalty is chosen."""
+    fitted: Bools
+    """Rows that models are fitted to with this strength."""
+    is_share: bool
+    """Whether shares of classes are wanted: outputs are scores before softmax."""
+
+    @cached_property
+    def design(self) -> Doubles:
+        """A column of ones and the decorrelated columns, (n, 1 + d)."""
+        ones = np.ones((len(self.x), 1))
+        if self.x.shape[1] > MAX_REFITTED:
+            return ones
+        return np.concatenate((ones, self.x.astype(np.float64) @ self.matrix.T + self.offset), axis=1)
+
+
+def refit(models: LeafModels, rows: Fit) -> LeafModels:
+    """Fit the model of each leaf to the rows that end in it, with a penalty on the change.
+
+    Values are fitted by least squares, classes by logistic regression.
     """
-    residual = wanted - models.outputs(x, ends)
-    if x.shape[1] > MAX_REFITTED:
-        features = features[:, :0]
-    design = np.concatenate((np.ones((len(x), 1)), features), axis=1)
-    weights = np.ones(len(x)) if weight is None else weight
+    before = models.outputs(rows.x, rows.ends) + rows.shared
+    change = _change_of_classes if rows.is_share else _change_of_values
     strength = USUAL_STRENGTH
-    if held_out.any():
-        grams = _grams(design, residual, np.where(held_out, 0.0, weights), ends)
-        rows = np.flatnonzero(held_out)
-        losses = {np.inf: _loss(residual[rows], weights[rows])}
-        for tried in STRENGTHS:
-            change = _change(grams, tried, design[rows], ends[rows], residual.shape[1])
-            losses[tried] = _loss(residual[rows] - change, weights[rows])
+    if rows.held_out.any():
+        checked = np.flatnonzero(rows.held_out)
+
+        def loss(changes: dict[int, Doubles]) -> float:
+            outputs = before[checked] + _outputs(changes, rows.design[checked], rows.ends[checked], before.shape[1])
+            return _loss(outputs, rows.wanted[checked], rows.weight[checked], is_share=rows.is_share)
+
+        learning = np.where(rows.held_out, 0.0, rows.weight)
+        strengths = CLASS_STRENGTHS if rows.is_share else STRENGTHS
+        losses = {np.inf: loss({})} | {tried: loss(change(rows, before, learning, tried)) for tried in strengths}
         strength = min(losses, key=lambda tried: losses[tried])
     if not np.isfinite(strength):
         return models
-    return _added(models, _grams(design, residual, np.where(fitted, weights, 0.0), ends), strength, back)
+    return _added(models, change(rows, before, np.where(rows.fitted, rows.weight, 0.0), strength), rows)
 
 
-def _grams(design: Doubles, residual: Doubles, weight: Doubles, ends: Nodes) -> dict[int, tuple[Doubles, Doubles]]:
-    """The normal equations of each leaf: products of the columns with each other and with the residuals."""
+def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
+    """The change of the model of each leaf, (1 + d, k), by least squares; constants are penalized less than slopes."""
     found = {}
-    for node in np.unique(ends).tolist():
-        here = np.flatnonzero(ends == node)
-        weighted = design[here] * weight[here, None]
-        found[node] = (weighted.T @ design[here], weighted.T @ residual[here])
+    for node, here in _by_leaf(rows.ends, weight):
+        design = rows.design[here]
+        weighted = design * weight[here, None]
+        penalty = np.full(design.shape[1], strength)
+        penalty[0] *= 0.1
+        products = weighted.T @ design + np.diag(penalty)
+        found[node] = np.linalg.solve(products, weighted.T @ (rows.wanted[here] - before[here]))
     return found
 
 
-def _solve(gram: tuple[Doubles, Doubles], strength: float) -> Doubles:
-    """The change of a model, (1 + d, k); its constant is penalized less than its slopes."""
-    products, sums = gram
-    penalty = np.full(len(products), strength)
-    penalty[0] *= 0.1
-    solution: Doubles = np.linalg.solve(products + np.diag(penalty), sums)
-    return solution
+def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
+    """The change of the model of each leaf, (1 + d, k), by logistic regression on at most MAX_ROWS rows."""
+    chosen = np.flatnonzero(weight > 0)
+    chosen = chosen[:: max(1, len(chosen) // MAX_ROWS)]
+    nodes, leaf = np.unique(rows.ends[chosen], return_inverse=True)
+    design, start, wanted, leaves, weights = (
+        torch.from_numpy(np.ascontiguousarray(part))
+        for part in (rows.design[chosen], before[chosen], rows.wanted[chosen], leaf, weight[chosen])
+    )
+    change = torch.zeros(len(nodes), design.shape[1], before.shape[1], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    order = torch.argsort(leaves, stable=True)
+    counts = leaves.bincount(minlength=len(nodes)).tolist()
+    parts = torch.split(design[order], counts)
+
+    def objective() -> float:
+        optimizer.zero_grad()
+        outputs = start[order] + torch.cat([part @ own for part, own in zip(parts, change, strict=True)])
+        losses = torch.nn.functional.cross_entropy(outputs, wanted[order], reduction="none")
+        loss = (losses * weights[order]).sum() + strength * change.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    optimizer.step(objective)  # type: ignore[arg-type]
+    return dict(zip(nodes.tolist(), change.detach().numpy(), strict=True))
 
 
-def _change(
-    grams: dict[int, tuple[Doubles, Doubles]], strength: float, design: Doubles, ends: Nodes, k: int
-) -> Doubles:
+def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
+    """The rows of positive weight that end in each leaf."""
+    rows = np.flatnonzero(weight > 0)
+    rows = rows[np.argsort(ends[rows], kind="stable")]
+    nodes, begins = np.unique(ends[rows], return_index=True)
+    yield from zip(nodes.tolist(), np.split(rows, begins[1:]), strict=True)
+
+
+def _outputs(changes: dict[int, Doubles], design: Doubles, ends: Nodes, k: int) -> Doubles:
     out = np.zeros((len(design), k))
-    for node, gram in grams.items():
+    for node, change in changes.items():
         here = np.flatnonzero(ends == node)
-        if len(here):
-            out[here] = design[here] @ _solve(gram, strength)
+        out[here] = design[here] @ change
     return out
 
 
-def _loss(residual: Doubles, weight: Doubles) -> float:
-    return float(weight @ np.square(residual).mean(1))
+def _loss(outputs: Doubles, wanted: Doubles, weight: Doubles, *, is_share: bool) -> float:
+    if is_share:
+        logarithms = outputs - np.logaddexp.reduce(outputs, axis=1, keepdims=True)
+        return float(-weight @ (wanted * logarithms).sum(1))
+    return float(weight @ np.square(outputs - wanted).mean(1))
 
 
-def _added(
-    models: LeafModels, grams: dict[int, tuple[Doubles, Doubles]], strength: float, back: tuple[Doubles, Doubles]
-) -> LeafModels:
-    matrix, offset = back
+def _added(models: LeafModels, changes: dict[int, Doubles], rows: Fit) -> LeafModels:
     constant, slope = models.constant.copy(), models.slope.copy()
-    for node, gram in grams.items():
-        change = _solve(gram, strength)
+    for node, change in changes.items():
         constant[node] += change[0]
         if len(change) > 1:
-            slope[node] += change[1:].T @ matrix
-            constant[node] += change[1:].T @ offset
-    return replace(models, constant=constant, slope=slope)
+            slope[node] += change[1:].T @ rows.matrix
+            constant[node] += change[1:].T @ rows.offset
+    return LeafModels(constant, slope)

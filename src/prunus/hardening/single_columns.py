@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,19 +11,40 @@ import numpy.typing as npt
 from prunus.hardening.growing import Guide, grow_by_columns, set_constants
 from prunus.hardening.leaf_models import Doubles, Floats, LeafModels
 from prunus.hardening.sketch import Sketch, deepened
+from prunus.tree.paths import Nodes
 
 __all__ = ["grow_single_columns"]
 
 ADVICE = (0.0, 0.5, 1.0)
 """How much splits listen to the soft tree; the rest is what the rows say themselves, as in a usual greedy tree."""
-FEWEST_ROWS = (2, 5, 20)
-"""How many rows a leaf must have, as tried on validation rows."""
+SIZES = ((1, 0.0), (2, 0.0), (5, 1e-4), (5, 3e-4), (5, 1e-3), (20, 1e-4))
+"""How many rows a leaf must have, and by how much a split must lower the mean squared error of all rows."""
 PRIOR_ROWS = (0.0, 5.0, 20.0, np.inf)
 """As how many rows the soft tree counts in the value of a leaf."""
 MAX_TRIED = 50_000
 """Choices are made on at most so many rows."""
-USUAL = (0.5, 5, 5.0)
+
+
+class Choice(NamedTuple):
+    """The choices of which those are taken that are best on held-out rows."""
+
+    advice: float
+    fewest_rows: int
+    price: float
+    prior_rows: float
+
+
+USUAL = Choice(0.5, 5, 1e-4, 5.0)
 """The choices if there are no validation rows."""
+
+
+class Trial(NamedTuple):
+    """A tree with some choices, on held-out rows."""
+
+    choice: Choice
+    n_leaves: int
+    losses: Doubles
+    """The loss of each row, (n,), times its weight."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +60,7 @@ class Table:
     is_share: bool
 
     def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "Table":
-        return replace(
-            self, x=self.x[rows], prior=self.prior[rows], wanted=self.wanted[rows], weight=self.weight[rows]
-        )
+        return replace(self, x=self.x[rows], prior=self.prior[rows], wanted=self.wanted[rows], weight=self.weight[rows])
 
     def guide(self, advice: float) -> Guide:
         return Guide(advice * self.prior + (1 - advice) * self.wanted, self.weight, self.is_share)
@@ -52,49 +73,63 @@ def grow_single_columns(
 
     A tree that ignores the soft one is among those that are tried, so that the result is seldom worse than it.
     """
-    advice, fewest, prior = _choose(table, held_out, depth, max_leaves) if held_out.any() else USUAL
+    choice = _choose(table, held_out, depth, max_leaves) if held_out.any() else USUAL
     table = table[fitted]
-    sketch = _grown(table, advice, fewest, depth, max_leaves)
-    set_constants(sketch, sketch.ends(table.x), table.prior, table.wanted, table.guide(advice), prior)
+    sketch = _grown(table, choice, depth, max_leaves)
+    _set(sketch, table, sketch.ends(table.x), choice)
     return sketch
 
 
-def _choose(
-    table: Table, held_out: npt.NDArray[np.bool_], depth: int, max_leaves: int | None
-) -> tuple[float, int, float]:
+def _choose(table: Table, held_out: npt.NDArray[np.bool_], depth: int, max_leaves: int | None) -> Choice:
+    """The tree with the fewest leaves among those within one standard error of the best, as is usual for such trees."""
     training, checking = table[~held_out], table[held_out]
     if len(training.x) > MAX_TRIED:
         training = training[np.arange(len(training.x)) % (len(training.x) // MAX_TRIED + 1) == 0]
-    losses = dict(_losses(training, checking, depth, max_leaves))
-    return min(losses, key=lambda choice: losses[choice])
+    trials = list(_trials(training, checking, depth, max_leaves))
+    best = min(trials, key=lambda trial: trial.losses.mean())
+
+    def is_as_good(trial: Trial) -> bool:
+        worse = trial.losses - best.losses
+        return bool(worse.mean() <= worse.std() / np.sqrt(len(worse)))
+
+    return min(filter(is_as_good, trials), key=lambda trial: (trial.n_leaves, trial.losses.mean())).choice
 
 
-def _losses(
-    training: Table, checking: Table, depth: int, max_leaves: int | None
-) -> Iterator[tuple[tuple[float, int, float], float]]:
-    """The loss on the rows to check, for each of the choices."""
-    for advice in ADVICE:
-        for fewest in FEWEST_ROWS:
-            sketch = _grown(training, advice, fewest, depth, max_leaves)
-            ends, to_check = sketch.ends(training.x), sketch.ends(checking.x)
-            for prior in PRIOR_ROWS:
-                set_constants(sketch, ends, training.prior, training.wanted, training.guide(advice), prior)
-                outputs = sketch.models.constant[to_check]
-                yield (advice, fewest, prior), _loss(outputs, checking)
+def _trials(training: Table, checking: Table, depth: int, max_leaves: int | None) -> Iterator[Trial]:
+    for advice, (fewest, price) in product(ADVICE, SIZES):
+        first = Choice(advice, fewest, price, 0.0)
+        sketch = _grown(training, first, depth, max_leaves)
+        ends, to_check = sketch.ends(training.x), sketch.ends(checking.x)
+        for prior in PRIOR_ROWS:
+            choice = first._replace(prior_rows=prior)
+            _set(sketch, training, ends, choice)
+            yield Trial(choice, len(sketch.leaves), _losses(sketch.models.constant[to_check], checking))
 
 
-def _loss(outputs: Doubles, table: Table) -> float:
+def _losses(outputs: Doubles, table: Table) -> Doubles:
     if table.is_share:  # outputs are logarithms of shares
-        shares = np.exp(outputs)
-        shares /= shares.sum(1, keepdims=True)
-        return float(table.weight @ np.square(shares - table.wanted).sum(1))
-    return float(table.weight @ np.square(outputs - table.wanted).sum(1))
+        outputs = np.exp(outputs)
+        outputs /= outputs.sum(1, keepdims=True)
+    losses: Doubles = table.weight * np.square(outputs - table.wanted).sum(1)
+    return losses
 
 
-def _grown(table: Table, advice: float, fewest: int, depth: int, max_leaves: int | None) -> Sketch:
+def _grown(table: Table, choice: Choice, depth: int, max_leaves: int | None) -> Sketch:
     d, k = table.x.shape[1], table.wanted.shape[1]
     root = LeafModels(np.zeros((1, k)), np.zeros((1, k, d)))
     sketch = deepened(np.zeros((0, d)), np.zeros(0), root, depth)
     start = np.zeros(len(table.x), dtype=np.int64)
-    grow_by_columns(sketch, table.x, start, table.guide(advice), fewest_rows=fewest, max_leaves=max_leaves)
+    grow_by_columns(
+        sketch,
+        table.x,
+        start,
+        table.guide(choice.advice),
+        fewest_rows=choice.fewest_rows,
+        price=choice.price,
+        max_leaves=max_leaves,
+    )
     return sketch
+
+
+def _set(sketch: Sketch, table: Table, ends: Nodes, choice: Choice) -> None:
+    set_constants(sketch, ends, table.prior, table.wanted, table.guide(choice.advice), choice.prior_rows)

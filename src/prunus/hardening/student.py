@@ -79,9 +79,7 @@ def build_student(
     d = samples.x.shape[1]
     numbers = {column: i for i, column in enumerate(sorted(set(owner)))}
     split = LinearSplit(d, depth, max_columns, [numbers[column] for column in owner])
-    tree = TreeLayer(
-        split, depth, PRUNING * pruning_strength, batch_size=course.batch_size, final_scale=FINAL_SCALE
-    )
+    tree = TreeLayer(split, depth, PRUNING * pruning_strength, batch_size=course.batch_size, final_scale=FINAL_SCALE)
     some = samples[torch.randperm(len(samples), generator=generator)[:START_SAMPLES].to(samples.x.device)]
 
     def scaled(power: float) -> Whiten:
