@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-gpu bench-ops bench-train bench-accuracy bench-cluster paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-gpu bench-ops bench-train bench-accuracy bench-cluster paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,23 @@ test-harness: $(INSTALLED) ## Tests of harness, benchmarks and experiments
 
 test-slow: $(INSTALLED) ## The long proofs
 	$(BIN)/pytest -m slow || test $$? -eq 5  # 5: there are none
+
+# Only the extension differs: it is built apart, and tests/csrc/instrumented.py puts it in the place of the usual one.
+SANITIZED := build/sanitizers
+CXX ?= g++
+
+$(SANITIZED)/.built: $(SOURCES) $(INSTALLED)
+	rm -rf $(SANITIZED)/site
+	CXXFLAGS='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1' \
+		$(BIN)/pip install --quiet --no-deps --target $(SANITIZED)/site -C build-dir=$(SANITIZED)/cmake .
+	touch $@
+
+test-sanitizers: $(SANITIZED)/.built ## The extension under the address and undefined behaviour sanitizers of g++
+	PRUNUS_CORE=$$(echo $(SANITIZED)/site/prunus/_core*.so) ASAN_OPTIONS=detect_leaks=0 OMP_WAIT_POLICY=passive \
+		LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+		$(BIN)/python -m pytest -p tests.csrc.instrumented -m 'not gpu' \
+		tests/ops/test_sizes.py tests/ops/test_leaves.py tests/ops/test_routes.py tests/ops/test_masses.py \
+		tests/fuzz/test_operators.py tests/tree/test_prediction.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda.py

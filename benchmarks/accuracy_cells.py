@@ -2,13 +2,13 @@
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sklearn.metrics import accuracy_score, r2_score
 
-from benchmarks.accuracy_lists import CONTENDERS, Configuration, Contender, configurations, n_trials
+from benchmarks.accuracy_lists import CONTENDERS, LIKE_CART, Configuration, Contender, configurations, n_trials
 from harness.cells import Cell
 from harness.limits import run_limited
 from harness.methods import find_method
@@ -16,6 +16,7 @@ from harness.sets.indexed import IndexEntry, read_index
 from harness.sets.loading import Part, SplitSet, load_table
 from harness.versions import version_of, versions_of_prunus
 from harness.worker import Answer, Job
+from prunus.estimators.defaults import SOFT_TREES, default_recipe
 
 __all__ = ["AccuracyRow", "Budget", "run_cell", "tune"]
 
@@ -105,6 +106,8 @@ def tune(
     contender = CONTENDERS[method]
     state = version_of(contender.versions) if contender.versions else versions_of_prunus()  # before its source changes
     start = time.perf_counter()
+    if contender.fixed.get("max_leaf_nodes") == LIKE_CART:
+        contender = replace(contender, fixed=contender.fixed | {"max_leaf_nodes": _leaves_of_cart(data, seed)})
     best: Trial | None = None
     for candidate in candidates:
         trial = _try(contender, candidate, data, seed, max_epochs)
@@ -121,6 +124,13 @@ def tune(
         "configuration": json.dumps(best.configuration),
         "versions": state,
     }
+
+
+def _leaves_of_cart(data: SplitSet, seed: int) -> int:
+    """The number of leaves of the CART that is best on the validation part."""
+    cart = CONTENDERS["CART"]
+    trials = [_try(cart, found, data, seed, None) for found in configurations("CART", data.name, seed, 1)]
+    return int(max(trials, key=lambda trial: trial.valid).model.n_leaves)
 
 
 def _try(contender: Contender, candidate: Configuration, data: SplitSet, seed: int, max_epochs: int | None) -> Trial:
@@ -142,13 +152,14 @@ def _options(contender: Contender, candidate: Configuration, data: SplitSet, max
     if contender.method != "prunus":
         return candidate
     bound = {} if max_epochs is None else {"max_epochs": max_epochs}
-    return _without_factors(candidate, contender.fixed["leaf"], data) | bound
+    leaf = contender.fixed["leaf"]
+    if contender.fixed.get("routing") == "hard":  # the defaults are those of the soft tree that is imitated
+        leaf = SOFT_TREES[leaf].leaf
+    return _without_factors(candidate, leaf, data) | bound
 
 
 def _without_factors(candidate: Configuration, leaf: str, data: SplitSet) -> Configuration:
     """Factors become products with the default; a factor of 1 leaves the option to the library."""
-    from prunus.estimators.defaults import default_recipe
-
     defaults = default_recipe(len(data.rows.train), leaf, classes=data.n_classes > 0)
     options = {}
     for name, value in candidate.items():

@@ -10,8 +10,10 @@ from harness.spaces import Choice, Decimals, Space, draw
 
 __all__ = [
     "CONTENDERS",
+    "HARD",
     "LARGE",
     "LARGE_ROWS",
+    "LIKE_CART",
     "PRUNUS",
     "PUBLISHED",
     "Configuration",
@@ -100,14 +102,18 @@ _GREEDY_TRIALS = (18, None)
 _TREE = {"depth": 4, "pruning_strength": 1.0, "learning_rate_factor": 1.0, "weight_decay_factor": 1.0}
 
 
-def _prunus(leaf: str, depths: tuple[int, ...], first_depth: int) -> Contender:
+LIKE_CART = "as many as CART"
+"""As `max_leaf_nodes`: the leaves of the CART that is best on the validation part of the same split."""
+
+
+def _prunus(leaf: str, depths: tuple[int, ...], first_depth: int, **options: Any) -> Contender:
     space: Space = {
         "depth": Choice(depths),
         "pruning_strength": Choice((0.1, 1.0)),
         "learning_rate_factor": Choice((0.5, 1.0, 2.0)),
         "weight_decay_factor": Choice((0.3, 1.0, 3.0)),
     }
-    return Contender("prunus", space, _TREE | {"depth": first_depth}, {"leaf": leaf, "device": "cpu"})
+    return Contender("prunus", space, _TREE | {"depth": first_depth}, {"leaf": leaf, "device": "cpu"} | options)
 
 
 def _oblique(n_pair: int) -> Contender:
@@ -152,8 +158,19 @@ CONTENDERS = {
     "prunus constant": _prunus("constant", (4, 6, 8), first_depth=6),
     "prunus linear": _prunus("linear", (3, 4, 6), first_depth=4),
     "prunus mlp": _prunus("mlp", (3, 4, 6), first_depth=4),
+    "prunus hard constant": _prunus("constant", (6, 8, 10), first_depth=8, routing="hard"),
+    "prunus hard linear": _prunus("linear", (4, 5, 6, 7), first_depth=6, routing="hard"),
+    "prunus hard additive": _prunus("additive", (6, 8, 10), first_depth=8, routing="hard", pieces=16),
+    "prunus hard linear 3 columns": _prunus(
+        "linear", (4, 5, 6, 7), first_depth=6, routing="hard", max_split_features=3
+    ),
+    "prunus hard constant 1 column": _prunus(
+        "constant", (8, 10, 12), first_depth=12, routing="hard", max_split_features=1, max_leaf_nodes=LIKE_CART
+    ),
 }
-PRUNUS = [name for name in CONTENDERS if name.startswith("prunus")]
+HARD = [name for name in CONTENDERS if name.startswith("prunus hard")]
+"""Trees of prunus in which every row follows one path."""
+PRUNUS = [name for name in CONTENDERS if name.startswith("prunus") and name not in HARD]
 
 LARGE_ROWS = 10_000
 LARGE = {"pieces": 8}

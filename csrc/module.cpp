@@ -55,8 +55,20 @@ void expect(const char* name, const std::optional<Array>& array, std::initialize
 
 // The number of nodes of a complete tree with this many splits.
 std::size_t nodes_of(std::size_t splits) {
+    constexpr std::size_t most = std::size_t{1} << 30;  // nodes are counted by 32-bit integers
+    if (splits >= most) throw nb::value_error("the number of splits must be below 2**30");
     if (((splits + 1) & splits) != 0) throw nb::value_error("the number of splits must be 2**depth - 1");
     return 2 * splits + 1;
+}
+
+// The gradients of a node's mass go to the topmost node of its group, which is the node itself or one above.
+void expect_groups(const Vector<const std::int64_t>& group) {
+    for (std::size_t t = 0; t < group.shape(0); ++t) {
+        const std::int64_t top = group.data()[t];
+        if (top < 0 || top > static_cast<std::int64_t>(t)) {
+            throw nb::value_error("group must name for each node the node itself or one before it");
+        }
+    }
 }
 
 template <class Real>
@@ -115,6 +127,7 @@ void argmin_backward(Matrix<const Real> grad_z, Vector<const Real> grad_a, Matri
     expect("q", q, {n, nodes});
     expect("a", a, {nodes});
     expect("group", group, {nodes});
+    expect_groups(group);
     expect("weight", weight, {n});
     expect("grad_q", grad_q, {n, nodes});
     expect("grad_weight", grad_weight, {n});

@@ -51,6 +51,7 @@ PRUNUS_CLONES inline double scale_rows(const double* x, Rows rows, std::int64_t 
 template <class Real>
 bool scale_columns(const Real* x, std::int64_t n, std::int64_t columns, const Scaling& scaling, int threads,
                    float* out) {
+    if (columns == 0) return true;
     const std::int64_t n_parts = number_of_parts(n * columns);
     std::atomic<bool> finite{true};
     parallel(threads, n_parts, [&](std::int64_t p) {

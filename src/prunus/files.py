@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from prunus.errors import InputValueError
+
 __all__ = ["is_same_file", "is_special", "replacing", "write_bytes"]
 
 NAME_END = 32
@@ -44,6 +46,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     'whole'
     """
     path = Path(path)
+    if "\0" in str(path):
+        raise InputValueError(f"the name of a file must have no null character, got {str(path)!r}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it, such as {path / 'tree'}")
     if is_special(path):

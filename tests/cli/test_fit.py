@@ -178,3 +178,13 @@ def test_a_model_goes_through_a_pipe(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "t.prunus").write_bytes(got[0])
     assert prunus.load(tmp_path / "t.prunus").target_name_ == "kind"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["pipe", "t.csv", "t.prunus"]
+
+
+def test_a_column_that_is_empty_where_there_is_a_target_is_left_out(shell: Shell, tmp_path: Path) -> None:
+    """It was learned as a number, and the text in the other rows was refused by predict."""
+    table = frame().assign(note=None)
+    table.loc[:2, "note"], table.loc[:2, "kind"] = "late", None
+    data, model = csv(tmp_path / "t.csv", table), tmp_path / "m.prunus"
+    record = shell.json("fit", data, "--target", "kind", "--out", model, *QUICK)
+    assert {"column": "note", "why": "empty in all rows with a target"} in record["dropped"]
+    assert shell("predict", model, data).count("\n") == 61

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from prunus.cli.mistakes import Mistake
@@ -263,3 +265,17 @@ def test_damaged_bytes_are_read_or_refused(tmp_path: Path, suffix: str) -> None:
         path.write_bytes(bytes(damaged))
         with contextlib.suppress(Mistake):  # any other error fails, as does a crash
             read(path)
+
+
+@pytest.mark.parametrize("notes", [b'{"columns": 3}', b'{"index_columns": [], "columns": [7]}', b"[" * 100_000])
+def test_wrong_notes_of_pandas_are_refused(tmp_path: Path, notes: bytes) -> None:
+    table = pa.table({"a": [1, 2]}).replace_schema_metadata({"pandas": notes})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(Mistake, match="what pandas has noted in it about its columns cannot be used"):
+        read(tmp_path / "t.parquet")
+
+
+def test_an_index_named_like_a_column_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1, 2]}, index=pd.RangeIndex(2, name="a")).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(Mistake, match="has two columns 'a'; rename one"):
+        read(tmp_path / "t.parquet")

@@ -273,7 +273,7 @@ def test_a_network_without_hidden_layers_is_linear() -> None:
     assert len(tree.tree_.leaves.network.weights) == 1
 
 
-@pytest.mark.parametrize("sizes", [(0,), (2.5,), ("4",), (True,)])
+@pytest.mark.parametrize("sizes", [(0,), (2.5,), ("4",), (True,), (10**12,), np.array(4)], ids=str)
 def test_sizes_of_layers_that_cannot_be(sizes: Any) -> None:
-    with pytest.raises(InputValueError, match="hidden_layer_sizes must be integers of at least 1, got"):
+    with pytest.raises(InputValueError, match="hidden_layer_sizes must be integers from 1 to 65_536, got"):
         regressor(leaf="mlp", hidden_layer_sizes=sizes).fit(X, values(X))

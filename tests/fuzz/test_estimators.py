@@ -1,5 +1,10 @@
-"""Random tables, options and targets: results are finite and the same for one row alone, or an error says why not."""
+"""Random tables, options and targets: results are finite and the same for one row alone, or an error says why not.
 
+In another part something is wrong: an option, the table, the targets, the weights or the validation rows. What comes
+out is an error that was raised on purpose, or an estimator with which everything can be done.
+"""
+
+import sys
 import warnings
 from datetime import date, timedelta
 from pathlib import Path
@@ -11,9 +16,11 @@ import polars as pl
 import pytest
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor, PrunusError, export_text, load, save
+from tests.fuzz.attempts import run_mistake
 from tests.tolerances import SAME_ROW
 
 FEW, MANY = 100, 3_000
+FEW_MISTAKES, MANY_MISTAKES, CHUNK = 150, 3_000, 500
 EXPECTED = (PrunusError, ValueError, TypeError)
 
 
@@ -126,3 +133,34 @@ def test_some_cases(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_many_cases(tmp_path: Path) -> None:
     run_cases(range(FEW, MANY), tmp_path)
+
+
+def run_mistakes(first: int, last: int, folder: Path) -> None:
+    found = {"refused": 0, "done": 0}
+    for seed in range(first, last):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found[run_mistake(seed, folder)] += 1
+            except Exception as error:
+                error.add_note(f"seed {seed}")
+                raise
+    sys.stdout.write(f"{found}\n")  # shown by pytest -rP
+    assert min(found.values()) > (last - first) // 5, found
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which files with odd names may be written."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_some_mistakes(here: Path) -> None:
+    run_mistakes(0, FEW_MISTAKES, here)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(FEW_MISTAKES, FEW_MISTAKES + MANY_MISTAKES, CHUNK))
+def test_many_mistakes(first: int, here: Path) -> None:
+    run_mistakes(first, first + CHUNK, here)

@@ -3,6 +3,8 @@
 import csv
 import io
 import random
+import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +104,7 @@ def try_table(seed: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> tu
         assert found == {field.strip() for field in columns["y"]} - set(missing), f"seed {seed}"
     predicted = main(["predict", str(model), str(data), "--copy", "key", *reading])
     out, err = capsys.readouterr()
-    assert predicted in (0, 1, 2), f"seed {seed}: {err}"
+    assert predicted in ((0,) if intact else (0, 1, 2)), f"seed {seed}: {err}"
     if intact and predicted == 0:
         rows = list(csv.DictReader(io.StringIO(out, newline="")))
         assert [row["key"] for row in rows] == columns["key"], f"seed {seed}"
@@ -111,6 +113,7 @@ def try_table(seed: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> tu
 
 def try_tables(seeds: range, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     codes = np.array([try_table(seed, folder, capsys) for seed in seeds])
+    sys.stdout.write(f"fit and predict: {Counter(map(tuple, codes.tolist()))}\n")  # shown by pytest -rP
     assert (codes == 0).all(axis=1).mean() > 0.1  # else the tables are too odd to show anything
 
 
@@ -121,5 +124,6 @@ def test_random_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_many_random_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    try_tables(range(100, 5100), tmp_path, capsys)
+@pytest.mark.parametrize("first", range(100, 5100, 500))
+def test_many_random_tables(first: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try_tables(range(first, first + 500), tmp_path, capsys)

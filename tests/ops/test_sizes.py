@@ -1,6 +1,7 @@
 """The C++ kernels refuse arrays whose sizes do not fit each other: none reads or writes beyond one."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -82,6 +83,8 @@ CALLS: dict[str, dict[str, Any]] = {
         "leaf": torch.zeros(N, dtype=torch.int32),
     },
 }
+SINGLE = {"scale_columns": ("out",), "table_leaves": ("weight", "bias")}
+"""Arrays that are in single precision, whatever the precision of the others is."""
 ARRAYS = [
     (name, argument, dimension)
     for name, arguments in CALLS.items()
@@ -110,3 +113,57 @@ def test_an_array_of_another_size_is_refused(name: str, argument: str, dimension
     other = resized(CALLS[name][argument], dimension, change)
     with pytest.raises(ValueError, match="must"):
         kernel(**(CALLS[name] | {argument: other}), threads=1)
+
+
+@pytest.mark.parametrize("top", [-1, 1, T, 2**40, -(2**62)])
+def test_groups_beyond_the_tree_are_refused(top: int) -> None:
+    """They would be used as positions."""
+    group = torch.arange(T)
+    group[0] = top
+    with pytest.raises(ValueError, match="group must name for each node the node itself or one before it"):
+        core.argmin_backward(**(CALLS["argmin_backward"] | {"group": group}), threads=1)
+
+
+def test_more_splits_than_can_be_counted_are_refused() -> None:
+    """An array without rows may have as many columns as it likes."""
+    with pytest.raises(ValueError, match=r"the number of splits must be below 2\*\*30"):
+        core.traverse_forward(**(CALLS["traverse_forward"] | {"s": floats(0, 2**33 - 1)}), threads=1)
+
+
+def test_rows_without_columns_are_scaled_at_once() -> None:
+    assert core.scale_columns(floats(2**40, 0), floats(4, 0).double(), floats(2**40, 0), threads=1)
+
+
+SIZES = list(product([0, 1, 5, 300], [0, 1, 9], [0, 1, 3], [0, 1, 7, 63]))
+"""Numbers of rows, columns, outputs and splits."""
+
+
+def filled(tensor: Tensor, shape: tuple[int, ...], source: torch.Generator) -> Tensor:
+    """Random numbers, some of them odd, in the dtype of an array that has another shape."""
+    if not tensor.is_floating_point():
+        return torch.zeros(shape, dtype=tensor.dtype)
+    numbers = torch.randn(shape, generator=source, dtype=torch.float64)
+    odd = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.5, 0.5], dtype=torch.float64)
+    rare = torch.rand(shape, generator=source) < 0.1
+    numbers[rare] = odd[torch.randint(len(odd), (int(rare.sum()),), generator=source)]
+    return numbers.to(tensor.dtype)
+
+
+@pytest.mark.parametrize("threads", [-1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", CALLS)
+def test_all_sizes_that_fit_are_taken(name: str, dtype: torch.dtype, threads: int) -> None:
+    """Under a sanitizer this shows that no access is out of bounds; elsewhere that nothing crashes."""
+    source = torch.Generator().manual_seed(0)
+    kernel: Callable[..., Any] = getattr(core, name)
+    for n, d, k, s in SIZES:
+        sizes = {N: n, D: d, K: k, S: s, T: 2 * s + 1, 4: 4}
+        arguments = dict(CALLS[name])
+        for argument, value in CALLS[name].items():
+            if isinstance(value, Tensor) and argument != "group":
+                other = filled(value, tuple(sizes[size] for size in value.shape), source)
+                single = value.dtype == torch.float32 and not (name in SINGLE and argument in SINGLE[name])
+                arguments[argument] = other.to(dtype) if single else other
+        if "group" in arguments:
+            arguments["group"] = torch.arange(2 * s + 1)
+        kernel(**arguments, threads=threads)

@@ -1,6 +1,7 @@
 """A table prepared for learning: its features, its target, and the rows that are held out."""
 
 import argparse
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,8 +113,10 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
     add_column_options(parser)
 
 
-def features(source: Source, options: argparse.Namespace, *without: str | None) -> tuple[Any, list[Dropped]]:
-    """The columns to learn from, and the columns that are left out."""
+def features(
+    source: Source, options: argparse.Namespace, *without: str | None, given: Any = None
+) -> tuple[Any, list[Dropped]]:
+    """The columns to learn from, and the columns that are left out; `given` says which rows have a target."""
     for name in (*options.drop, *options.keep):
         source.column(name, "--drop" if name in options.drop else "--keep")
         if name in options.drop and name in options.keep:
@@ -121,6 +124,8 @@ def features(source: Source, options: argparse.Namespace, *without: str | None) 
     left_out = {*options.drop, *without}
     candidates = source.frame[[name for name in source.frame.columns if name not in left_out]]
     useless = drop_useless(candidates, options.keep)
+    if given is not None:
+        useless += _empty_in(candidates.drop(columns=[entry.column for entry in useless])[given], options.keep)
     found = candidates.drop(columns=[entry.column for entry in useless])
     dropped = [*(Dropped(name, "--drop") for name in options.drop), *useless]
     if not found.shape[1]:
@@ -130,11 +135,17 @@ def features(source: Source, options: argparse.Namespace, *without: str | None) 
     return found, dropped
 
 
+def _empty_in(rows: Any, keep: Collection[str]) -> list[Dropped]:
+    """The columns that have values only in rows without a target: nothing can be learned from them."""
+    empty = (name for name in rows.columns if name not in keep and rows[name].isna().all())
+    return [Dropped(name, "empty in all rows with a target") for name in empty]
+
+
 def read_problem(options: argparse.Namespace, *, always_hold_out: bool = False) -> Problem:
     """Read the data that the options name."""
     source = read_source(options.data, options)
     target = read_target(source, options.target, options.task)
-    table, dropped = features(source, options, target.name, options.weights)
+    table, dropped = features(source, options, target.name, options.weights, given=target.given)
     weight = None if options.weights is None else _weights(source, options.weights)[target.given]
     fraction = options.validation_fraction
     if fraction is not None and not 0 <= fraction < 1:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
+from prunus.data.arrays import reading, sound_weight
 from prunus.data.blocks import infinity
 from prunus.data.columns import Labels, Numbers, read
 from prunus.data.outputs import OutputColumn, category_outputs, missing_output, number_output, piece_outputs
@@ -267,13 +268,15 @@ def _check_weight(weight: Any, n: int) -> tuple[npt.NDArray[np.bool_] | None, np
     """Which rows have positive weights (None means all), and their weights (None means that all are 1)."""
     if weight is None:
         return None, None
-    try:
-        weight = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputTypeError(f"sample_weight must be an array of numbers, got {type(weight).__name__}") from None
+    with reading("sample_weight", "an array of numbers"):
+        try:
+            weight = np.asarray(weight, dtype=np.float64)
+        except ValueError:  # text, or lists of several lengths
+            raise InputTypeError(f"sample_weight must be an array of numbers, got {type(weight).__name__}") from None
     if weight.shape != (n,):
         raise InputValueError(f"sample_weight must have shape ({n},), got sample_weight.shape={weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any() or not (weight > 0).any():
         raise InputValueError("sample_weight must be finite and not negative, and not zero for all rows")
+    weight = sound_weight(weight)
     kept = weight > 0
     return (None, weight) if kept.all() else (kept, weight[kept])

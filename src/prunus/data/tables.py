@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data.arrays import reading
 from prunus.data.columns import Coded, Column
 from prunus.data.values import objects
 from prunus.errors import InputTypeError, InputValueError
@@ -164,9 +165,10 @@ def _read_array(x: Any) -> npt.NDArray[Any]:
     """Make a two-dimensional array. In a list that mixes numbers and strings, numbers remain numbers."""
     if isinstance(x, np.ma.MaskedArray):
         x = np.ma.filled(x.astype(np.float64 if x.dtype.kind in "biuf" else object), np.nan)
-    array = np.asarray(x)
-    if array.dtype.kind in "US" and isinstance(x, Sequence):
-        array = np.asarray(x, dtype=object)
+    with reading("X", "an array or a table whose rows have the same length"):
+        array = np.asarray(x)
+        if array.dtype.kind in "US" and isinstance(x, Sequence):
+            array = np.asarray(x, dtype=object)
     if array.dtype.kind == "c":
         raise InputValueError(f"Complex data not supported\n{array}\n")
     if array.ndim > 2:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
-from prunus.errors import InputValueError
+from prunus.errors import InputValueError, TrainingError
 from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
@@ -54,6 +54,8 @@ from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, 
 __all__ = ["ArgminTree", "checkpoint_files"]
 
 AUTO = "auto"
+MAX_UNITS = 65_536
+"""Largest number of units in a hidden layer: the weights of two such layers fill 16 GiB."""
 MASS_SAMPLES = 16_384
 """Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
 
@@ -165,6 +167,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
 
         The estimator does not change before the end, so that a fit that fails leaves it as it was.
         """
+        if max_epochs is not None:
+            self._validate_params()  # scikit-learn leaves this out in `partial_fit` of an estimator that is fitted
         self._check_options()
         # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
@@ -178,11 +182,11 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         assert train is not None
         del rows, train_rows, valid_rows  # memory
         # 3. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
-        owner = np.array([column.feature for column in encoder.columns_], dtype=np.int64)
-        model = self._build(train, target, recipe, seed, owner) if before is None else self._copy_model(before.model_)
+        model = self._build(train, target, recipe, seed, encoder) if before is None else self._copy_model(before.model_)
 
         def learned(model: TreeModel, history: History | None = None) -> dict[str, Any]:
             model.solve_masses(train.x, train.weight)
+            check_learned(model.eval(), train)
             hard = self._harden(model, train, valid, target, encoder, recipe, seed, eval_set is None, history)
             return self._learned(model, train, target, encoder, hard)
 
@@ -215,8 +219,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         if before is not None:
             target = make_target(before.encoder_).take_over(before.target_)
             return before.encoder_, target, read_rows(encode(before, X), y, sample_weight, target)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=weight)
+        encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=sample_weight)
         target = make_target(encoder)
         rows = read_rows(encoder.transform(X), y, sample_weight, target)
         return encoder, target.scale(rows.y, rows.weight), rows
@@ -288,9 +291,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)
 
-    def _build(
-        self, train: Samples, target: Target, recipe: Recipe, seed: int, owner: npt.NDArray[np.int64]
-    ) -> TreeModel:
+    def _build(self, train: Samples, target: Target, recipe: Recipe, seed: int, encoder: TableEncoder) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
         with OwnDraws(seed):
             model = build_model(
@@ -301,7 +302,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
                 batch_size=min(recipe.batch_size, len(train)),
                 split=self.split,
                 max_columns=None if self._hardens else self.max_split_features,
-                owner=owner.tolist(),
+                owner=[column.feature for column in encoder.columns_],
+                is_piece=[column.piece for column in encoder.columns_],
                 leaf=self._trained_leaf,
                 hidden=_check_layer_sizes(self.hidden_layer_sizes),
                 dropout=float(self.dropout),
@@ -399,7 +401,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             train,
             valid,
             target,
-            self._wish(model, train),
+            self._wish(model, train, target),
             recipe.course(len(train), classes=target.task == "classes"),
             owns_valid=owns_valid,
             owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
@@ -408,7 +410,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             seed=seed,
         )
 
-    def _wish(self, model: TreeModel, train: Samples) -> Wish:
+    def _wish(self, model: TreeModel, train: Samples, target: Target) -> Wish:
         """What the hard tree shall be like."""
         return Wish(
             leaf=self._leaf_name(),
@@ -417,6 +419,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             max_leaf_nodes=self.max_leaf_nodes,
             pruning_strength=float(self.pruning_strength),
             fewest_rows=self._pruned_below(model, train),
+            task=target.task,
             may_refit=self.loss in ("squared_error", "cross_entropy"),
         )
 
@@ -455,6 +458,8 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             encoder.n_features_in_,
         )
         tree = self._read_tree(model, samples, rows, target) if hard is None else read_hard_tree(hard, rows)
+        if not np.isfinite(tree.correction).all():
+            raise diverged()
         names = {"feature_names_in_": encoder.feature_names_in_} if hasattr(encoder, "feature_names_in_") else {}
         size = {"n_features_in_": encoder.n_features_in_, **names}
         return {"encoder_": encoder, "target_": target, "model_": model, "tree_": tree, **size}
@@ -519,10 +524,30 @@ def checkpoint_files(checkpoint: str | Path) -> tuple[Path, Path]:
     return path, path.with_name(path.name + ".hard")
 
 
+@torch.no_grad()
+def check_learned(model: TreeModel, train: Samples) -> None:
+    """Raise an error if the last steps of training have made weights or outputs that are not finite.
+
+    The losses do not show that: each is computed before its step.
+    """
+    some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
+    numbers = (*model.parameters(), model(some.x))
+    if not all(bool(number.isfinite().all()) for number in numbers):
+        raise diverged()
+
+
+def diverged() -> TrainingError:
+    """The error for a tree whose numbers are not finite."""
+    return TrainingError(
+        "training has diverged: the tree predicts NaN or infinity; lower learning_rate or weight_decay"
+    )
+
+
 def _check_layer_sizes(sizes: Any) -> tuple[int, ...]:
-    listed = list(sizes)
-    if not all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1 for size in listed):
-        raise InputValueError(f"hidden_layer_sizes must be integers of at least 1, got {sizes!r}")
+    listed = [sizes] if getattr(sizes, "ndim", 1) == 0 else list(sizes)
+    whole = all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in listed)
+    if not whole or not all(1 <= size <= MAX_UNITS for size in listed):
+        raise InputValueError(f"hidden_layer_sizes must be integers from 1 to {MAX_UNITS:_}, got {sizes!r}")
     return tuple(int(size) for size in listed)
 
 

@@ -39,13 +39,15 @@ def build_model(
     leaf: str,
     max_columns: int | None = None,
     owner: Sequence[int] | None = None,
+    is_piece: Sequence[bool] = (),
     hidden: Sequence[int] = (256, 256),
     dropout: float = 0.0,
 ) -> TreeModel:
     """A model for this many inputs and outputs.
 
     With `max_columns`, splits are linear functions of at most so many columns, and `owner` is the column that each
-    input belongs to.
+    input belongs to. `is_piece` says which inputs are pieces of a number: with additive leaves these are for the curves
+    alone, and splits do not use them.
 
     >>> options = {"depth": 2, "pruning_strength": 1.0, "batch_size": 32, "split": "linear", "leaf": "constant"}
     >>> build_model(3, 1, **options)(torch.zeros(5, 3)).shape
@@ -57,7 +59,12 @@ def build_model(
     tree = TreeLayer(made, depth, pruning_strength, batch_size=batch_size)
     inputs = Whiten(features) if features <= MAX_WHITENED else None
     head = build_head(leaf, features, depth, outputs, hidden=hidden, dropout=dropout)
-    return TreeModel(tree, head, inputs, None if max_columns is None else Whiten(features))
+    if max_columns is None and not (leaf == "additive" and any(is_piece)):
+        return TreeModel(tree, head, inputs)
+    split_inputs = Whiten(features)
+    if leaf == "additive":
+        split_inputs.left_out = torch.tensor(is_piece, dtype=torch.bool)
+    return TreeModel(tree, head, inputs, split_inputs)
 
 
 @torch.no_grad()
@@ -67,8 +74,11 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *,
     if isinstance(model.inputs, Whiten):
         power = decorrelation if decorrelates(split) else 0.0
         model.inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
-    if isinstance(model.split_inputs, Whiten):  # the splits choose among the columns as they are
-        model.split_inputs.fit(train.x, train.weight, power=0.0, least_spread=LEAST_SPREAD)
+    if isinstance(model.split_inputs, Whiten):
+        chooses = isinstance(split, LinearSplit) and split.max_columns is not None  # among the columns as they are
+        few = train.x.shape[1] <= MAX_WHITENED
+        power = decorrelation if few and not chooses else 0.0
+        model.split_inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
     if can_spread(split):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
         spread_splits(split, model.tree_inputs(train.x[some]), generator=generator)

@@ -15,6 +15,7 @@ from prunus.estimators.cluster_start import model_inputs, start_clustered, start
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.fitted_clusters import FittedClusters
 from prunus.estimators.hierarchy import flat_labels, merge_closest, read_hierarchy
+from prunus.estimators.preparation import read_weight
 from prunus.nn import TreeModel
 from prunus.nn.registry import LEAVES, SPLITS, has_planes
 from prunus.targets import Columns, Target
@@ -257,7 +258,8 @@ class ArgminTreeClusterer(
         self._fit(X, None, sample_weight, None, lambda encoder: Columns.asked_for(self.targets, encoder))
         x = self.encoder_.transform(X)
         ends = find_ends(self.tree_, x)
-        weight = np.ones(len(ends)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = read_weight(sample_weight, x)
+        weight = np.ones(len(ends)) if weight is None else weight
         self.hierarchy_ = read_hierarchy(self.tree_.kept, model_inputs(self.model_, x), ends, weight)
         n_clusters = self.n_leaves_ if self.n_clusters is None else min(int(self.n_clusters), self.n_leaves_)
         self.tree_ = replace(self.tree_, cluster=flat_labels(self.hierarchy_, self.tree_.n_nodes, n_clusters))

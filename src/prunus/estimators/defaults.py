@@ -4,7 +4,6 @@ The numbers come from `make bench-accuracy` and the trials described in its note
 leaf are in its module, see `prunus.nn.heads.head.LeafTraining`.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,7 +33,7 @@ class Recipe:
 
     def course(self, n: int, *, classes: bool) -> Course:
         """How a hard tree learns to imitate the tree that was trained on n samples: fewer steps, but larger ones."""
-        steps = self.max_epochs * math.ceil(n / self.batch_size) // 4
+        steps = self.max_epochs * -(-n // self.batch_size) // 4
         return Course(
             max(FEWEST_STEPS, steps),
             2 * self.batch_size,
@@ -78,7 +77,7 @@ def default_recipe(n: int, leaf: str, batch_size: int | None = None, *, classes:
     512
     """
     batch_size = batch_size or _batch_size(n)
-    steps_an_epoch = math.ceil(n / batch_size)
+    steps_an_epoch = -(-n // batch_size)
     defaults = training_defaults(leaf)
     is_few = classes and n < FEW
     decay = defaults.weight_decay

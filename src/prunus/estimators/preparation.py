@@ -10,6 +10,7 @@ import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
+from prunus.data.arrays import reading, sound_weight
 from prunus.errors import InputValueError
 from prunus.targets import Target
 from prunus.training import Samples
@@ -42,10 +43,12 @@ def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float
     """Weights of the rows as an array; None if no weights are given."""
     if sample_weight is None:
         return None
-    weight: npt.NDArray[np.float64] = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    weight: npt.NDArray[np.float64]
+    with reading("sample_weight", "an array of numbers"):
+        weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise InputValueError("sample_weight must have a positive entry, got zero for all rows")
-    return weight
+    return sound_weight(weight)
 
 
 def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target) -> Rows:

@@ -9,6 +9,7 @@ from prunus.explain.summary import NodeSummary
 from prunus.explain.wording import (
     Words,
     check_choice,
+    check_flags,
     check_whole,
     percent,
     prediction,
@@ -54,6 +55,7 @@ class BoxOptions:
         """Raise an error if an option has an invalid value."""
         check_whole("max_depth", self.max_depth, 0, or_none=True)
         check_choice("label", self.label, ("all", "root", "none"))
+        check_flags(filled=self.filled, impurity=self.impurity, node_ids=self.node_ids)
         check_whole("precision", self.precision, 0)
         check_whole("max_features", self.max_features, 1)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from prunus.errors import InputTypeError
 from prunus.explain.boxes import Box, BoxOptions, read_boxes
-from prunus.explain.wording import read_words
+from prunus.explain.wording import check_flags, read_words
 from prunus.files import write_bytes
 
 __all__ = ["export_graphviz"]
@@ -92,6 +92,9 @@ def export_graphviz(
     >>> print(export_graphviz(tree).splitlines()[0])
     digraph Tree {
     """
+    if not isinstance(fontname, str):
+        raise InputTypeError(f"fontname must be a string, got {fontname!r}")
+    check_flags(leaves_parallel=leaves_parallel, rotate=rotate, rounded=rounded, special_characters=special_characters)
     options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, _WIDTH, longest=None)
     root = read_boxes(read_words(estimator, feature_names, class_names), options)
     quote = _html_label if special_characters else _quoted

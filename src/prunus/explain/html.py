@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prunus import __version__
-from prunus.errors import InputValueError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.explain.page_record import page_record
 from prunus.files import write_bytes
 
@@ -64,8 +64,8 @@ def export_html(
     """
     if y is not None and X is None:
         raise InputValueError("X must be given if y is, got y alone: y contains the classes or values of the rows of X")
-    if y is not None and len(y) != len(X):
-        raise InputValueError(f"y must have a value for each of the {len(X)} rows of X, got {len(y)}")
+    if title is not None and not isinstance(title, str):
+        raise InputTypeError(f"title must be a string or None, got {title!r}")
     record = page_record(estimator, X, y)
     style = _asset("style.css")
     script = "\n".join(['(() => {\n"use strict";', *(_asset(name) for name in _SCRIPTS), "})();\n"])

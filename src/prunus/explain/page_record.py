@@ -1,18 +1,21 @@
 """The data of the interactive page: the summary of a tree, its weights, and some rows."""
 
 from base64 import b64encode
-from collections.abc import Iterable
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.data import OutputColumn
+from prunus.data.arrays import reading
 from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
+from prunus.errors import InputValueError
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
 from prunus.palette import COLORS
+from prunus.targets import Target
 from prunus.tree import Tree
 
 __all__ = ["page_record"]
@@ -51,11 +54,26 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     if target.task != "classes":
         record |= {"scale": target.deviation.tolist(), "mean": target.mean.tolist()}
     if rows is not None:
-        record["samples"] = _samples(estimator, rows, X, y)
+        truth = None if y is None else _truth(target, y, rows.x)
+        record["samples"] = _samples(estimator, rows, X, truth)
         _add_scores(nodes, rows)
-        if target.task == "numbers" and y is not None:
-            record["values"] = _add_values(nodes, rows, np.asarray(y, dtype=np.float64).reshape(len(y), -1))
+        if target.task == "numbers" and truth is not None:
+            record["values"] = _add_values(nodes, rows, truth)
     return record
+
+
+def _truth(target: Target, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """The values of the rows, (n, k), or their classes, (n,)."""
+    with reading("y", "an array of the classes or values of the rows of X"):
+        array = np.asarray(y)
+    if array.ndim == 0 or len(array) != len(x):
+        got = "a single value" if array.ndim == 0 else len(array)
+        raise InputValueError(f"y must have a value for each of the {len(x)} rows of X, got {got}")
+    if target.task == "numbers":
+        return target.read(y, x)
+    if array.size != len(x):
+        raise InputValueError(f"y must have one class for each row of X, got y.shape={array.shape}")
+    return array.ravel()
 
 
 def _node(tree: Tree, node: NodeSummary) -> Record:
@@ -154,7 +172,7 @@ def _model(tree: Tree) -> Record | None:
     }
 
 
-def _samples(estimator: Any, passed: RowsInTree, X: Any, y: Any) -> list[Record]:  # noqa: N803
+def _samples(estimator: Any, passed: RowsInTree, X: Any, truth: npt.NDArray[Any] | None) -> list[Record]:  # noqa: N803
     """Some rows, each with its values in the table, its class or value in y, and its predictions."""
     table = read_table(X)
     n, features = table.shape
@@ -164,7 +182,7 @@ def _samples(estimator: Any, passed: RowsInTree, X: Any, y: Any) -> list[Record]
     for column in estimator.encoder_.columns_:
         columns.setdefault(column.feature, []).append(column)
     values = [_values(columns[feature], table.column(feature))[rows] for feature in range(features)]
-    known = [None] * n if y is None else list(np.asarray(y).tolist())
+    known = [None] * n if truth is None else truth.tolist()
     target = estimator.target_
     outputs = np.zeros((len(rows), 0)) if target.task == "clusters" else target.predictions(passed.soft[rows])
     return [
@@ -233,7 +251,9 @@ def _plain(value: Any) -> Any:
 
 
 def _known(value: Any) -> Any:
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return ", ".join(f"{part:.6g}" for part in value)
-    is_plain = value is None or (isinstance(value, (int, float, str)) and not isinstance(value, bool))
-    return value if is_plain else str(value)
+    """A class or the values of a row, as JSON can represent them."""
+    if isinstance(value, list):
+        return value[0] if len(value) == 1 else ", ".join(f"{part:.6g}" for part in value)
+    is_plain = isinstance(value, (int, str)) and not isinstance(value, bool)
+    is_plain = is_plain or (isinstance(value, float) and isfinite(value))
+    return value if value is None or is_plain else str(value)

@@ -4,7 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import Words, check_whole, number, percent, prediction, read_words, split_parts, traits
+from prunus.explain.wording import (
+    Words,
+    check_flags,
+    check_whole,
+    number,
+    percent,
+    prediction,
+    read_words,
+    split_parts,
+    traits,
+)
 
 __all__ = ["export_text"]
 
@@ -64,6 +74,7 @@ def export_text(
     <BLANKLINE>
     """
     check_whole("max_depth", max_depth, 0, or_none=True)
+    check_flags(show_weights=show_weights)
     for name, value, least in (("spacing", spacing, 1), ("decimals", decimals, 0), ("max_features", max_features, 1)):
         check_whole(name, value, least)
     words = read_words(estimator, feature_names, class_names).displayed()

@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import floor, isfinite, log10
+from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 from prunus.data import OutputColumn
 from prunus.errors import InputTypeError, InputValueError
@@ -13,6 +16,7 @@ from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary, check_
 __all__ = [
     "Words",
     "check_choice",
+    "check_flags",
     "check_whole",
     "number",
     "percent",
@@ -188,14 +192,21 @@ def check_whole(name: str, value: Any, least: int, *, or_none: bool = False) -> 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise an error unless the option is one of these choices."""
-    if value not in tuple(choices):
+    if not isinstance(value, str) or value not in tuple(choices):
         raise InputValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_flags(**flags: Any) -> None:
+    """Raise an error unless these options are True or False; 1 and 0 will do."""
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_, Integral)):
+            raise InputTypeError(f"{name} must be True or False, got {value!r}")
 
 
 def _names(option: str, names: Any, n: int) -> list[str] | None:
     if names is None or isinstance(names, bool):
         return None
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    if isinstance(names, str) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
         raise InputTypeError(f"{option} must be a list of names, got {names!r}")
     listed = [str(name) for name in names]
     if len(listed) != n:

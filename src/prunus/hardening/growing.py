@@ -62,7 +62,7 @@ def grow_along_models(sketch: Sketch, x: Floats, ends: Nodes, guide: Guide) -> N
         grow(left, rows[~is_right])
         grow(right, rows[is_right])
 
-    _at_leaves(sketch, ends, grow)
+    _at_leaves(ends, grow)
 
 
 def grow_by_columns(
@@ -94,7 +94,7 @@ def grow_by_columns(
         greedy.fit(x[rows], guide.values[rows], sample_weight=guide.weight[rows])
         _copy(sketch, node, greedy.tree_)
 
-    _at_leaves(sketch, ends, grow)
+    _at_leaves(ends, grow)
 
 
 def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, guide: Guide, rows: float) -> None:
@@ -125,7 +125,7 @@ def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, 
         sketch.models.constant[:] = np.log(np.maximum(sketch.models.constant, 1e-6))
 
 
-def _at_leaves(sketch: Sketch, ends: Nodes, grow: Callable[[int, Nodes], None]) -> None:
+def _at_leaves(ends: Nodes, grow: Callable[[int, Nodes], None]) -> None:
     order = np.argsort(ends, kind="stable")
     nodes, begins = np.unique(ends[order], return_index=True)
     for node, rows in zip(nodes.tolist(), np.split(order, begins[1:]), strict=True):

@@ -8,17 +8,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from prunus.hardening.bending import Bent, grow_where_bent
 from prunus.hardening.growing import Guide, grow_along_models, grow_by_columns, set_constants
 from prunus.hardening.leaf_models import Doubles, Fit, Floats, read_models, refit
 from prunus.hardening.lessons import Lessons, Teacher, make_lessons
 from prunus.hardening.merging import merge_leaves
 from prunus.hardening.single_columns import Table, grow_single_columns
-from prunus.hardening.sketch import Sketch, deepened
+from prunus.hardening.sketch import Sketch, complete_sketch, deepened
 from prunus.hardening.student import Course, build_student, imitation_loss, lessons_for
 from prunus.nn import TreeModel
 from prunus.nn.networks import array
 from prunus.nn.whiten import Whiten, in_encoded
 from prunus.targets import Target
+from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
 from prunus.training.losses import Loss
 from prunus.tree import Layers, Leaves, Splits, Tree
@@ -31,8 +33,13 @@ Bools = npt.NDArray[np.bool_]
 TrainStudent = Callable[[TreeModel, Loss, TrainingOptions, Samples], None]
 """Trains a model on samples, with a loss and options."""
 
-MAX_GROWN = 4
-"""At most so many of the last levels are grown from the linear models of leaves."""
+MAX_STEPS = 4
+"""At most so many of the last levels turn linear models into constants."""
+MAX_LEARNED = {"numbers": 4, "classes": 6}
+"""At most so many of the first levels are learned by gradient descent; those below are split where the soft tree bends,
+which is better for numbers than more learned levels. Scores of classes bend less."""
+LEAST_SHARE = 0.05
+"""The weight of a row of which the soft tree is certain, in the choice of splits."""
 PRIOR_ROWS = {"numbers": 5.0, "classes": 20.0}
 """As how many rows a linear model counts in the constants that replace it."""
 
@@ -49,17 +56,24 @@ class Wish:
     pruning_strength: float
     fewest_rows: float
     """Leaves with linear models are merged with their siblings if their rows weigh less than this."""
+    task: Task
     may_refit: bool
     """Whether leaves may be fitted to the rows: the loss of training is the squared error or the cross-entropy."""
 
     @property
-    def grown(self) -> int:
-        """How many of the last levels are grown."""
-        if self.leaf == "linear":
-            return 0
-        if self.leaf == "constant" and self.max_split_features == 1:
-            return self.depth
-        return min(MAX_GROWN, self.depth // 2)
+    def linear_depth(self) -> int:
+        """The depth of the tree with linear leaves, before constants replace them."""
+        return self.depth - (0 if self.leaf == "linear" else min(MAX_STEPS, self.depth // 2))
+
+    @property
+    def learned_depth(self) -> int:
+        """How many of the first levels are learned by gradient descent."""
+        return min(self.linear_depth, MAX_LEARNED["classes" if self.task == "classes" else "numbers"])
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the tree is a greedy one that listens to the soft tree: one of single columns and constant leaves."""
+        return self.leaf == "constant" and self.max_split_features == 1
 
 
 class HardTree(NamedTuple):
@@ -141,13 +155,14 @@ def harden(
     rows = _join(train, valid, target, owns_valid=owns_valid)
     teacher = Teacher(model, target, rows.wanted.astype(np.float32))
     columns = np.flatnonzero(~is_piece)
-    if wish.grown == wish.depth and wish.depth:
+    if wish.is_greedy:
         sketch = _from_root(teacher, rows, columns, target, wish)
         rows = rows.only_fitted()
     else:
         lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
         student = _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
-        sketch = _fitted(student, teacher, rows, columns, target, wish)
+        sketch = _bent(student, lessons, rows, owner[columns], columns, target, wish)
+        sketch = _fitted(sketch, student, teacher, rows, columns, target, wish)
         rows = rows.only_fitted()
         if wish.leaf != "linear":
             _grow(sketch, teacher, rows, columns, target, wish)
@@ -203,7 +218,7 @@ def _learn(
     student = build_student(
         samples,
         target.n_outputs,
-        wish.depth - wish.grown,
+        wish.learned_depth,
         course,
         pruning_strength=wish.pruning_strength,
         max_columns=wish.max_split_features,
@@ -214,15 +229,57 @@ def _learn(
     return student.eval()
 
 
-def _fitted(student: TreeModel, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> Sketch:
-    """The tree with its leaves fitted to the rows, and with room for the levels that are grown."""
+def _bent(
+    student: TreeModel,
+    lessons: Lessons,
+    rows: Rows,
+    owner: Nodes,
+    columns: Nodes,
+    target: Target,
+    wish: Wish,
+) -> Sketch:
+    """The tree with linear leaves, split further where the soft tree bends."""
     student = student.cpu()
     splits = student.tree.split.read(student.tree_inputs)  # type: ignore[operator]
-    models = read_models(student)
     weight, bias = splits.weight.astype(np.float64), splits.bias.astype(np.float64)
-    sketch, x = deepened(weight, bias, models, wish.depth), rows.columns(columns)
-    weights = np.where(rows.fitted, rows.weight, 0.0)
-    merge_leaves(sketch, x, sketch.ends(x), weights, fewest=wish.fewest_rows)
+    sketch, x = complete_sketch(weight, bias, read_models(student)), rows.columns(columns)
+    merge_leaves(sketch, x, sketch.ends(x), np.where(rows.fitted, rows.weight, 0.0), fewest=wish.fewest_rows)
+    sketch = deepened(sketch, wish.linear_depth)
+    wanted = (lessons.wanted - lessons.shared).cpu().double().numpy()
+    weights = np.ones(len(wanted)) if lessons.weight is None else lessons.weight.cpu().double().numpy()
+    if target.task == "classes":
+        # A linear fit of scores counts most where probabilities change with them.
+        shares = _softmax(lessons.wanted.cpu().double().numpy())
+        weights = weights * (LEAST_SHARE + (shares * (1 - shares)).sum(1))
+        wanted = wanted - wanted.mean(1, keepdims=True)
+    inputs = student.inputs
+    assert isinstance(inputs, Whiten)
+    grow_where_bent(
+        sketch,
+        Bent(
+            lessons.x.cpu().numpy()[:, columns],
+            inputs.matrix.double().numpy(),
+            inputs.offset.double().numpy(),
+            wanted,
+            weights,
+            wish.max_split_features,
+            owner,
+        ),
+    )
+    return sketch
+
+
+def _fitted(
+    sketch: Sketch,
+    student: TreeModel,
+    teacher: Teacher,
+    rows: Rows,
+    columns: Nodes,
+    target: Target,
+    wish: Wish,
+) -> Sketch:
+    """The tree with its leaves fitted to the rows, and with room for all levels."""
+    sketch, x = deepened(sketch, wish.depth), rows.columns(columns)
     if not wish.may_refit:
         return sketch
     inputs = student.inputs

@@ -102,17 +102,33 @@ def refit(models: LeafModels, rows: Fit) -> LeafModels:
     if rows.held_out.any():
         checked = np.flatnonzero(rows.held_out)
 
-        def loss(changes: dict[int, Doubles]) -> float:
+        def losses(changes: dict[int, Doubles]) -> Doubles:
             outputs = before[checked] + _outputs(changes, rows.design[checked], rows.ends[checked], before.shape[1])
-            return _loss(outputs, rows.wanted[checked], rows.weight[checked], is_share=rows.is_share)
+            return _losses(outputs, rows.wanted[checked], rows.weight[checked], is_share=rows.is_share)
 
         learning = np.where(rows.held_out, 0.0, rows.weight)
         strengths = CLASS_STRENGTHS if rows.is_share else STRENGTHS
-        losses = {np.inf: loss({})} | {tried: loss(change(rows, before, learning, tried)) for tried in strengths}
-        strength = min(losses, key=lambda tried: losses[tried])
+        strength = strongest(
+            {np.inf: losses({})} | {tried: losses(change(rows, before, learning, tried)) for tried in strengths}
+        )
     if not np.isfinite(strength):
         return models
     return _added(models, change(rows, before, np.where(rows.fitted, rows.weight, 0.0), strength), rows)
+
+
+def strongest(losses: dict[float, Doubles]) -> float:
+    """The largest strength whose losses, (n,), are at most one standard error above the smallest mean.
+
+    >>> strongest({1.0: np.array([0.0, 1.0]), 2.0: np.array([0.1, 0.95]), 3.0: np.array([1.0, 2.0])})
+    2.0
+    """
+    best = min(losses.values(), key=lambda values: float(values.mean()))
+
+    def is_as_good(strength: float) -> bool:
+        worse = losses[strength] - best
+        return bool(worse.mean() <= worse.std() / np.sqrt(len(worse)))
+
+    return max(filter(is_as_good, losses))
 
 
 def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
@@ -171,11 +187,12 @@ def _outputs(changes: dict[int, Doubles], design: Doubles, ends: Nodes, k: int) 
     return out
 
 
-def _loss(outputs: Doubles, wanted: Doubles, weight: Doubles, *, is_share: bool) -> float:
+def _losses(outputs: Doubles, wanted: Doubles, weight: Doubles, *, is_share: bool) -> Doubles:
+    """The loss of each row, (n,), times its weight."""
+    losses: Doubles = np.square(outputs - wanted).mean(1)
     if is_share:
-        logarithms = outputs - np.logaddexp.reduce(outputs, axis=1, keepdims=True)
-        return float(-weight @ (wanted * logarithms).sum(1))
-    return float(weight @ np.square(outputs - wanted).mean(1))
+        losses = -(wanted * (outputs - np.logaddexp.reduce(outputs, axis=1, keepdims=True))).sum(1)
+    return weight * losses
 
 
 def _added(models: LeafModels, changes: dict[int, Doubles], rows: Fit) -> LeafModels:

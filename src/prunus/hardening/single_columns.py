@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from prunus.hardening.growing import Guide, grow_by_columns, set_constants
 from prunus.hardening.leaf_models import Doubles, Floats, LeafModels
-from prunus.hardening.sketch import Sketch, deepened
+from prunus.hardening.sketch import Sketch, complete_sketch, deepened
 from prunus.tree.paths import Nodes
 
 __all__ = ["grow_single_columns"]
@@ -117,7 +117,7 @@ def _losses(outputs: Doubles, table: Table) -> Doubles:
 def _grown(table: Table, choice: Choice, depth: int, max_leaves: int | None) -> Sketch:
     d, k = table.x.shape[1], table.wanted.shape[1]
     root = LeafModels(np.zeros((1, k)), np.zeros((1, k, d)))
-    sketch = deepened(np.zeros((0, d)), np.zeros(0), root, depth)
+    sketch = deepened(complete_sketch(np.zeros((0, d)), np.zeros(0), root), depth)
     start = np.zeros(len(table.x), dtype=np.int64)
     grow_by_columns(
         sketch,

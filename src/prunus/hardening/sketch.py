@@ -1,6 +1,7 @@
 """A hard tree while it is made: its splits, the nodes that it has so far, and the model of each."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,7 @@ from prunus.hardening.leaf_models import Doubles, Floats, LeafModels
 from prunus.ops.heap import depth_of_nodes, n_nodes, n_splits
 from prunus.tree.paths import Nodes, last_kept
 
-__all__ = ["Sketch", "deepened"]
+__all__ = ["Sketch", "complete_sketch", "deepened"]
 
 CHUNK = 65_536
 
@@ -79,18 +80,19 @@ class Sketch:
         self.weight[node], self.bias[node] = 0.0, 0.0
 
 
-def deepened(weight: Doubles, bias: Doubles, models: LeafModels, depth: int) -> Sketch:
-    """A sketch with room for a larger depth, whose nodes are those of a complete tree."""
-    before, nodes, splits = len(models.constant), n_nodes(depth), n_splits(depth)
+def complete_sketch(weight: Doubles, bias: Doubles, models: LeafModels) -> Sketch:
+    """A sketch of a complete tree."""
+    return Sketch(weight, bias, np.ones(len(models.constant), dtype=bool), models)
 
-    def enlarged(values: Doubles, length: int) -> Doubles:
-        out = np.zeros((length, *values.shape[1:]))
+
+def deepened(sketch: Sketch, depth: int) -> Sketch:
+    """A copy of a sketch with room for a larger depth."""
+    nodes, splits = n_nodes(depth), n_splits(depth)
+
+    def enlarged(values: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+        out = np.zeros((length, *values.shape[1:]), dtype=values.dtype)
         out[: len(values)] = values
         return out
 
-    return Sketch(
-        enlarged(weight, splits),
-        enlarged(bias, splits),
-        np.arange(nodes) < before,
-        LeafModels(enlarged(models.constant, nodes), enlarged(models.slope, nodes)),
-    )
+    models = LeafModels(enlarged(sketch.models.constant, nodes), enlarged(sketch.models.slope, nodes))
+    return Sketch(enlarged(sketch.weight, splits), enlarged(sketch.bias, splits), enlarged(sketch.kept, nodes), models)

@@ -32,6 +32,11 @@ class Whiten(nn.Module):
     features : int
         Number of inputs, d. The map is the identity until `fit`.
 
+    Attributes
+    ----------
+    left_out : bool Tensor of shape (d,) or None
+        Inputs that `fit` treats as constant, so that the outputs do not depend on them.
+
     Examples
     --------
     >>> x = torch.randn(1000, 1) + 0.5 * torch.randn(1000, 2)
@@ -48,6 +53,7 @@ class Whiten(nn.Module):
         super().__init__()
         self.register_buffer("matrix", torch.eye(features))  # applied as x @ matrix.T
         self.register_buffer("offset", torch.zeros(features))
+        self.left_out: Tensor | None = None
 
     @torch.no_grad()
     def fit(
@@ -91,6 +97,8 @@ class Whiten(nn.Module):
             )
         spread = (second.diagonal() / total - mean.square()).clamp(min=0).sqrt()
         constant = spread <= 1e-6 * mean.abs()  # up to rounding
+        if self.left_out is not None:
+            constant |= self.left_out.to(constant.device)
         scale = torch.where(constant, 0.0, 1 / spread.clamp(least_spread, most_spread))
         correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
         matrix = torch.diag(scale) if power == 0 else _root(correlation, power, floor) * scale

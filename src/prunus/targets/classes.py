@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prunus.data import TableEncoder
+from prunus.data.arrays import reading, sound_weight
 from prunus.data.values import is_missing
 from prunus.errors import InputValueError
 from prunus.targets.target import Array, Doubles, Task
@@ -58,7 +59,8 @@ class Classes:
         """Class numbers, (n,)."""
         labels = _read_labels(y, warn=True)
         check_consistent_length(labels, x)
-        unknown = np.setdiff1d(labels, self.labels)
+        with reading("y", f"an array of the classes {self.labels.tolist()}"):
+            unknown = np.setdiff1d(labels, self.labels)
         if len(unknown):
             raise InputValueError(
                 f"y must contain only the classes {self.labels.tolist()}, got {unknown[:1].tolist()[0]!r}"
@@ -78,11 +80,11 @@ class Classes:
             if not np.isfinite(of_classes).all() or (of_classes < 0).any():
                 raise InputValueError(f"class_weight must be finite and not negative, got {self.class_weight}")
             of_rows = of_classes[targets]
-        if weight is not None:
-            of_rows = weight * of_rows
+        if weight is not None and of_rows.any():
+            of_rows = weight * sound_weight(of_rows)
         if not of_rows.any():
             raise InputValueError("class_weight must leave a row with a positive weight, got 0 for all rows")
-        return of_rows
+        return sound_weight(of_rows)
 
     def scale(self, targets: Array, weight: Doubles | None) -> Self:  # noqa: ARG002
         """The same target: classes have no scale."""
@@ -127,7 +129,8 @@ def _read_labels(y: Any, *, warn: bool) -> Array:
     """The labels of y, (n,); an error if some are missing."""
     if y is None:
         raise InputValueError("requires y to be passed, but the target y is None")
-    labels: Array = column_or_1d(y, warn=warn)
+    with reading("y", "an array of classes"):
+        labels: Array = column_or_1d(y, warn=warn)
     missing = is_missing(labels) if labels.dtype == object else labels != labels  # NaN
     if missing.any():
         raise InputValueError(f"Input y contains NaN or None, first in row {missing.argmax()}: leave out such rows")

@@ -73,6 +73,8 @@ def target_columns(targets: Sequence[Any] | None, encoder: TableEncoder) -> npt.
         return None
     names = getattr(encoder, "feature_names_in_", None)
     known = [] if names is None else names.tolist()
+    if getattr(targets, "ndim", 1) == 0:
+        raise InputTypeError(f"targets must be a list of names or positions of columns, got {targets!r}")
     wanted = {_position(target, known, encoder.n_features_in_) for target in targets}
     if not wanted or len(wanted) == encoder.n_features_in_:
         raise InputValueError(

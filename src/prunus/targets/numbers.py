@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
 from prunus.data import TableEncoder
+from prunus.data.arrays import reading
 from prunus.errors import InputValueError
 from prunus.targets.target import Array, Doubles, Task
 
@@ -116,10 +117,8 @@ def _read_values(y: Any) -> Doubles:
     """The values of y, (n,) or (n, k); an error if some are not finite."""
     if y is None:
         raise InputValueError("requires y to be passed, but the target y is None")
-    try:
+    with reading("y", "an array of numbers"):
         values: Doubles = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
-    except OverflowError:
-        raise InputValueError("Input y contains a value too large for float64. Divide y by a number") from None
     if values.ndim > 2:
         raise InputValueError(f"y must have one or two dimensions, got y.shape={values.shape}")
     for what, found in (

@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from prunus.errors import InputTypeError
 
-__all__ = ["Callback", "EpochRecord", "as_callbacks"]
+__all__ = ["Callback", "EpochRecord", "as_callbacks", "asks_to_stop"]
 
 EpochRecord = dict[str, float]
 """The numbers of an epoch: epoch, train_loss, learning_rate, seconds, and with validation data valid_loss."""
@@ -71,3 +71,11 @@ def as_callbacks(callbacks: Iterable[Any] | None) -> list[Callback]:
                 f"a callback must have a method on_epoch_end(record) or be a function of the record, got {callback!r}"
             )
     return found
+
+
+def asks_to_stop(answer: Any) -> bool:
+    """Whether what a callback has returned asks to stop the run."""
+    try:
+        return bool(answer)
+    except (ValueError, TypeError, RuntimeError) as error:  # an array
+        raise InputTypeError(f"a callback must return True, False or None, got {answer!r}") from error

@@ -96,6 +96,8 @@ def mean_loss(loss: Loss, output: Tensor, target: Tensor, weight: Tensor | None)
     losses = loss(output, target)
     if not isinstance(losses, Tensor):
         raise InputTypeError(f"a loss must return a torch.Tensor, got {type(losses).__name__}")
+    if not losses.is_floating_point():
+        raise InputTypeError(f"a loss must return real floating point numbers, got {losses.dtype}")
     if weight is None:
         return losses.mean()
     if losses.shape[:1] != weight.shape:

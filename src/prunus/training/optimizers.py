@@ -155,7 +155,10 @@ def make_optimizer(
     'QHAdam'
     """
     if callable(optimizer):
-        return optimizer(params, lr=lr, weight_decay=weight_decay)
+        made = optimizer(params, lr=lr, weight_decay=weight_decay)
+        if not isinstance(made, torch.optim.Optimizer):
+            raise InputTypeError(f"a callable optimizer must return a torch.optim.Optimizer, got {made!r}")
+        return made
     if not isinstance(optimizer, str):
         raise InputTypeError(f"optimizer must be a name or a callable, got {optimizer!r}")
     if optimizer not in OPTIMIZERS:

@@ -90,7 +90,10 @@ class TrainingOptions:
             return
         if isinstance(value, bool) or not isinstance(value, kind):
             raise InputTypeError(f"{name} must be {description}, got {name}={value!r}")
-        number = int(value) if kind is Integral else float(value)
+        try:
+            number = int(value) if kind is Integral else float(value)
+        except OverflowError:  # an int that is too large for a float
+            number = math.inf
         if low is not None and not low <= number < math.inf:
             raise InputValueError(f"{name} must be finite and at least {low}, got {name}={value}")
         object.__setattr__(self, name, number)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from prunus.errors import CheckpointError, InputValueError, TrainingError
 from prunus.nn.draws import OwnDraws
-from prunus.training.callbacks import EpochRecord, as_callbacks
+from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
 from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.losses import Loss, mean_loss
 from prunus.training.optimizers import make_optimizer
@@ -141,7 +141,7 @@ class Trainer:
         record["learning_rate"] = run.optimizer.param_groups[0]["lr"]
         record["seconds"] = time.perf_counter() - start
         run.end_epoch(record, keep_best=valid is not None)
-        stops = [callback.on_epoch_end(record) for callback in self.callbacks]
+        stops = [asks_to_stop(callback.on_epoch_end(record)) for callback in self.callbacks]
         run.stopped = run.should_stop_early() or any(stops)
         if self.options.checkpoint is not None and run.checkpoint_is_due():
             run.save(self.options.checkpoint)
@@ -159,6 +159,8 @@ class Trainer:
         run.announce_progress(run.steps)
         with run.draws if run.may_draw else nullcontext():
             loss = mean_loss(self.loss, self.model(batch.x, batch.weight), batch.y, batch.weight)
+        if not loss.requires_grad:
+            raise InputValueError("a loss must be computed from the outputs by torch, got one without gradients")
         run.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         if self.options.gradient_clip is not None:
@@ -206,7 +208,7 @@ class _Run:
             lr=options.learning_rate,
             weight_decay=options.weight_decay,
         )
-        self.all_steps = options.max_epochs * math.ceil(len(train) / options.batch_size)
+        self.all_steps = options.max_epochs * -(-len(train) // options.batch_size)
         self.schedule = make_schedule(options.schedule, self.all_steps)
         self.generator = torch.Generator().manual_seed(options.seed)
         self.draws = OwnDraws(options.seed)

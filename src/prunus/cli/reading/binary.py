@@ -19,10 +19,12 @@ def read_binary(name: str, content: bytes) -> Any:
         table = _read_table(arrow.BufferReader(content), parquet=content.startswith(b"PAR1"))
         table.validate(full=True)
         frame = to_frame(table)
-    except (arrow.ArrowException, ValueError, OSError, TypeError, KeyError, OverflowError) as error:
+    except (arrow.ArrowException, ValueError, OSError, OverflowError) as error:
         raise Mistake(f"{name} is damaged or cut off: {' '.join(str(error).split())}") from error
+    except Exception as error:  # both formats hold notes of pandas; if these are wrong, pyarrow raises anything
+        raise Mistake(f"{name} is damaged: what pandas has noted in it about its columns cannot be used") from error
     if any(level is not None for level in frame.index.names):
-        frame = frame.reset_index()
+        frame = frame.reset_index(allow_duplicates=True)
     frame.columns = [str(column) for column in frame.columns]
     for column in frame.columns[frame.columns.duplicated()]:
         raise Mistake(f"{name} has two columns {column!r}; rename one")

@@ -77,4 +77,5 @@ class SparseMLPSplit(MLPSplit):
         0.2...
         """
         weight = self.sums.weight
-        weight.copy_(functional.softshrink(weight, self.sparsity * learning_rate))
+        distance = min(self.sparsity * learning_rate, torch.finfo(weight.dtype).max)
+        weight.copy_(functional.softshrink(weight, distance))

@@ -1,0 +1,188 @@
+"""Levels of a tree with linear leaves: leaves are split where the function that they should follow bends most."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from prunus.hardening.leaf_models import Doubles, Floats
+from prunus.hardening.sketch import Sketch
+from prunus.tree.paths import Nodes
+
+__all__ = ["Bent", "grow_where_bent"]
+
+DIRECTIONS = 3
+"""So many directions are tried in a leaf."""
+SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
+"""Thresholds are tried that leave these shares of the rows on the left."""
+PENALTY = 1.0
+"""The penalty on the change of a model, against a sum over rows."""
+LEAST_GAIN = 0.02
+"""A split must lower the squared error of its leaf by this share."""
+SMALL = 1e-4
+"""A leaf is not split if its squared error is below this share of the variance of all rows."""
+FLOOR = 1e-2
+"""Added to the variances of the columns in a leaf, as a share of their mean."""
+MAX_ROWS = 30_000
+
+
+@dataclass(frozen=True)
+class Bent:
+    """Rows with the outputs that a tree should have for them."""
+
+    x: Floats
+    """Encoded rows, (n, d)."""
+    matrix: Doubles
+    offset: Doubles
+    """The map to the coordinates of the linear models: ``x @ matrix.T + offset``."""
+    wanted: Doubles
+    """(n, k)."""
+    weight: Doubles
+    """(n,)."""
+    max_columns: int | None
+    """Largest number of columns in a split."""
+    owner: Nodes
+    """The column of the table that each encoded column belongs to, (d,)."""
+
+    @property
+    def scale(self) -> Doubles:
+        """The scale of each encoded column, (d,)."""
+        return np.maximum(self.x.std(0, dtype=np.float64), 1e-6)
+
+
+class Cut(NamedTuple):
+    """A split of a leaf, with the change of the model on both sides."""
+
+    error: float
+    weight: Doubles
+    bias: float
+    left: Doubles
+    right: Doubles
+
+
+def grow_where_bent(sketch: Sketch, rows: Bent) -> None:
+    """Split each leaf, and its children in turn, until the depth of the sketch.
+
+    Where a function is bent, the products of the residuals of its linear fit with the products of two coordinates are
+    largest along the direction in which it bends: the principal Hessian direction. A plane across this direction leaves
+    two parts that are less bent.
+    """
+    if len(rows.x) > MAX_ROWS:
+        some = slice(None, None, -(-len(rows.x) // MAX_ROWS))
+        rows = Bent(rows.x[some], rows.matrix, rows.offset, rows.wanted[some], rows.weight[some],
+                    rows.max_columns, rows.owner)  # fmt: skip
+    z = rows.x.astype(np.float64) @ rows.matrix.T + rows.offset
+    design = np.concatenate((np.ones((len(z), 1)), z), axis=1)
+    center = rows.weight @ rows.wanted / rows.weight.sum()
+    least = SMALL * float(rows.weight @ np.square(rows.wanted - center).sum(1)) / len(z)
+    fewest = 2 * design.shape[1]
+
+    def grow(node: int, here: Nodes) -> None:
+        if 2 * node + 2 >= len(sketch.kept) or len(here) < 2 * fewest:
+            return
+        outputs = rows.x[here] @ sketch.models.slope[node].T + sketch.models.constant[node]
+        residual = rows.wanted[here] - outputs
+        cut = _best_cut(rows, here, design[here], residual, fewest, least * len(here))
+        if cut is None:
+            return
+        children = sketch.split(node, cut.weight, cut.bias)
+        is_right = rows.x[here] @ cut.weight + cut.bias >= 0
+        for child, change, own in zip(children, (cut.left, cut.right), (here[~is_right], here[is_right]), strict=True):
+            sketch.models.slope[child] += change[1:].T @ rows.matrix
+            sketch.models.constant[child] += change[0] + change[1:].T @ rows.offset
+            grow(child, own)
+
+    ends = sketch.ends(rows.x)
+    for node in np.unique(ends).tolist():
+        grow(node, np.flatnonzero(ends == node))
+
+
+def _best_cut(rows: Bent, here: Nodes, design: Doubles, residual: Doubles, fewest: int, least: float) -> Cut | None:
+    """The best of the tried splits of a leaf; None if none is worth it."""
+    weight = rows.weight[here]
+    whole = _Sums.of(design, residual, weight)
+    change, error = whole.solved()
+    if error <= least:
+        return None
+    rest = (residual - design @ change) * weight[:, None]
+    cuts = []
+    for direction in _directions(rows, here, rest):
+        a = rows.x[here] @ direction
+        thresholds = np.unique(np.quantile(a, SHARES))
+        part = np.searchsorted(thresholds, a, side="right")
+        parts = [
+            _Sums.of(design[part == i], residual[part == i], weight[part == i]) for i in range(len(thresholds) + 1)
+        ]
+        left = parts[0]
+        for threshold, more in zip(thresholds, parts[1:], strict=True):
+            right = whole.minus(left)
+            if min(left.count, right.count) >= fewest:
+                (change_left, error_left), (change_right, error_right) = left.solved(), right.solved()
+                cuts.append(Cut(error_left + error_right, direction, -float(threshold), change_left, change_right))
+            left = left.plus(more)
+    best = min(cuts, key=lambda cut: cut.error, default=None)
+    return best if best is not None and best.error <= (1 - LEAST_GAIN) * error else None
+
+
+def _directions(rows: Bent, here: Nodes, rest: Doubles) -> list[Doubles]:
+    """Directions, (d,), in which the weighted residuals, (n, k), bend most."""
+    x = rows.x[here].astype(np.float64)
+    x = (x - x.mean(0)) / rows.scale
+    if rows.max_columns is not None:
+        return [_few_columns(hessian, rows) / rows.scale for hessian in _hessians(x, rest)[:1]]
+    variance = x.T @ x / len(x)
+    variance += FLOOR * np.trace(variance) / len(variance) * np.eye(len(variance)) + 1e-9 * np.eye(len(variance))
+    root = np.linalg.cholesky(variance)
+    bent = sum(hessian @ hessian for hessian in _hessians(np.linalg.solve(root, x.T).T, rest))
+    vectors = np.linalg.eigh(bent)[1][:, ::-1][:, :DIRECTIONS]
+    return [np.linalg.solve(root.T, vector) / rows.scale for vector in vectors.T]
+
+
+def _hessians(x: Doubles, rest: Doubles) -> list[Doubles]:
+    """For each output the mean product of the residual with the products of two coordinates, (d, d), largest first."""
+    found = [(x * rest[:, [j]]).T @ x / len(x) for j in range(rest.shape[1])]
+    return sorted(found, key=lambda hessian: -float(np.square(hessian).sum()))
+
+
+def _few_columns(hessian: Doubles, rows: Bent) -> Doubles:
+    """The direction of the largest bend in at most so many columns, (d,)."""
+    values, vectors = np.linalg.eigh(hessian)
+    largest = vectors[:, np.abs(values).argmax()]
+    size = np.bincount(rows.owner, weights=np.square(largest))
+    chosen = np.isin(rows.owner, np.argsort(-size)[: rows.max_columns])
+    inside = np.flatnonzero(chosen)
+    values, vectors = np.linalg.eigh(hessian[np.ix_(inside, inside)])
+    direction = np.zeros(len(hessian))
+    direction[inside] = vectors[:, np.abs(values).argmax()]
+    return direction
+
+
+class _Sums(NamedTuple):
+    """The sums over rows that a linear fit is made from."""
+
+    products: Doubles
+    crossed: Doubles
+    square: float
+    count: int
+
+    @classmethod
+    def of(cls, design: Doubles, residual: Doubles, weight: Doubles) -> "_Sums":
+        weighted = design * weight[:, None]
+        square = float(weight @ np.square(residual).sum(1))
+        return cls(weighted.T @ design, weighted.T @ residual, square, len(design))
+
+    def plus(self, other: "_Sums") -> "_Sums":
+        return _Sums(*(one + another for one, another in zip(self, other, strict=True)))  # type: ignore[arg-type]
+
+    def minus(self, other: "_Sums") -> "_Sums":
+        return _Sums(*(one - another for one, another in zip(self, other, strict=True)))  # type: ignore[operator, arg-type]
+
+    def solved(self) -> tuple[Doubles, float]:
+        """The change of the model, (1 + d, k), and the squared error that is left."""
+        penalty = np.full(len(self.products), PENALTY)
+        penalty[0] *= 0.1
+        change = np.linalg.solve(self.products + np.diag(penalty), self.crossed)
+        error = (
+            self.square - 2 * float((change * self.crossed).sum()) + float((change * (self.products @ change)).sum())
+        )
+        return change, error
