@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 
 from prunus.hardening.leaf_models import LeafModels
-from prunus.hardening.sketch import Sketch, deepened
+from prunus.hardening.sketch import Sketch, complete_sketch, deepened
 from prunus.nn import AdditiveHead, LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.ops.heap import n_nodes, n_splits
 
@@ -24,13 +24,13 @@ def root(depth: int, *, d: int = 2, k: int = 1, constant: Any = 0.0, slope: Any 
     """A sketch of a root with one model, and room for a depth."""
     models = LeafModels(np.zeros((1, k)), np.zeros((1, k, d)))
     models.constant[:], models.slope[:] = constant, slope
-    return deepened(np.zeros((0, d)), np.zeros(0), models, depth)
+    return deepened(complete_sketch(np.zeros((0, d)), np.zeros(0), models), depth)
 
 
 def by_thresholds(depth: int, thresholds: list[float], values: list[float]) -> Sketch:
     """A complete sketch of one column with these thresholds, (S,), and constants of its nodes, (T,)."""
     models = LeafModels(np.array(values)[:, None], np.zeros((n_nodes(depth), 1, 1)))
-    return deepened(np.ones((n_splits(depth), 1)), -np.array(thresholds), models, depth)
+    return complete_sketch(np.ones((n_splits(depth), 1)), -np.array(thresholds), models)
 
 
 def soft_tree(head: type[Any] = LinearHead, *, d: int = 3, k: int = 2, depth: int = 2, seed: int = 0) -> TreeModel:

@@ -33,6 +33,7 @@ def _few_lessons() -> Iterator[None]:
 
 def wish(**options: Any) -> Wish:
     usual = {
+        "task": "numbers",
         "leaf": "constant",
         "depth": 4,
         "max_split_features": None,
@@ -65,7 +66,7 @@ def case(task: str, leaf: str, *, n: int = 200, seed: int = 0) -> tuple[TreeMode
 
 @cache
 def hardened(task: str = "numbers", *, valid: bool = False, owns_valid: bool = True, **options: Any) -> HardTree:
-    chosen = wish(**options)
+    chosen = wish(task=task, **options)
     model, train, target = case(task, chosen.leaf)
     return harden(
         model,

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from prunus.hardening import sketch as module
 from prunus.hardening.leaf_models import LeafModels
-from prunus.hardening.sketch import deepened
+from prunus.hardening.sketch import complete_sketch, deepened
 from tests.hardening.problems import by_thresholds, root, rows
 
 
@@ -78,8 +78,12 @@ def test_splitting_and_merging_gives_the_leaf_back() -> None:
 
 def test_a_deeper_sketch_has_the_same_leaves() -> None:
     models = LeafModels(np.arange(3.0)[:, None], np.zeros((3, 1, 1)))
-    sketch = deepened(np.ones((1, 1)), np.zeros(1), models, 3)
+    given = complete_sketch(np.ones((1, 1)), np.zeros(1), models)
+    sketch = deepened(given, 3)
     assert sketch.depth == 3
     assert_array_equal(sketch.leaves, [1, 2])
     assert_array_equal(sketch.ends(np.array([[-1.0], [1.0]], dtype=np.float32)), [1, 2])
     assert_array_equal(sketch.models.constant[:3, 0], [0, 1, 2])
+    sketch.split(1, np.ones(1), 1.0)
+    assert_array_equal(given.leaves, [1, 2])
+    assert_array_equal(deepened(sketch, 4).leaves, sketch.leaves)
