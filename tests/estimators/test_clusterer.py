@@ -685,9 +685,10 @@ def test_strong_pruning_leaves_one_cluster() -> None:
     assert tree.linkage_matrix().shape == (0, 4)
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_a_tree_has_as_many_leaves_as_allowed(most: int) -> None:
-    x = np.random.default_rng(0).normal(size=(80, 3))
+def test_a_tree_has_as_many_leaves_as_allowed(most: int, seed: int) -> None:
+    x = np.random.default_rng(seed).normal(size=(80, 3))
     whole = ArgminTreeClusterer(depth=4, max_leaf_nodes=None, max_epochs=1, random_state=0).fit(x)
     tree = ArgminTreeClusterer(depth=4, max_leaf_nodes=most, max_epochs=1, random_state=0).fit(x)
     assert whole.n_leaves_ > 5

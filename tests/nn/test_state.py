@@ -27,6 +27,9 @@ MODELS: dict[str, Any] = {
     "linear-constant": lambda: TreeModel(TreeLayer(LinearSplit(5, 3), 3), ConstantHead(5, 3, 2)),
     "elu-linear-whitened": lambda: TreeModel(TreeLayer(ELUSplit(5, 3), 3), LinearHead(5, 3, 2), Whiten(5)),
     "mlp-mlp": lambda: TreeModel(TreeLayer(MLPSplit(5, 3), 3, batch_size=4), MLPHead(5, 3, 2)),
+    "few-columns": lambda: TreeModel(
+        TreeLayer(LinearSplit(5, 3, 2, [0, 0, 1, 2, 2]), 3, final_scale=50.0), LinearHead(5, 3, 2), Whiten(5), Whiten(5)
+    ),
     "depth-0": lambda: TreeModel(TreeLayer(LinearSplit(5, 0), 0), LinearHead(5, 0, 2)),
 }
 
@@ -37,6 +40,9 @@ def trained(name: str, *, seed: int = 2) -> TreeModel:
     randomized(whole, seed=seed)
     if isinstance(whole.inputs, Whiten):
         whole.inputs.fit(inputs(50) * torch.arange(1.0, 6.0), torch.rand(50, generator=generator(seed)))
+    for module in whole.modules():
+        if hasattr(module, "on_progress"):
+            module.on_progress(0.5)
     whole.tree.pruning_strength = 9.0
     whole.solve_masses(inputs(50))
     whole.tree.pruning_strength = 1.0

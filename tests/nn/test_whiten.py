@@ -131,3 +131,48 @@ def test_nothing_to_learn_from_is_refused(n: int, weight: Tensor | None) -> None
 def test_the_map_is_a_state_and_no_parameter() -> None:
     assert set(Whiten(4).state_dict()) == {"matrix", "offset"}
     assert not list(Whiten(4).parameters())
+
+
+def in_standard_units(x: Tensor, **options: float) -> Tensor:
+    """Weights, (m, d), for standardized inputs of random linear functions of the decorrelated ones."""
+    fitted = Whiten(x.shape[1]).fit(x, **options)  # type: ignore[arg-type]
+    weight = torch.randn(20, x.shape[1], generator=generator(7))
+    return fitted.in_inputs(weight, torch.zeros(20))[0] * x.std(0, correction=0)
+
+
+@pytest.mark.parametrize("copies", [2, 3, 5])
+@pytest.mark.parametrize("power", [0.25, 0.5])
+@pytest.mark.parametrize("n", [10, 500])
+def test_copies_of_a_column_get_equal_weights(power: float, copies: int, n: int) -> None:
+    x = correlated(n)
+    weight = in_standard_units(torch.cat((x, x[:, :1].repeat(1, copies - 1)), 1), power=power)
+    for copy in range(4, 3 + copies):
+        assert_same(weight[:, copy], weight[:, 0])
+    assert weight[:, 0].abs().min() > 0
+
+
+@pytest.mark.parametrize("power", [0.25, 0.5])
+@pytest.mark.parametrize(("factor", "shift"), [(3.0, 0.0), (0.01, 5.0), (-1.0, 0.0), (-20.0, 7.0)])
+def test_affine_copies_of_a_column_get_equal_weights(factor: float, shift: float, power: float) -> None:
+    x = inputs(500, 3)
+    weight = in_standard_units(torch.cat((x, factor * x[:, :1] + shift), 1), power=power)
+    assert_same(weight[:, 3], weight[:, 0] * (1 if factor > 0 else -1), WHITENED)
+
+
+def test_copies_with_weights_of_rows_get_equal_weights() -> None:
+    x = inputs(50, 3)
+    double = torch.cat((x, x), 1)
+    fitted = Whiten(6).fit(double, torch.rand(50, generator=generator(4)))
+    weight = fitted.in_inputs(torch.randn(9, 6, generator=generator(7)), torch.zeros(9))[0]
+    assert_same(weight[:, :3], weight[:, 3:])
+
+
+def test_power_0_only_scales_columns() -> None:
+    x = correlated(200)
+    fitted = Whiten(4).fit(x, power=0.0)
+    assert torch.equal(fitted.matrix, torch.diag(fitted.matrix.diagonal()))
+    assert_same(fitted(x), (x - x.mean(0)) / x.std(0, correction=0), WHITENED)
+    copied = torch.cat((x, x), 1)
+    fitted = Whiten(8).fit(copied, power=0.0)
+    assert torch.equal(fitted.matrix, torch.diag(fitted.matrix.diagonal()))
+    assert fitted.matrix.diagonal().all()

@@ -22,7 +22,7 @@ from prunus.targets import Columns, Target
 from prunus.training import Samples
 from prunus.tree.paths import last_kept
 from prunus.tree.prediction import find_ends
-from prunus.tree.reading import Prune, keep_pairs
+from prunus.tree.reading import Prune, best_pruning, keep_pairs
 
 __all__ = ["ArgminTreeClusterer"]
 
@@ -305,12 +305,12 @@ class ArgminTreeClusterer(
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
         """Keep siblings together, so that every row ends in a leaf, and at most `max_leaf_nodes` leaves."""
-        best = super()._prune(model, train)
+        lam = 2 * self._pruned_below(model, train)
         x = train.x.numpy()
         weight = np.ones(len(x)) if train.weight is None else train.weight.double().numpy()
 
         def prune(total: npt.NDArray[np.float64], leaf: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-            kept = keep_pairs(best(total, leaf), total)
+            kept = keep_pairs(best_pruning(total, lam), total)
             n_leaves = (int(kept.sum()) + 1) // 2  # every inner node has two children
             if self.max_leaf_nodes is None or n_leaves <= self.max_leaf_nodes:
                 return kept

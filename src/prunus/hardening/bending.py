@@ -23,6 +23,9 @@ SMALL = 1e-4
 """A leaf is not split if its squared error is below this share of the variance of all rows."""
 FLOOR = 1e-2
 """Added to the variances of the columns in a leaf, as a share of their mean."""
+FLAT = 1e-8
+"""Directions whose bend is below this share of the largest one, both squared, are not tried: some only tell copies of a
+column apart."""
 MAX_ROWS = 30_000
 
 
@@ -135,8 +138,9 @@ def _directions(rows: Bent, here: Nodes, rest: Doubles) -> list[Doubles]:
     variance += FLOOR * np.trace(variance) / len(variance) * np.eye(len(variance)) + 1e-9 * np.eye(len(variance))
     root = np.linalg.cholesky(variance)
     bent = sum(hessian @ hessian for hessian in _hessians(np.linalg.solve(root, x.T).T, rest))
-    vectors = np.linalg.eigh(bent)[1][:, ::-1][:, :DIRECTIONS]
-    return [np.linalg.solve(root.T, vector) / rows.scale for vector in vectors.T]
+    values, vectors = np.linalg.eigh(bent)
+    largest = [vector for value, vector in zip(values, vectors.T, strict=True) if value > FLAT * values[-1]]
+    return [np.linalg.solve(root.T, vector) / rows.scale for vector in largest[: -DIRECTIONS - 1 : -1]]
 
 
 def _hessians(x: Doubles, rest: Doubles) -> list[Doubles]:

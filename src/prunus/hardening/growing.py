@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from prunus.hardening.leaf_models import Doubles, Floats
 from prunus.hardening.sketch import Sketch
-from prunus.tree.paths import Nodes
+from prunus.tree.paths import Nodes, passing
 
 __all__ = ["Guide", "grow_along_models", "grow_by_columns", "set_constants"]
 
@@ -39,7 +39,8 @@ def grow_along_models(sketch: Sketch, x: Floats, ends: Nodes, guide: Guide) -> N
     A linear function of a row is a sum, and so is the score of a split: thresholds on that sum make the steps of a
     constant model out of the slope.
     """
-    least = SMALL * float(guide.weight @ np.square(guide.values - guide.values.mean(0)).sum(1)) / guide.weight.sum()
+    mean = guide.weight @ guide.values / guide.weight.sum()
+    least = SMALL * float(guide.weight @ np.square(guide.values - mean).sum(1)) / guide.weight.sum()
 
     def grow(node: int, rows: Nodes) -> None:
         if 2 * node + 2 >= len(sketch.kept) or len(rows) < 2 * FEWEST_ROWS:
@@ -112,17 +113,16 @@ def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, 
     """
     sketch.models.slope[:] = 0.0
     nodes = len(sketch.kept)
-    total = np.bincount(ends, weights=guide.weight, minlength=nodes)
+    total = passing(ends, guide.weight, nodes)
     for k in range(prior.shape[1]):
-        before, after = (np.bincount(ends, guide.weight * part[:, k], nodes) for part in (prior, wanted))
+        before, after = (passing(ends, guide.weight * part[:, k], nodes) for part in (prior, wanted))
         mean = before / np.maximum(total, 1e-30)
         value = mean + (after - before) / np.maximum(total + rows, 1e-30) if np.isfinite(rows) else mean
-        sketch.models.constant[:, k] = np.where(total > 0, value, sketch.models.constant[:, k])
+        sketch.models.constant[:, k] = value
+    for node in np.flatnonzero(total == 0).tolist():  # without rows: the value of the rows around it
+        sketch.models.constant[node] = sketch.models.constant[(node - 1) // 2]
     if guide.is_share:
-        shares = np.where(
-            total[:, None] > 0, sketch.models.constant, np.exp(np.clip(sketch.models.constant, -30.0, 30.0))
-        )
-        sketch.models.constant[:] = np.log(np.maximum(shares, 1e-6))
+        sketch.models.constant[:] = np.log(np.maximum(sketch.models.constant, 1e-6))
 
 
 def _at_leaves(ends: Nodes, grow: Callable[[int, Nodes], None]) -> None:
@@ -173,5 +173,10 @@ def _copy(sketch: Sketch, node: int, greedy: Any) -> None:
         weight = np.zeros(sketch.weight.shape[1])
         weight[greedy.feature[i]] = 1.0
         # scikit-learn sends a row that equals the threshold to the left, here it goes right.
-        threshold = float(np.nextafter(np.float32(greedy.threshold[i]), np.float32(np.inf)))
-        places[left], places[int(greedy.children_right[i])] = sketch.split(here, weight, -threshold)
+        places[left], places[int(greedy.children_right[i])] = sketch.split(here, weight, -_next(greedy.threshold[i]))
+
+
+def _next(threshold: float) -> float:
+    """The smallest number of single precision above a threshold of double precision, which may lie between two."""
+    nearest = np.float32(threshold)
+    return float(nearest if float(nearest) > threshold else np.nextafter(nearest, np.float32(np.inf)))

@@ -56,6 +56,9 @@ class TreeLayer(nn.Module):
     """
 
     a: Tensor
+    scale: Tensor
+    settled: bool
+    """Whether the scale of the scores no longer changes."""
 
     def __init__(
         self,
@@ -74,8 +77,10 @@ class TreeLayer(nn.Module):
         if not 1 <= final_scale < math.inf:
             raise InputValueError(f"final_scale must be finite and at least 1, got {final_scale}")
         self.final_scale = float(final_scale)
-        self.scale = 1.0
+        self.settled = final_scale == 1
         self.register_buffer("a", torch.ones(n_nodes(self.depth)))
+        if final_scale > 1:  # a part of what is learned
+            self.register_buffer("scale", torch.ones((), dtype=torch.float64))
 
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> TreeArgmin:
         """Routes z, (n, T), and node masses a, (T,)."""
@@ -87,12 +92,9 @@ class TreeLayer(nn.Module):
     def on_progress(self, share: float) -> None:
         """Set the scale of the scores by the share of the training that is over; the trainer calls this."""
         begin, end = HARDENING
-        self.scale = self.final_scale ** min(1.0, max(0.0, (share - begin) / (end - begin)))
-
-    @property
-    def settled(self) -> bool:
-        """Whether the scale of the scores no longer changes."""
-        return self.scale == self.final_scale
+        if self.final_scale > 1:
+            self.scale.fill_(self.final_scale ** min(1.0, max(0.0, (share - begin) / (end - begin))))
+            self.settled = share >= end
 
     @torch.no_grad()
     def solve_masses(
@@ -147,7 +149,7 @@ class TreeLayer(nn.Module):
                 f"a split for depth {self.depth} must return scores of shape (n, {n_splits(self.depth)}), "
                 f"got {shape(s)} from {type(self.split).__name__}"
             )
-        return s if self.scale == 1 else s * self.scale
+        return s if self.final_scale == 1 else s * self.scale
 
     def _strength(self, n: int) -> float:
         return self.pruning_strength if self.batch_size is None else self.pruning_strength * n / self.batch_size
