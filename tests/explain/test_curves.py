@@ -41,9 +41,8 @@ def cells(frame: pd.DataFrame) -> list[list[Any]]:
 @cache
 def fitted(kind: str, **options: Any) -> Any:
     is_class = kind == "classes"
-    estimator = (ArgminTreeClassifier if is_class else ArgminTreeRegressor)(
-        **{"leaf": "additive", "pieces": 4, "depth": 2, "max_epochs": 5, "random_state": 0} | options
-    )
+    usual: Any = {"leaf": "additive", "pieces": 4, "depth": 2, "max_epochs": 5, "random_state": 0}
+    estimator = (ArgminTreeClassifier if is_class else ArgminTreeRegressor)(**usual | options)
     target: Any = labels(table(200), "abc") if is_class else Y
     if kind == "two outputs":
         target = np.stack([1000 * Y + 5, -Y], 1)

@@ -32,7 +32,7 @@ KINDS = ("constant", "linear", "additive", "classes", "clusters")
 
 @cache
 def hard(kind: str, **options: Any) -> Any:
-    chosen = {"routing": "hard", "depth": 2, "max_epochs": 5, "random_state": 0} | options
+    chosen: Any = {"routing": "hard", "depth": 2, "max_epochs": 5, "random_state": 0} | options
     if kind == "clusters":
         return ArgminTreeClusterer(**chosen).fit(FRAME)
     if kind == "classes":
@@ -44,7 +44,7 @@ def hard(kind: str, **options: Any) -> Any:
 def test_nobody_speaks_of_masses_and_routes(kind: str) -> None:
     tree = hard(kind)
     record = {name: part for name, part in page_record(tree, FRAME).items() if name not in ("hard", "model")}
-    told = [export_text(tree), export_graphviz(tree), json.dumps(export_dict(tree)), json.dumps(record)]
+    told = [export_text(tree), str(export_graphviz(tree)), json.dumps(export_dict(tree)), json.dumps(record)]
     for text in told:
         assert not re.search(r"mass|route|soft|prune[^_sd]|all its", text.replace("n_pruned", ""))
 

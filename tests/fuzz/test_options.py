@@ -51,6 +51,9 @@ READING = {
 TREE = {
     "--depth": Values(["0", "1", "5", "12"], ["13", *NO_COUNTS]),
     "--pruning-strength": Values(["0", "0.5", "1e38", "1e300"], NO_SIZES),
+    "--routing": Values(["soft", "hard"], ["both"]),
+    "--max-split-features": Values(["1", "2"], ["0", *NO_COUNTS]),
+    "--max-leaf-nodes": Values(["1", "5"], ["0", *NO_COUNTS]),
     "--split": Values(["linear", "elu", "mlp", "sparse_mlp"], ["oblique"]),
     "--leaf": Values(["constant", "additive", "linear", "mlp"], ["none"]),
     "--hidden-layer-sizes": Values(["8", "8,8"], ["0", "-1", "", "8,", "x", "8,x"]),

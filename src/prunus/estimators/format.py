@@ -69,7 +69,8 @@ def _check_encoder(state: Record) -> None:
     for entry in state["columns"]:
         column = OutputColumn(**entry)
         numbers = (column.center, column.scale, column.low, column.high)
-        sound = isinstance(column.feature, int) and 0 <= column.feature < features
+        is_place = isinstance(column.feature, int) and not isinstance(column.feature, bool)
+        sound = is_place and 0 <= column.feature < features
         sound = sound and isinstance(column.name, str) and column.kind in _KINDS
         sound = sound and all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
         if not sound or column.scale <= 0 or column.low > column.high:
