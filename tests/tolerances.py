@@ -50,6 +50,9 @@ SAME_ROW = 1e-6
 ENCODED = 1e-5
 """Scores of a row from its own numbers in double precision and from encoded ones in single precision."""
 
+CURVES = 1e-6
+"""Sums of curves against predictions, relative to the largest: encoded rows and weights are in single precision."""
+
 
 def assert_same(actual: Tensor, expected: Tensor, tolerance: float | None = None) -> None:
     """Equal shapes, the same entries NaN, and the others equal but for rounding in the dtype of `actual`."""

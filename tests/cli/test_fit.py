@@ -126,6 +126,16 @@ def test_a_training_that_ended_is_not_lost_with_its_model(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["t.csv", "t.prunus"]
 
 
+def test_paths_that_do_not_explain_the_tree_are_told_of(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK, "--force")
+    monkeypatch.setattr("prunus.targets.Classes.agreement", lambda *_: 0.5)
+    assert "give 50% of the rows another class. With --routing hard the paths" in shell(*command)
+    monkeypatch.setattr("prunus.targets.Classes.agreement", lambda *_: 1.0)
+    assert "--routing" not in shell(*command)
+
+
 def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
     command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
     assert "leave out --resume" in shell.mistake(*command, "--resume")

@@ -1,6 +1,7 @@
 """What a notebook shows of an estimator."""
 
 import time
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -37,6 +38,14 @@ def test_regressors_and_clusterers_have_one(split: str) -> None:
     regressor = ArgminTreeRegressor(depth=2, split=split, max_epochs=5, random_state=0).fit(X, values(X))
     assert len(texts(svg(regressor))) == 2 * regressor.kept_nodes_.sum()
     assert "cluster 0" in texts(svg(ArgminTreeClusterer(depth=2, split=split, random_state=0).fit(X)))
+
+
+def test_paths_that_do_not_explain_the_tree_are_told_of() -> None:
+    tree = ArgminTreeClassifier(depth=1, max_epochs=5, random_state=0).fit(X, labels(X))
+    for agreement in (0.5, 1.0):
+        tree.tree_ = replace(tree.tree_, agreement=agreement)
+        assert ("50% of the rows another class" in tree._repr_html_()) == (agreement < 1)
+        assert texts(svg(tree))
 
 
 def test_before_fit_there_is_none() -> None:

@@ -79,11 +79,13 @@ def test_what_is_told_of_the_tree() -> None:
     assert found.pop("tree")["node"] == 0
     assert found == {
         "kind": "ArgminTreeClassifier",
+        "routing": "soft",
         "leaf": "constant",
         "classes": [0, 1],
         "outputs": ["no", "yes"],
         "depth": tree.get_depth(),
         "n_leaves": tree.get_n_leaves(),
+        "curves": [],
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_html
+from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_html, tree_summary
 from prunus.errors import InputTypeError, InputValueError
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 
@@ -55,6 +56,14 @@ def test_without_rows_there_are_none(tmp_path: Path) -> None:
     found = record(export_html(fitted(), tmp_path / "tree.html"))
     assert found["samples"] == []
     assert "scores" not in found["nodes"][0]
+
+
+def test_paths_that_do_not_explain_the_tree_are_told_of(tmp_path: Path) -> None:
+    tree = fitted()
+    tree.tree_ = replace(tree.tree_, agreement=0.5)
+    assert "50% of the rows another class" in record(export_html(tree, tmp_path / "tree.html"))["warning"]
+    with_rows = record(export_html(tree, tmp_path / "tree.html", X))["warning"]
+    assert (with_rows is None) == ((tree_summary(tree, X).agreement or 0.0) >= 0.95)
 
 
 def test_scores_are_counted(tmp_path: Path) -> None:

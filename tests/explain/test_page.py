@@ -75,6 +75,37 @@ def test_values_are_predicted(page: Page, tmp_path: Path, leaf: str) -> None:
         assert float(page.text("#prediction")) == pytest.approx(tree.predict(X)[row], rel=1e-3)
 
 
+@pytest.mark.parametrize("leaf", ["constant", "linear", "additive"])
+@pytest.mark.parametrize("columns", [None, 1])
+def test_rows_of_hard_trees_follow_one_path(page: Page, tmp_path: Path, leaf: str, columns: int | None) -> None:
+    y = 100 * values(X.to_numpy()) + 5
+    options: Any = {"routing": "hard", "depth": 3, "leaf": leaf, "max_split_features": columns, "max_epochs": 20}
+    tree = ArgminTreeRegressor(random_state=0, **options).fit(X, y)
+    page.open(export_html(tree, tmp_path / "tree.html", X, y))
+    for i, row in rows(page):
+        page.pick(i)
+        assert_allclose(page.outputs(), tree.predict(X)[[row]], rtol=1e-4, atol=1e-2)
+        assert page.nodes("lit") == np.flatnonzero(tree.decision_path(X).toarray()[row]).tolist()
+        assert page.nodes("touched") == []
+    said = " ".join(page.one("#panel").get_attribute("textContent").split())
+    assert not any(word in said for word in ("mass", "routes", "undecided", "margin", "soft"))
+
+
+def test_curves_of_additive_leaves_are_drawn(page: Page, tmp_path: Path) -> None:
+    frame = as_pandas(mixed(100))
+    tree = ArgminTreeRegressor(leaf="additive", pieces=4, depth=1, max_epochs=5, random_state=0)
+    page.open(export_html(tree.fit(frame, frame["count"]), tmp_path / "tree.html"))
+    page.click("#tab-curves")
+    assert {title.text.split(" · ")[0] for title in page.all("#curves h3")} == set(frame.columns)
+    assert len(page.all("#curves polyline")) == 3
+    assert len(page.all("#curves rect")) == 4 + 2  # colors, any other one, false and true
+
+
+def test_there_is_no_panel_of_curves_without_curves(page: Page, tmp_path: Path) -> None:
+    page.open(export_html(classifier(), tmp_path / "tree.html"))
+    assert not page.one("#tab-curves").is_displayed()
+
+
 def test_clusters_are_found(page: Page, tmp_path: Path) -> None:
     tree = ArgminTreeClusterer(depth=3, n_clusters=3, random_state=0).fit(X)
     page.open(export_html(tree, tmp_path / "tree.html", X))

@@ -1,6 +1,7 @@
 """A tree as text, compared with the record and with scikit-learn's."""
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ def test_layout() -> None:
     x = np.repeat([0.0, 1.0], 30)[:, None]
     tree = classifier(depth=1).fit(x, labels(x, ["no", "yes"]))
     left, first, right, second = lines(tree, feature_names=["age"])
-    sign = "" if tree.tree_.weight[0, 0] > 0 else "-"
-    assert left.startswith(f"|--- {sign}age < ")
-    assert right == left.replace("<", ">=")
+    signs = ("<", ">=") if tree.tree_.weight[0, 0] > 0 else (">", "<=")
+    assert left.startswith(f"|--- age {signs[0]} ")
+    assert right == left.replace(*signs)
     assert {first, second} == {"|   |--- class: no (50% of rows)", "|   |--- class: yes (50% of rows)"}
 
 
@@ -138,7 +139,7 @@ def test_categories_and_missing_values() -> None:
 
 def test_a_name_never_breaks_a_line() -> None:
     tree = regressor(depth=1).fit(X, values(X))
-    assert len(lines(tree, feature_names=["a\nb", "c\r\n", "\x00"])) == 4
+    assert len(lines(tree, feature_names=["a\nb", "c\r\n", "\x00"])) == len(lines(tree))
 
 
 @pytest.mark.parametrize("option", ["max_depth", "spacing", "decimals", "max_features"])
@@ -146,6 +147,15 @@ def test_a_name_never_breaks_a_line() -> None:
 def test_options_that_cannot_be(option: str, value: Any) -> None:
     with pytest.raises(InputValueError, match=f"{option} must be an integer of at least"):
         export_text(regressor(depth=0).fit(X, values(X)), **{option: value})
+
+
+def test_paths_that_do_not_explain_the_tree_are_told_of() -> None:
+    tree = classifier(depth=1).fit(X, labels(X))
+    for agreement, told in ((0.9, True), (1.0, False), (None, False)):
+        tree.tree_ = replace(tree.tree_, agreement=agreement)
+        last = lines(tree)[-1]
+        assert ('10% of the rows another class. With routing="hard"' in last) == told
+        assert last.startswith("|") != told
 
 
 def test_an_estimator_that_is_not_fitted() -> None:

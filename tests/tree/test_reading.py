@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from prunus.tree import reading
 from prunus.tree.prediction import find_ends, find_leaves, hard_outputs
 from prunus.tree.reading import TrainedRows, best_pruning, keep_pairs, read_tree
+from tests.estimators.problems import classifier, labels, table
 from tests.tree.problems import LEAVES, MASS, SPLITS, D, K, T, floats
 
 X = floats(200, D, seed=9)
@@ -89,3 +90,14 @@ def test_pairs_are_kept_where_a_split_parts_rows() -> None:
     total = np.array([10.0, 6.0, 4.0, 6.0, 0.0, 3.0, 1.0])
     kept = np.array([True, True, False, True, False, False, False])
     assert keep_pairs(kept, total).tolist() == [True, True, True, False, False, False, False]
+
+
+def test_soft_and_hard_predictions_are_compared_at_the_end_of_a_fit() -> None:
+    x = table()
+    tree = classifier(depth=2).fit(x, labels(x))
+    assert tree.tree_.agreement == np.mean(tree.predict(x) == tree.predict(x, hard=True))
+
+
+def test_a_tree_of_one_node_has_nothing_to_compare() -> None:
+    x = table()
+    assert classifier(depth=0).fit(x, labels(x)).tree_.agreement is None

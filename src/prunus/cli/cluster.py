@@ -24,7 +24,7 @@ from prunus.files import is_same_file, is_special
 __all__ = ["add_arguments", "run"]
 
 EPILOG = "Example: prunus cluster customers.csv --out customers.prunus --n-clusters 5 --labels clusters.csv"
-OPTIONS = ("depth", "pruning_strength", "split", "max_epochs", "batch_size", "learning_rate", "device")
+OPTIONS = ("depth", "pruning_strength", "routing", "split", "max_epochs", "batch_size", "learning_rate", "device")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--n-clusters", type=int, metavar="K", help="number of flat clusters (default: the leaves of the tree)"
     )
     parser.add_argument(
+        "--max-leaf-nodes",
         "--max-leaves",
         type=int,
         metavar="K",
@@ -87,8 +88,8 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _new_estimator(options: argparse.Namespace) -> Any:
-    own = {"n_clusters": options.n_clusters, "max_leaf_nodes": options.max_leaves}
-    chosen = chosen_options(options) | {name: value for name, value in own.items() if value is not None}
+    own = {} if options.n_clusters is None else {"n_clusters": options.n_clusters}
+    chosen = chosen_options(options) | own
     return prunus.ArgminTreeClusterer(**chosen, callbacks=[EpochLines(options)], verbose=not options.quiet)
 
 

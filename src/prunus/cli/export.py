@@ -25,6 +25,7 @@ def run(options: argparse.Namespace) -> Outcome:
     """Load the model and write the file."""
     path = check_output(options.onnx, force=options.force, inputs=[options.model])
     require("onnx", "onnx")
-    prunus.export_onnx(load_estimator(options.model), str(path), hard=options.hard)
-    record = {"onnx": str(path), "hard": options.hard, "bytes": path.stat().st_size}
+    model = load_estimator(options.model)
+    prunus.export_onnx(model, str(path), hard=options.hard)
+    record = {"onnx": str(path), "hard": options.hard or model.tree_.is_hard, "bytes": path.stat().st_size}
     return Outcome(record, pairs(record.items()))

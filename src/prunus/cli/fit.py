@@ -13,7 +13,7 @@ from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.progress import EpochLines
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
-from prunus.cli.scores import scores
+from prunus.cli.scores import Scores, scores
 from prunus.cli.tree_options import add_tree_options, chosen_options
 from prunus.files import is_special
 
@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> Outcome:
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": None if validation is None else {"rows": len(valid)} | validation,
+        "warning": _warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
@@ -81,6 +82,7 @@ def model_record(estimator: Any) -> dict[str, Any]:
     summary = prunus.tree_summary(estimator)
     return {
         "kind": summary.kind,
+        "routing": estimator.tree_.routing,
         "leaf": summary.leaf,
         "depth": summary.depth,
         "leaves": estimator.n_leaves_ if is_clusterer(estimator) else summary.n_leaves,  # of clusters: those with rows
@@ -93,6 +95,8 @@ def model_record(estimator: Any) -> dict[str, Any]:
 def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
     """The size of a fitted tree, for people."""
     size = f"depth {model['depth']}, {model['leaves']} leaves ({model['leaf']}), {model['parameters']} parameters"
+    if model["routing"] == "hard":
+        size += "; rows follow one path"
     return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
 
 
@@ -112,7 +116,17 @@ def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
     else:
         shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
         lines.append(("held out", f"{record['hold_out']['rows']} rows: {shown}"))
+    if record["warning"] is not None:
+        lines.append(("note", record["warning"].replace('routing="hard"', "--routing hard")))
     return [*lines, ("saved", record["out"])]
+
+
+def _warning(estimator: Any, validation: Scores | None) -> str | None:
+    """A line about paths that predict something else than the tree: on the rows held out, if there are some."""
+    from prunus.targets import disagreement  # needs torch
+
+    known = estimator.tree_.agreement if validation is None else validation.get("hard_soft_agreement")
+    return disagreement(estimator.target_.task, known)
 
 
 def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, Any]:
@@ -124,27 +138,45 @@ def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, An
 
 
 def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
-    """The file with the state of training, which exists only after a run was interrupted; None beside a pipe."""
+    """The file with the state of training, which exists only after a run was interrupted; None beside a pipe.
+
+    A hard tree that imitates a soft one has a second file, see `_files`.
+    """
     if is_special(path):
         if options.resume:
             raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
         return None
     checkpoint = path.with_name(path.name + ".checkpoint")
-    check_other(checkpoint, [options.data, path])
-    if options.resume and not checkpoint.exists():
+    files = _files(checkpoint)
+    for file in files:
+        check_other(file, [options.data, path])
+    found = [file for file in files if file.exists()]
+    if options.resume and not found:
         raise Mistake(f"there is no interrupted run to resume: {checkpoint} does not exist; leave out --resume")
-    if checkpoint.exists() and not options.resume:
+    if found and not options.resume:
         if not options.force:
             raise Mistake(
-                f"{checkpoint} belongs to a run that was interrupted; add --resume to continue it, or --force to start "
+                f"{found[0]} belongs to a run that was interrupted; add --resume to continue it, or --force to start "
                 "again"
             )
-        checkpoint.unlink()
+        _remove(files)
     return checkpoint
 
 
+def _files(checkpoint: Path) -> tuple[Path, ...]:
+    """The files with the state of training of one run."""
+    from prunus.estimators.base import checkpoint_files  # torch takes seconds to import
+
+    return checkpoint_files(checkpoint)
+
+
+def _remove(files: tuple[Path, ...]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
 def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse.Namespace) -> None:
-    """Save the model, then remove the checkpoint: a training that has ended is not lost if the disk is full."""
+    """Save the model, then remove the checkpoints: a training that has ended is not lost if the disk is full."""
     try:
         prunus.save(estimator, path)
     except (OSError, KeyboardInterrupt) as error:
@@ -155,7 +187,7 @@ def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse
             f"{describe(error)}; the state of training is in {checkpoint}; continue with: {_again(options)}"
         ) from error
     if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+        _remove(_files(checkpoint))
 
 
 def _again(options: argparse.Namespace) -> str:

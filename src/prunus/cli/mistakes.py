@@ -9,7 +9,7 @@ __all__ = ["Interrupted", "Mistake", "ProcessFailure", "describe", "exit_code", 
 
 _PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.")
 _IN_PYTHON_ONLY = re.compile(r" or (a str among \{'auto'\}|None)")
-_OPTIONS = {"max_leaf_nodes": "max_leaves", "random_state": "seed"}
+_OPTIONS = {"random_state": "seed"}
 """Parameters of the estimators that have another name on the command line."""
 
 

@@ -28,10 +28,16 @@ class EpochLines:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.last = time.monotonic()
+        self.epoch = 0.0
 
     def on_epoch_end(self, record: "EpochRecord") -> None:
-        """Write a line if the last one is at least `SECONDS` old."""
-        if sys.stderr.isatty() or time.monotonic() - self.last < SECONDS:
+        """Write a line if the last one is at least `SECONDS` old, or if epochs are counted from 1 again."""
+        before, self.epoch = self.epoch, record["epoch"]
+        if sys.stderr.isatty():
+            return
+        if self.epoch <= before:
+            say(self.options, "now a tree whose rows follow one path learns to imitate the soft tree")
+        if time.monotonic() - self.last < SECONDS:
             return
         self.last = time.monotonic()
         losses = "  ".join(f"{name} {record[name]:.4g}" for name in ("train_loss", "valid_loss") if name in record)

@@ -20,16 +20,18 @@ Outputs = npt.NDArray[np.float64]
 
 
 def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
-    """Scores of soft predictions, then those of hard ones, and how far the two agree."""
+    """Scores of the predictions; of a soft tree also those of hard predictions, and how far the two agree."""
     from prunus.explain.rows import send_rows
     from prunus.tree.prediction import hard_outputs
 
-    rows = send_rows(model, X)
+    rows, target = send_rows(model, X), model.target_
+    found = (_class_scores if is_classifier(model) else _number_scores)(target, rows.soft, y)
+    if rows.tree.is_hard:
+        return found
     hard = hard_outputs(rows.tree, rows.x, rows.ends)
-    of_task = _class_scores if is_classifier(model) else _number_scores
-    return of_task(model.target_, rows.soft, hard, y) | {
-        "hard_soft_agreement": model.target_.agreement(rows.soft, hard)
-    }
+    predicted = target.answers(hard)
+    own = {"hard_accuracy": _accuracy(y, predicted)} if is_classifier(model) else {"hard_r2": _r2(y, predicted)}
+    return found | own | {"hard_soft_agreement": target.agreement(rows.soft, hard)}
 
 
 def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
@@ -37,11 +39,11 @@ def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
     return "accuracy" if is_classifier(model) else "r2", float(model.score(X, y))
 
 
-def _class_scores(target: "Classes", soft: Outputs, hard: Outputs, y: Any) -> Scores:
+def _class_scores(target: "Classes", outputs: Outputs, y: Any) -> Scores:
     from sklearn import metrics
 
-    probability, predicted = target.predictions(soft), target.answers(soft)
-    found = {"accuracy": float(np.mean(predicted == y))}
+    probability, predicted = target.predictions(outputs), target.answers(outputs)
+    found = {"accuracy": _accuracy(y, predicted)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # raised if these rows lack some classes
         found["balanced_accuracy"] = float(metrics.balanced_accuracy_score(y, predicted))
@@ -49,19 +51,22 @@ def _class_scores(target: "Classes", soft: Outputs, hard: Outputs, y: Any) -> Sc
     found["log_loss"] = float(-np.log(np.clip(probability[np.arange(len(places)), places], 1e-15, 1.0)).mean())
     if target.n_outputs == 2 and len(np.unique(places)) == 2:
         found["roc_auc"] = float(metrics.roc_auc_score(places, probability[:, 1]))
-    return found | {"hard_accuracy": float(np.mean(target.answers(hard) == y))}
+    return found
 
 
-def _number_scores(target: "Numbers", soft: Outputs, hard: Outputs, y: Any) -> Scores:
+def _number_scores(target: "Numbers", outputs: Outputs, y: Any) -> Scores:
     from sklearn import metrics
 
-    predicted = target.answers(soft)
+    predicted = target.answers(outputs)
     return {
         "r2": _r2(y, predicted),
         "mae": float(metrics.mean_absolute_error(y, predicted)),
         "rmse": float(metrics.mean_squared_error(y, predicted) ** 0.5),
-        "hard_r2": _r2(y, target.answers(hard)),
     }
+
+
+def _accuracy(y: Any, predicted: Any) -> float:
+    return float(np.mean(predicted == y))
 
 
 def _r2(y: Any, predicted: Any) -> float:
@@ -80,4 +85,6 @@ def cluster_scores(model: Any, X: Any, classes: Any = None) -> Scores:  # noqa: 
         labels = model.predict(X)
         found["dendrogram_purity"] = dendrogram_purity(model.apply(X), classes)
         found["adjusted_rand"] = float(metrics.adjusted_rand_score(classes, labels))
+    if model.tree_.is_hard:
+        return found
     return found | {"hard_soft_agreement": float(prunus.tree_summary(model, X).agreement or 0.0)}

@@ -23,13 +23,13 @@ FIRST: dict[str, Options] = {
 WIDTH = 256
 """Number of units in a hidden layer."""
 SPLITS = {"all": ["linear", "elu", "sparse_mlp"], "paper": ["linear", "elu"]}
-LEAVES = ["constant", "linear", "mlp"]
+LEAVES = {"soft": ["constant", "linear", "mlp"], "hard": ["constant", "linear", "additive"]}
 
 DRAWN: dict[str, Callable[[Any, str], Any]] = {
     "depth": lambda trial, _: trial.suggest_int("depth", 2, 6),
     "pruning_strength": lambda trial, _: trial.suggest_float("pruning_strength", 1e-3, 1e3, log=True),
     "split": lambda trial, space: trial.suggest_categorical("split", SPLITS[space]),
-    "leaf": lambda trial, space: trial.suggest_categorical("leaf", LEAVES) if space == "all" else "mlp",
+    "leaf": lambda trial, space: trial.suggest_categorical("leaf", LEAVES["soft"]) if space == "all" else "mlp",
     "pieces": lambda trial, _: trial.suggest_categorical("pieces", [0, 8]),
     "learning_rate": lambda trial, _: trial.suggest_float("learning_rate", 1e-3, 0.1, log=True),
 }
@@ -44,7 +44,13 @@ NAMES = {"all": tuple(DRAWN), "paper": ("depth", "pruning_strength", "split", "l
 
 def suggest(trial: Any, space: str, fixed: Options | None = None) -> Options:
     """Draw options of an estimator from a trial of Optuna; those that are fixed keep their values."""
-    options: Options = {name: value for name, value in (fixed or {}).items() if name in {*DRAWN, *NETWORK}}
+    fixed = fixed or {}
+    options: Options = {name: value for name, value in fixed.items() if name in {*DRAWN, *NETWORK}}
+    is_hard = fixed.get("routing") == "hard"
+    if is_hard or "max_split_features" in fixed:
+        options.setdefault("split", "linear")
+    if is_hard and "leaf" not in options:
+        options["leaf"] = trial.suggest_categorical("leaf", LEAVES["hard"])
     _draw(options, NAMES[space], lambda name: DRAWN[name](trial, space))
     if options["leaf"] == "mlp":
         _draw(options, NETWORK, lambda name: NETWORK[name](trial))

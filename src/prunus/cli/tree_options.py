@@ -5,7 +5,7 @@ from typing import Any
 
 from prunus.cli.rendering import number, quoted
 
-__all__ = ["LEAVES", "SPLITS", "add_tree_options", "chosen_options", "option_text"]
+__all__ = ["LEAVES", "ROUTINGS", "SPLITS", "add_tree_options", "chosen_options", "option_text"]
 
 
 SPLITS = {
@@ -22,6 +22,8 @@ LEAVES = {
     "mlp": "a neural network on columns and routes",
 }
 """The names and words of `prunus.nn.registry.LEAVES`."""
+ROUTINGS = {"soft": "all its routes", "hard": "one path"}
+"""Which way a row takes through the tree, see `prunus.tree.Tree.routing`."""
 
 
 def _words(kinds: dict[str, str]) -> str:
@@ -47,7 +49,10 @@ def _seed(text: str) -> int:
 _OPTIONS: dict[str, dict[str, Any]] = {
     "depth": {"type": int, "metavar": "N", "help": "depth of the tree before pruning, at most 12"},
     "pruning_strength": {"type": float, "metavar": "X", "help": "how strongly nodes that few rows reach are pruned"},
+    "routing": {"choices": list(ROUTINGS), "help": f"which way a row takes through the tree: {_words(ROUTINGS)}"},
     "split": {"choices": list(SPLITS), "help": f"how a node decides: {_words(SPLITS)}"},
+    "max_split_features": {"type": int, "metavar": "N", "help": "largest number of columns in a split"},
+    "max_leaf_nodes": {"type": int, "metavar": "N", "help": "largest number of leaves"},
     "leaf": {"choices": list(LEAVES), "help": f"what a prediction is made from: {_words(LEAVES)}"},
     "hidden_layer_sizes": {
         "type": _sizes,

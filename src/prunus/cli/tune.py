@@ -100,6 +100,10 @@ def run(options: argparse.Namespace) -> Outcome:
     for name in ("trials", "jobs"):
         if getattr(options, name) < 1:
             raise Mistake(f"--{name} must be at least 1, got {getattr(options, name)}")
+    if options.routing == "hard" and options.space == "paper" and options.leaf is None:
+        raise Mistake(
+            "--leaf must be given for --space paper with --routing hard: the leaves of the paper are networks"
+        )
     require("optuna", "tune")
     check_output(study, force=True)
     problem = read_problem(options, always_hold_out=True)

@@ -477,6 +477,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             n_parameters=sum(parameter.numel() for parameter in model.parameters()),
             routing="hard" if self.routing == "hard" else "soft",
             cut=self.max_leaf_nodes is not None,
+            agree=None if target.task == "clusters" else target.agreement,
         )
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:

@@ -28,11 +28,23 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         Depth of the tree before pruning, from 0 to 12. A tree that is not pruned has 2**depth leaves.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
+    routing : {"soft", "hard"}, default="soft"
+        Which way a row takes through the tree. "soft" lets it follow all its routes, weighted by how much of it reaches
+        each node. "hard" lets it follow one path, so that a prediction is what the leaf at its end says: training
+        first learns a soft tree, with linear leaves of depth 4, or additive leaves of depth 6; a new tree of depth
+        `depth` learns to imitate it while its rows are drawn to one path each, and its leaves are fitted to their rows.
+        Hard trees need linear splits, and leaves that are constant, linear or additive.
     split : {"linear", "elu", "mlp", "sparse_mlp"} or callable, default="linear"
         How a node scores a row, which goes left where the score is negative. "linear" is a weighted sum of the
         features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
         small neural network that the nodes share; "sparse_mlp" is a network whose units combine a few features each. A
         callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
+    max_split_features : int or None, default=None
+        Largest number of columns of the table in a split, if `split` is "linear". With 1 and `routing="hard"` a split
+        is a threshold of a number, or a group of the levels of a category. None means no limit.
+    max_leaf_nodes : int or None, default=None
+        Largest number of leaves. Those of a hard tree are merged, the pair first whose predictions change least; of
+        a soft one, the nodes that fewest rows reach are cut off. None means no limit.
     leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
         What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
         for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
@@ -77,10 +89,12 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     random_state : int, RandomState or None, default=None
         Seed of all random choices; with an int, a fit can be repeated exactly.
     warm_start : bool, default=False
-        Whether `fit` continues to train the tree of the last fit. `depth`, `split` and `leaf` must then be the same.
+        Whether `fit` continues to train the tree of the last fit. `depth`, `split` and `leaf` must then be the same. If
+        `routing` is "hard", the soft tree is trained on, and a new hard tree is made from it.
     checkpoint : str, Path or None, default=None
         File in which the state of training is saved from time to time. If it exists, `fit` resumes the run that was
-        interrupted. The file is removed when training ends.
+        interrupted. The file is removed when training ends. If `routing` is "hard", there is a second file whose name
+        has ".hard" at its end.
     verbose : int, default=0
         If it is above 0, training shows a progress bar on a terminal.
     callbacks : list or None, default=None
@@ -98,9 +112,11 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     target_ : prunus.targets.Classes
         The classes, and how the outputs of the tree become probabilities and labels.
     model_ : TreeModel
-        The torch module that was trained. It is kept so that training can continue.
+        The torch module that was trained. It is kept so that training can continue. If `routing` is "hard", it is the
+        soft tree, from which predictions are not made.
     node_mass_ : ndarray of shape (2**(depth + 1) - 1,)
-        How much of a row each node can receive; a node with mass 0 is pruned.
+        How much of a row each node can receive; a node with mass 0 is pruned. In a hard tree it is 1 for kept nodes and
+        0 for others.
     kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
         Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
     feature_importances_ : ndarray of shape (n_features_in_,)
@@ -109,11 +125,12 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     history_ : dict of lists
         The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
         "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start or `partial_fit`
-        appends to them.
+        appends to them. If `routing` is "hard", the epochs of the soft tree come first and then those of the tree that
+        imitates it, whose losses are distances from the soft tree and whose "valid_loss" and "active_nodes" are NaN.
     n_iter_ : int
         Number of epochs, those of all fits that were continued included.
     best_iteration_ : int
-        The epoch, counted from 0, whose weights were kept.
+        The epoch, counted from 0, whose weights were kept; the last one if `routing` is "hard".
     n_features_in_ : int
         Number of columns of the table in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -259,7 +276,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ----------
         X : table of shape (n, n_features_in_)
         hard : bool, default=False
-            Whether each row follows one path through the kept tree, instead of all its routes.
+            Whether each row follows one path through the kept tree, instead of all its routes. It makes no difference
+            if `routing` is "hard".
 
         Returns
         -------
@@ -274,7 +292,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ----------
         X : table of shape (n, n_features_in_)
         hard : bool, default=False
-            Whether each row follows one path through the kept tree, instead of all its routes.
+            Whether each row follows one path through the kept tree, instead of all its routes. It makes no difference
+            if `routing` is "hard".
 
         Returns
         -------
@@ -290,7 +309,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ----------
         X : table of shape (n, n_features_in_)
         hard : bool, default=False
-            Whether each row follows one path through the kept tree, instead of all its routes.
+            Whether each row follows one path through the kept tree, instead of all its routes. It makes no difference
+            if `routing` is "hard".
 
         Returns
         -------

@@ -60,6 +60,10 @@ class ArgminTreeClusterer(
         the path of a row.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
+    routing : {"soft", "hard"}, default="soft"
+        Which way a row takes through the tree when its features are reconstructed, and in `transform`: "soft" lets it
+        follow all its routes, "hard" one path. Training and clusters are the same: a row always follows one path to
+        its cluster.
     split : {"linear", "elu", "mlp", "sparse_mlp"} or callable, default="linear"
         How a node scores a row, which goes left where the score is negative. "linear" is a weighted sum of the
         features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
@@ -139,7 +143,8 @@ class ArgminTreeClusterer(
     model_ : TreeModel
         The torch module that was trained. It is kept so that training can continue.
     node_mass_ : ndarray of shape (2**(depth + 1) - 1,)
-        How much of a row each node can receive; a node with mass 0 is pruned.
+        How much of a row each node can receive; a node with mass 0 is pruned. In a hard tree it is 1 for kept nodes and
+        0 for others.
     kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
         Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
     feature_importances_ : ndarray of shape (n_features_in_,)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from prunus.palette import class_color
+from prunus.targets import disagreement
 from prunus.tree import Tree
 
 __all__ = ["NotebookPicture", "tree_svg"]
@@ -21,11 +22,17 @@ class NotebookPicture:
 
     def _repr_html_inner(self) -> str:
         shown: str = super()._repr_html_inner()  # type: ignore[misc]
-        return shown + tree_svg(self) if hasattr(self, "tree_") else shown
+        return shown + _warning(self) + tree_svg(self) if hasattr(self, "tree_") else shown
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
+
+
+def _warning(estimator: Any) -> str:
+    """A line about paths that predict something else than the tree, if they do."""
+    warning = disagreement(estimator.target_.task, estimator.tree_.agreement)
+    return f'<p style="font:12px sans-serif">{escape(warning)}</p>' if warning else ""
 
 
 def tree_svg(estimator: Any) -> str:

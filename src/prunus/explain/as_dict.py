@@ -3,8 +3,9 @@
 from math import isfinite
 from typing import Any
 
+from prunus.explain.curves import ColumnSplit, Curve
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import Words, read_words
+from prunus.explain.wording import Words, read_words, split_text
 
 __all__ = ["export_dict"]
 
@@ -24,10 +25,17 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
     Returns
     -------
     dict
-        The entries are `kind`, `leaf`, `depth`, `n_leaves`, `classes` (None if there are none), `outputs` (the names
-        of what is predicted) and `tree`, the root. A node has the fields of `prunus.explain.NodeSummary`, and its
-        children as `left` and `right`, which are None for a pruned child and for leaves. Nodes of a clusterer also have
-        `cluster`, the name of a leaf's cluster.
+        The entries are `kind`, `routing`, `leaf`, `depth`, `n_leaves`, `classes` (None if there are none), `outputs`
+        (the names of what is predicted), `curves` and `tree`, the root. A node has the fields of
+        `prunus.explain.NodeSummary`, the words of its split as `condition`, which is true for rows that go left, and
+        its children as `left` and `right`, which are None for a pruned child and for leaves. Nodes of a clusterer also
+        have `cluster`, the name of a leaf's cluster; those of a hard tree have no `mass`.
+
+        If leaves are additive, a prediction is the sum of the `offset` of a leaf and of all `curves`, one for each
+        column that matters, strongest first: `x` are numbers (seconds for times), between which a curve is linear and
+        beyond which it is constant, or the levels of a category; `y` are the values there, one for each output, in the
+        units of the target, or as scores of the classes before softmax; `missing` and `other` are those of missing
+        values and of all other levels.
 
     Examples
     --------
@@ -41,34 +49,56 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
     summary = words.summary
     return {
         "kind": summary.kind,
+        "routing": summary.routing,
         "leaf": summary.leaf,
         "classes": None if summary.classes is None else [_plain(label) for label in summary.classes],
         "outputs": list(summary.outputs),
         "depth": summary.depth,
         "n_leaves": summary.n_leaves,
+        "curves": [_curve(curve) for curve in summary.curves],
         "tree": _node(words, words.root),
     }
 
 
+def _curve(curve: Curve) -> dict[str, Any]:
+    other = {} if curve.other is None else {"other": [_plain(value) for value in curve.other]}
+    return {
+        "column": curve.name,
+        "kind": curve.kind,
+        "x": [_plain(point) for point in curve.points],
+        "y": [[_plain(value) for value in values] for values in curve.values],
+        "missing": [_plain(value) for value in curve.missing],
+        **other,
+    }
+
+
+def _column(split: ColumnSplit) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(split).items()}
+
+
 def _node(words: Words, node: NodeSummary) -> dict[str, Any]:
     left, right = (None if child is None else _node(words, child) for child in words.children(node))
-    cluster = {"cluster": words.clusters.get(node.node)} if words.clusters else {}
+    own: dict[str, Any] = {"cluster": words.clusters.get(node.node)} if words.clusters else {}
+    if node.mass is not None:
+        own["mass"] = node.mass
     return {
         "node": node.node,
         "depth": node.depth,
         "share": node.share,
-        "mass": node.mass,
         "is_leaf": node.is_leaf,
         "split": [
             {"feature": part.label, "weight": _plain(part.weight), "strength": _plain(part.strength)}
             for part in node.split
         ],
         "threshold": _plain(node.threshold),
+        "condition": None if node.is_leaf else split_text(node, max_features=len(node.split), digits=6),
+        "column": None if node.column is None else _column(node.column),
         "value": [_plain(value) for value in node.value],
+        "offset": [_plain(value) for value in node.offset],
         "distribution": [_plain(value) for value in node.distribution],
         "spread": [_plain(value) for value in node.spread],
         "n_pruned": node.n_pruned,
-        **cluster,
+        **own,
         "left": left,
         "right": right,
     }

@@ -116,8 +116,7 @@ def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterato
     if options.node_ids:
         yield [f"node #{node.node}" if named else f"#{node.node}"]
     if not node.is_leaf:
-        parts, threshold = split_parts(node, options.max_features, options.written)
-        yield [*parts, f"< {threshold}"]
+        yield split_parts(node, options.max_features, options.written)[0]
     yield ["samples = " * named + percent(node.share)]
     if words.summary.classes is not None:
         yield from _of_classes(words, node, options, named=named)
@@ -141,16 +140,17 @@ def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: 
 
 def _of_values(node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
     """The value of a leaf, or the mean of an inner node, with the standard deviation of its rows."""
-    word = "value = " if node.is_leaf and node.value else "mean = "
-    parts = [options.written(value) for value in prediction(node)]
+    is_sum = node.is_leaf and bool(node.offset)  # of curves and this value
+    word = "value = " if node.is_leaf and (node.value or is_sum) else "mean = "
+    parts = [options.written(value) for value in (node.offset if is_sum else prediction(node))]
     spreads = [f"± {options.written(spread)}" for spread in node.spread] if options.impurity else []
     if len(parts) == 1:
-        return [word * named + parts[0], *spreads]
+        return [word * named + parts[0], *(["+ curves"] if is_sum else []), *spreads]
     if options.impurity:
         parts = [f"{part} {spread}" for part, spread in zip(parts, spreads, strict=True)]
     if len(parts) > MOST_OUTPUTS + 1:
         parts = [*parts[:MOST_OUTPUTS], f"{len(parts) - MOST_OUTPUTS} more"]
-    return _commas([word * named + parts[0], *parts[1:]])
+    return [*_commas([word * named + parts[0], *parts[1:]]), *(["+ curves"] if is_sum else [])]
 
 
 def _commas(parts: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ from prunus.files import write_bytes
 __all__ = ["export_html"]
 
 _TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clusters": "Cluster tree"}
-_SCRIPTS = ("data.js", "predict.js", "panel.js", "layout.js", "tree.js", "sample.js", "app.js")
+_SCRIPTS = ("data.js", "predict.js", "panel.js", "layout.js", "tree.js", "sample.js", "curves.js", "app.js")
 
 
 def export_html(
@@ -31,7 +31,7 @@ def export_html(
     """Write an interactive web page of the tree: one file that needs no network.
 
     In the page one can pan, zoom and collapse the tree, open a panel for each node, search for features, and pick or
-    enter samples to see their path and prediction.
+    enter samples to see their path and prediction. If leaves are additive, a panel draws the curves of the columns.
 
     Parameters
     ----------

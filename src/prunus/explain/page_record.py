@@ -1,6 +1,7 @@
 """The data of the interactive page: the summary of a tree, its weights, and some rows."""
 
 from base64 import b64encode
+from functools import partial
 from math import isfinite
 from typing import Any, cast
 
@@ -12,8 +13,10 @@ from prunus.data.arrays import reading
 from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.errors import InputValueError
+from prunus.explain.curves import Curve
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
+from prunus.explain.wording import point_text, short_number, split_parts
 from prunus.palette import COLORS
 from prunus.targets import Target
 from prunus.tree import Tree
@@ -29,6 +32,8 @@ MAX_ROWS, MAX_CELLS = 100, 8_000
 COUNTED = 50_000
 """Largest number of rows that histograms are made from."""
 BINS = 32
+DIGITS = 4
+"""Number of digits in the words of a split."""
 
 
 def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
@@ -40,7 +45,9 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     nodes = {node.node: _node(estimator.tree_, node) for node in summary.nodes}
     record: Record = {
         "task": target.task,
+        "hard": summary.routing == "hard",
         "subtitle": _subtitle(summary),
+        "warning": summary.warning,
         "facts": _facts(summary),
         "colors": COLORS,
         "outputs": list(summary.outputs),
@@ -48,6 +55,7 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
         "features": _features(estimator),
         "split": _splits(estimator.tree_),
         "model": _model(estimator.tree_),
+        "curves": [_curve(curve) for curve in summary.curves],
         "samples": [],
         "nodes": list(nodes.values()),
     }
@@ -81,18 +89,42 @@ def _node(tree: Tree, node: NodeSummary) -> Record:
         "node": node.node,
         "leaf": node.is_leaf,
         "share": _rounded(node.share),
-        "mass": _rounded(node.mass),
         "distribution": [_rounded(value) for value in node.distribution],
         "pruned": node.n_pruned,
     }
     if node.spread:
         record["spread"] = [_rounded(value) for value in node.spread]
+    if node.mass is not None:
+        record["mass"] = _rounded(node.mass)
     if node.threshold is not None:
         record["threshold"] = _rounded(node.threshold)
+    if node.column is not None:
+        words = split_parts(node, 1, partial(short_number, digits=DIGITS))
+        record |= {"condition": [" ".join(side) for side in words], "single": True}
     if tree.cluster is not None:
         record["label"] = int(tree.cluster[node.node])
     elif node.value:
         record["value"] = [_rounded(value) for value in node.value]
+    if node.offset:
+        record["offset"] = [_rounded(value) for value in node.offset]
+    return record
+
+
+def _curve(curve: Curve) -> Record:
+    """A curve as the page draws it: the points within the range that is shown, as numbers and as text."""
+    points, values = curve.visible()
+    write = partial(short_number, digits=DIGITS)
+    record: Record = {
+        "name": curve.name,
+        "x": [_rounded(point) for point in points] if curve.is_number else None,  # type: ignore[arg-type]
+        "points": [point_text(curve, point, write) for point in points],
+        "values": [[_rounded(value) for value in row] for row in values.tolist()],
+    }
+    if curve.other is not None:
+        record["points"].append("any other")
+        record["values"].append([_rounded(value) for value in curve.other])
+    if curve.has_missing:
+        record["missing"] = [_rounded(value) for value in curve.missing]
     return record
 
 
@@ -103,10 +135,11 @@ def _subtitle(summary: TreeSummary) -> str:
 
 
 def _facts(summary: TreeSummary) -> list[list[str]]:
+    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} with a positive mass"
     return [
         ["kind", summary.kind],
         ["leaf", summary.leaf],
-        ["nodes", f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} with a positive mass"],
+        ["nodes", str(len(summary.nodes)) if summary.routing == "hard" else nodes],
         ["parameters", f"{summary.n_parameters:,}"],
     ]
 
@@ -163,6 +196,8 @@ def _model(tree: Tree) -> Record | None:
     nodes, leaves = np.flatnonzero(tree.mass > 0), tree.leaves
     if leaves.constant is None or (leaves.slope is not None and leaves.slope[nodes].size > MAX_WEIGHTS):
         return None
+    if tree.limits is not None:
+        record["limits"] = _floats(tree.limits[:, nodes])
     return record | {
         "position": {int(t): i for i, t in enumerate(nodes)},
         "constant": _floats(leaves.constant[nodes]),

@@ -1,20 +1,24 @@
 """The record that every picture of a tree is made from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
 from prunus.estimators.base import ArgminTree
+from prunus.explain.curves import ColumnSplit, Curve, LeafCurves, grouped, leaf_curves, scaled, split_column
 from prunus.explain.rows import RowsInTree, agreement, send_rows
-from prunus.targets import Target
+from prunus.targets import Target, disagreement
 from prunus.tree import Tree
 from prunus.tree.prediction import node_outputs
 
 __all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "check_estimator", "summarize", "tree_summary"]
+
+Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class SplitWeight:
     """Change of the score for one standard unit of the feature, which can be compared between features."""
     column: int = -1
     """Position of the encoded column in ``encoder_.columns_``."""
+    feature: int = -1
+    """Position of the column in the table; -1 if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,8 @@ class NodeSummary:
     depth: int
     share: float
     """Share of the training samples whose path passes the node."""
-    mass: float
-    """How much of a sample the node can receive, from 0 (pruned) to 1."""
+    mass: float | None
+    """How much of a sample the node can receive, from 0 (pruned) to 1; None in a hard tree."""
     is_leaf: bool
     split: tuple[SplitWeight, ...] = ()
     """The weights of the split, strongest first; empty for leaves and for splits that are not linear."""
@@ -55,6 +61,11 @@ class NodeSummary:
     """Standard deviations of the outputs over these samples; empty for classes."""
     n_pruned: int = 0
     """Number of children that were pruned, with everything below them; samples that would go there end here."""
+    column: ColumnSplit | None = None
+    """The split in words of its column, if it uses only one column of the table."""
+    offset: tuple[float, ...] = ()
+    """What a path that ends here adds to the curves of the columns, values or scores of the classes: the prediction for
+    a row of typical values. Empty unless leaves are additive."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ class TreeSummary:
     n_nodes: int
     """Number of nodes of the complete tree, before pruning."""
     n_active: int
-    """Number of its nodes with a positive mass."""
+    """Number of its nodes with a positive mass; those of a hard tree are its nodes."""
     n_parameters: int
     classes: tuple[Any, ...] | None
     outputs: tuple[str, ...]
@@ -78,7 +89,15 @@ class TreeSummary:
     agreement: float | None
     """How far hard predictions agree with soft ones on the given rows: the share of equal labels; for numbers, R^2 of
     the hard ones as predictions of the soft ones; for clusters, the share of rows whose largest route is their path.
-    None if no rows were given."""
+    None if no rows were given, and for hard trees."""
+    warning: str | None = None
+    """A line that says so if the paths of a soft tree predict something else than the tree itself, for more than 5 % of
+    the given rows or, without rows, of the training rows; for numbers, if R^2 of the paths is below 0.98."""
+    routing: str = "soft"
+    """Whether rows follow all their routes ("soft") or one path ("hard")."""
+    curves: tuple[Curve, ...] = ()
+    """What columns of the table add to the offset of a leaf, strongest first, in the units of the target, or as scores
+    of the classes; empty unless leaves are additive. The value is 0 at a typical value of the column."""
 
 
 def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
@@ -117,6 +136,8 @@ def check_estimator(estimator: Any, function: str) -> None:
 def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
     """The summary of an estimator, with the agreement of hard and soft predictions on these rows."""
     tree, target = estimator.tree_, estimator.target_
+    agreed = None if rows is None or tree.is_hard else agreement(tree, target, rows)
+    curves = _curves(tree, target, estimator.encoder_)
     return TreeSummary(
         kind=type(estimator).__name__,
         leaf=tree.leaves.kind,
@@ -127,32 +148,62 @@ def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
         n_parameters=tree.n_parameters,
         classes=tuple(target.labels.tolist()) if target.task == "classes" else None,
         outputs=target.output_names(estimator.encoder_),
-        nodes=_nodes(tree, target, estimator.encoder_),
-        agreement=None if rows is None else agreement(tree, target, rows),
+        nodes=_nodes(tree, target, estimator.encoder_, curves),
+        agreement=agreed,
+        warning=disagreement(target.task, tree.agreement if agreed is None else agreed),
+        routing=tree.routing,
+        curves=() if curves is None else tuple(scaled(curve, _units(target)) for curve in curves.curves),
     )
 
 
-def _nodes(tree: Tree, target: Target, encoder: TableEncoder) -> tuple[NodeSummary, ...]:
+def _curves(tree: Tree, target: Target, encoder: TableEncoder) -> LeafCurves | None:
+    """The curves of additive leaves, in standard units; None if leaves are others."""
+    leaves = tree.leaves
+    if leaves.shared is None or leaves.slope is not None or leaves.network is not None or target.task == "clusters":
+        return None
+    return leaf_curves(encoder.columns_, leaves.shared)
+
+
+def _units(target: Target) -> Doubles:
+    """The size of one standard unit of each output, (k,)."""
+    k = target.n_outputs
+    if target.task == "classes":
+        return np.ones(k)
+    unit: Doubles = target.predictions(np.ones((1, k)))[0] - target.predictions(np.zeros((1, k)))[0]
+    return unit
+
+
+def _offsets(tree: Tree, target: Target, curves: LeafCurves | None) -> Doubles:
+    """What paths to each node add to the curves, (T, k)."""
+    if curves is None:
+        return np.zeros((tree.n_nodes, 0))
+    outputs = node_outputs(replace(tree, leaves=replace(tree.leaves, shared=None))) + curves.offset
+    return outputs if target.task == "classes" else target.predictions(outputs)
+
+
+def _nodes(tree: Tree, target: Target, encoder: TableEncoder, curves: LeafCurves | None) -> tuple[NodeSummary, ...]:
     values = target.predictions(node_outputs(tree)) if tree.leaves.is_constant else np.zeros((tree.n_nodes, 0))
+    offsets, groups = _offsets(tree, target, curves), grouped(encoder.columns_)
     mean, spread = target.node_units(tree.mean, tree.spread, encoder)
     return tuple(
         NodeSummary(
             node=t,
             depth=(t + 1).bit_length() - 1,
             share=float(tree.share[t]),
-            mass=float(tree.mass[t]),
+            mass=None if tree.is_hard else float(tree.mass[t]),
             is_leaf=bool(tree.is_leaf[t]),
-            **_split(tree, encoder, t),
+            **_split(tree, encoder, groups, t),
             value=tuple(values[t].tolist()),
             distribution=tuple(mean[t].tolist()),
             spread=tuple(spread[t].tolist()),
             n_pruned=int((~tree.kept[2 * t + 1 : 2 * t + 3]).sum()),
+            offset=tuple(offsets[t].tolist()),
         )
         for t in np.flatnonzero(tree.kept).tolist()
     )
 
 
-def _split(tree: Tree, encoder: TableEncoder, t: int) -> dict[str, Any]:
+def _split(tree: Tree, encoder: TableEncoder, groups: dict[int, list[int]], t: int) -> dict[str, Any]:
     """Weights and threshold in the units of the table; encoded numbers are (x - center) / scale."""
     if tree.is_leaf[t] or tree.weight is None or tree.bias is None:
         return {}
@@ -161,9 +212,14 @@ def _split(tree: Tree, encoder: TableEncoder, t: int) -> dict[str, Any]:
         if strength == 0 or column.low == column.high:
             continue
         if column.piece:  # a piece is 0 below its range, so it does not move the threshold
-            weights.append(SplitWeight(column.label, strength, strength, i))
+            weights.append(SplitWeight(column.label, strength, strength, i, column.feature))
             continue
-        weights.append(SplitWeight(column.label, strength / column.scale, strength, i))
+        weights.append(SplitWeight(column.label, strength / column.scale, strength, i, column.feature))
         threshold += strength * (column.center / column.scale)  # in this order it does not overflow
     weights.sort(key=lambda weight: -abs(weight.strength))
-    return {"split": tuple(weights), "threshold": threshold}
+    features = {weight.feature for weight in weights}
+    only = None
+    if len(features) == 1:
+        own = groups[features.pop()]
+        only = split_column([encoder.columns_[i] for i in own], tree.weight[t, own], float(tree.bias[t]))
+    return {"split": tuple(weights), "threshold": threshold, "column": only}

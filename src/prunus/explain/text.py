@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from prunus.explain.curves import log_odds
 from prunus.explain.summary import NodeSummary
 from prunus.explain.wording import (
     Words,
     check_flags,
     check_whole,
+    curve_text,
     number,
     percent,
     prediction,
@@ -17,6 +19,9 @@ from prunus.explain.wording import (
 )
 
 __all__ = ["export_text"]
+
+MOST_CURVES = 20
+"""Number of curves that are written; others are counted."""
 
 
 def export_text(
@@ -34,8 +39,11 @@ def export_text(
 
     Weights and thresholds are in the units of the table. A leaf shows the prediction of a path that ends there and the
     share of the training rows that end there. If leaves are not constant, it shows the largest class, or the mean, of
-    its training rows instead of a prediction; for clusters, the features that differ most from the whole table. Rows
-    that would go to a pruned branch end in the node above it.
+    its training rows instead of a prediction; for clusters, the features that differ most from the whole table. If
+    leaves are additive, their values are those of a row with typical values, and what each column adds to them is told
+    below the rules, strongest first: its smallest and its largest value, and where they are. Rows that would go to a
+    pruned branch end in the node above it. If the paths of a soft tree often predict something else than the tree
+    itself, the last line says so.
 
     Parameters
     ----------
@@ -79,7 +87,10 @@ def export_text(
         check_whole(name, value, least)
     words = read_words(estimator, feature_names, class_names).displayed()
     report = _Report(words, max_depth, spacing, decimals, show_weights, max_features)
-    return "".join(f"{line}\n" for line in report.lines(words.root))
+    lines = [*report.lines(words.root), *report.curves()]
+    if words.summary.warning is not None:
+        lines.append(words.summary.warning)
+    return "".join(f"{line}\n" for line in lines)
 
 
 class _Report:
@@ -102,10 +113,25 @@ class _Report:
         elif self.max_depth is not None and node.depth > self.max_depth:
             yield f"{indent}truncated branch of depth {_height(self.words, node)}"
         else:
-            parts, threshold = split_parts(node, self.max_features, self._number)
-            for sign, child in zip(("<", ">="), self.words.children(node), strict=True):
-                yield f"{indent}{' '.join(parts)} {sign} {threshold}"
+            conditions = split_parts(node, self.max_features, self._number)
+            for condition, child in zip(conditions, self.words.children(node), strict=True):
+                yield indent + " ".join(condition)
                 yield from [self._pruned(node)] if child is None else self.lines(child)
+
+    def curves(self) -> Iterator[str]:
+        """The curves of additive leaves, a line each."""
+        curves, outputs = self.words.summary.curves, self.words.summary.outputs
+        if not curves:
+            return
+        of_what = ""
+        if self.words.summary.classes is not None and len(outputs) == 2:
+            of_what = f" of the log odds of {outputs[1]}"
+            curves, outputs = tuple(map(log_odds, curves)), outputs[1:]
+        yield f"Curves{of_what}, which all leaves share and which are 0 for typical values:"
+        for curve in curves[:MOST_CURVES]:
+            yield f"    {curve_text(curve, outputs, self._number)}"
+        if len(curves) > MOST_CURVES:
+            yield f"    and {len(curves) - MOST_CURVES} more columns"
 
     def _indent(self, depth: int) -> str:
         return ("|" + " " * self.spacing) * depth + "|" + "-" * self.spacing + " "
@@ -124,6 +150,8 @@ class _Report:
             return f"{name}: {about} {rows}" if about else f"{name} {rows}"
         if self.words.summary.classes is None:
             spread = f" ± {self._listed(node.spread)}" if self.weights else ""
+            if node.offset:
+                return f"value: {self._listed(node.offset)} + curves{spread} {rows}"
             return f"{'value' if node.value else 'mean'}: {self._listed(values)}{spread} {rows}"
         weights = f"weights: {self._listed(node.distribution)} " if self.weights else ""
         return f"{weights}class: {self.words.summary.outputs[values.index(max(values))]} {rows}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import floor, isfinite, log10
 from numbers import Integral
@@ -11,6 +12,7 @@ import numpy as np
 
 from prunus.data import OutputColumn
 from prunus.errors import InputTypeError, InputValueError
+from prunus.explain.curves import ColumnSplit, Curve
 from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary, check_estimator, summarize
 
 __all__ = [
@@ -18,8 +20,10 @@ __all__ = [
     "check_choice",
     "check_flags",
     "check_whole",
+    "curve_text",
     "number",
     "percent",
+    "point_text",
     "prediction",
     "read_words",
     "shares",
@@ -31,6 +35,10 @@ __all__ = [
 
 NOTABLE = 0.5
 """A feature of a cluster is shown if its mean is this many standard deviations from the mean of the table."""
+MOST_TERMS = 12
+"""Number of terms that are written of a split that uses few columns of the table."""
+MOST_LEVELS = 6
+"""Number of levels of a category that are written; others are counted."""
 _PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ")
 
 
@@ -57,10 +65,9 @@ class Words:
     def displayed(self, longest: int | None = None) -> "Words":
         """The same, with names on one line of at most `longest` characters."""
         summary = replace(self.summary, outputs=tuple(_line(name, longest) for name in self.summary.outputs))
-        nodes = {
-            t: replace(node, split=tuple(replace(part, label=_line(part.label, longest)) for part in node.split))
-            for t, node in self.nodes.items()
-        }
+        curves = tuple(replace(curve, name=_line(curve.name, longest)) for curve in self.summary.curves)
+        summary = replace(summary, curves=curves)
+        nodes = {t: _in_lines(node, longest) for t, node in self.nodes.items()}
         clusters = {t: _line(name, longest) for t, name in self.clusters.items()}
         return replace(self, summary=summary, nodes=nodes, clusters=clusters)
 
@@ -83,7 +90,9 @@ def read_words(estimator: Any, feature_names: Any = None, class_names: Any = Non
         names = _names("class_names", class_names, estimator.n_clusters_)
         labels = {t: int(tree.cluster[t]) for t, node in nodes.items() if node.is_leaf}
         clusters = {t: f"cluster {k}" if names is None else names[k] for t, k in labels.items()}
-    summary = replace(summary, outputs=tuple(outputs), nodes=tuple(nodes.values()))
+    names_of = {column.feature: column.name for column in columns}
+    curves = tuple(replace(curve, name=names_of[curve.feature]) for curve in summary.curves)
+    summary = replace(summary, outputs=tuple(outputs), nodes=tuple(nodes.values()), curves=curves)
     return Words(summary, nodes, clusters, yes_or_no)
 
 
@@ -121,26 +130,33 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.0005 else _without_zeros(f"{100 * share:.1f}") + "%"
 
 
-def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], str]:
-    """The terms of a split, strongest first, and its threshold; rows whose sum is below it go left.
+def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], list[str]]:
+    """The conditions of a split for rows that go left and for those that go right, as lists of words.
 
-    A split of one feature is written without its weight. A split that is not linear is named by its number.
+    A split is a sum of terms, strongest first, that is below a threshold or not; all levels of categories are written
+    if it uses at most `max_features` columns of the table. If it uses only one, it is a threshold for that column, or a
+    list of levels. A split that is not linear is named by its number.
     """
     if node.threshold is None:
-        return [f"split {node.node}"], "0"
-    threshold, split = node.threshold, node.split
+        return [f"split {node.node}", "< 0"], [f"split {node.node}", ">= 0"]
+    if node.column is not None:
+        return _of_column(node.column, write, left=True), _of_column(node.column, write, left=False)
+    split = node.split
     if len(split) == 1:
-        size = abs(split[0].weight)
-        sign, threshold = "-" if split[0].weight < 0 else "", threshold / size
-        return [sign + _term(split[0].label)], write(threshold)
-    parts = [_signed(part, write, first=i == 0) for i, part in enumerate(split[:max_features])]
-    if len(split) > max_features:
-        parts.append(f"and {len(split) - max_features} more")
-    return parts or ["0"], write(threshold)
+        signs = ("<", ">=") if split[0].weight > 0 else (">", "<=")
+        term, threshold = [_term(split[0].label)], write(node.threshold / split[0].weight)
+        return [*term, f"{signs[0]} {threshold}"], [*term, f"{signs[1]} {threshold}"]
+    features = {part.feature for part in split}
+    most = max(max_features, MOST_TERMS) if -1 not in features and len(features) <= max_features else max_features
+    parts = [_signed(part, write, first=i == 0) for i, part in enumerate(split[:most])] or ["0"]
+    if len(split) > most:
+        parts.append(f"and {len(split) - most} more")
+    threshold = write(node.threshold)
+    return [*parts, f"< {threshold}"], [*parts, f">= {threshold}"]
 
 
-def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2) -> str:
-    """The condition of a split in one line; rows for which it is true go left.
+def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2, *, left: bool = True) -> str:
+    """The condition of a split in one line: that of rows that go left, or of those that go right.
 
     Examples
     --------
@@ -148,8 +164,47 @@ def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2) -> str
     >>> split_text(NodeSummary(0, 0, 1.0, 1.0, False, parts, 3.1), max_features=2)
     '0.83 age - 1.2 (color = red) and 1 more < 3.1'
     """
-    parts, threshold = split_parts(node, max_features, partial(number, decimals=digits))
-    return f"{' '.join(parts)} < {threshold}"
+    return " ".join(split_parts(node, max_features, partial(number, decimals=digits))[0 if left else 1])
+
+
+def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], str]) -> str:
+    """A curve in one line: its smallest and its largest value, and where they are.
+
+    Of several outputs it is the one that changes most.
+
+    Examples
+    --------
+    >>> curve = Curve(0, "rooms", "number", (1.0, 9.0), ((-2.0,), (3.0,)), (0.0,), shown=(1.0, 9.0))
+    >>> curve_text(curve, ["y"], partial(number, decimals=2))
+    'rooms: from -2 at 1 to 3 at 9'
+    """
+    points, values = curve.visible()
+    k = int((values.max(0) - values.min(0)).argmax())
+    name = f"{curve.name}, {outputs[k]}" if len(outputs) > 1 else curve.name
+    low, high = int(values[:, k].argmin()), int(values[:, k].argmax())
+    ends = [f"{write(values[i, k])} at {point_text(curve, points[i], write)}" for i in (low, high)]
+    if len(points) == 1:
+        return f"{name}: {ends[0]}" + (f", {write(curve.other[k])} elsewhere" if curve.other is not None else "")
+    return f"{name}: from {' to '.join(ends)}"
+
+
+def point_text(column: Curve | ColumnSplit, point: float | str, write: Callable[[float], str]) -> str:
+    """A value of a column: a number, a date or a duration in seconds, or a level.
+
+    Examples
+    --------
+    >>> [point_text(ColumnSplit("since", kind), 86400.0, str) for kind in ("datetime", "duration", "number")]
+    ['1970-01-02', '86400.0 s', '86400.0']
+    """
+    if isinstance(point, str):
+        return point
+    if column.kind == "datetime":
+        try:
+            time = datetime.fromtimestamp(0, UTC) + timedelta(minutes=round(point / 60))
+        except OverflowError:
+            return write(point)
+        return f"{time:%Y-%m-%d}" if (time.hour, time.minute) == (0, 0) else f"{time:%Y-%m-%d %H:%M}"
+    return f"{write(point)} s" if column.kind == "duration" else write(point)
 
 
 def prediction(node: NodeSummary) -> tuple[float, ...]:
@@ -227,7 +282,61 @@ def _renamed(columns: list[OutputColumn], features: list[str] | None) -> list[Ou
 
 
 def _relabeled(node: NodeSummary, columns: list[OutputColumn]) -> NodeSummary:
-    return replace(node, split=tuple(replace(part, label=columns[part.column].label) for part in node.split))
+    column = None if node.column is None else replace(node.column, name=columns[node.split[0].column].name)
+    split = tuple(replace(part, label=columns[part.column].label) for part in node.split)
+    return replace(node, split=split, column=column)
+
+
+def _in_lines(node: NodeSummary, longest: int | None) -> NodeSummary:
+    """The node with names on one line of at most `longest` characters."""
+
+    def lines(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_line(name, longest) for name in names)
+
+    split = tuple(replace(part, label=_line(part.label, longest)) for part in node.split)
+    own = node.column
+    if own is not None:
+        own = replace(own, name=_line(own.name, longest), left=lines(own.left), right=lines(own.right))
+    return replace(node, split=split, column=own)
+
+
+def _of_column(split: ColumnSplit, write: Callable[[float], str], *, left: bool) -> list[str]:
+    """The condition of one side of a split that uses one column of the table."""
+    has_missing = split.missing_left is left
+    if split.left or split.right:
+        return _of_levels(split, left=left)
+    if not split.thresholds:
+        return [split.name, "is missing" if has_missing else "is not missing"]
+    ends = [point_text(split, threshold, write) for threshold in split.thresholds]
+    ranges = []
+    for i in range(len(ends) + 1):
+        if (split.low_left if i % 2 == 0 else not split.low_left) is not left:
+            continue
+        if i == 0:
+            ranges.append(f"{'<' if left else '<='} {ends[0]}")  # a score of 0 goes right
+        elif i == len(ends):
+            ranges.append(f"{'>' if left else '>='} {ends[-1]}")
+        else:
+            ranges.append(f"from {ends[i - 1]} to {ends[i]}")
+    words = [*ranges, *(["missing"] if has_missing else [])]
+    return [_term(split.name), words[0], *(f"or {word}" for word in words[1:])]
+
+
+def _of_levels(split: ColumnSplit, *, left: bool) -> list[str]:
+    """The levels of one side, or those of the other side if these are fewer."""
+    sides = {}
+    for side, levels in ((True, split.left), (False, split.right)):
+        missing = ["missing"] if split.missing_left is side else []
+        sides[side] = [*levels, *missing, *(["another level"] if split.other_left is side else [])]
+    if split.other_left is None:  # all levels have names
+        listed = left
+    else:
+        listed = min(sides, key=lambda side: (len(sides[side]), split.other_left is side))
+    names = sides[listed]
+    if len(names) > MOST_LEVELS:
+        names = [*names[: MOST_LEVELS - 1], f"{len(names) - MOST_LEVELS + 1} more"]
+    words = [f"{name}," for name in names[:-2]] + names[-2:-1] + [f"or {names[-1]}" if len(names) > 1 else names[0]]
+    return [f"{_term(split.name)} is" if listed is left else f"{_term(split.name)} is not", *words]
 
 
 def _line(name: str, longest: int | None) -> str:

@@ -50,7 +50,8 @@ class Bent:
     @property
     def scale(self) -> Doubles:
         """The scale of each encoded column, (d,)."""
-        return np.maximum(self.x.std(0, dtype=np.float64), 1e-6)
+        scale: Doubles = np.maximum(self.x.std(0, dtype=np.float64), 1e-6)
+        return scale
 
 
 class Cut(NamedTuple):
@@ -118,8 +119,8 @@ def _best_cut(rows: Bent, here: Nodes, design: Doubles, residual: Doubles, fewes
         ]
         left = parts[0]
         for threshold, more in zip(thresholds, parts[1:], strict=True):
-            right = whole.minus(left)
-            if min(left.count, right.count) >= fewest:
+            right = whole.plus(left, -1)
+            if min(left.rows, right.rows) >= fewest:
                 (change_left, error_left), (change_right, error_right) = left.solved(), right.solved()
                 cuts.append(Cut(error_left + error_right, direction, -float(threshold), change_left, change_right))
             left = left.plus(more)
@@ -167,7 +168,7 @@ class _Sums(NamedTuple):
     products: Doubles
     crossed: Doubles
     square: float
-    count: int
+    rows: int
 
     @classmethod
     def of(cls, design: Doubles, residual: Doubles, weight: Doubles) -> "_Sums":
@@ -175,17 +176,15 @@ class _Sums(NamedTuple):
         square = float(weight @ np.square(residual).sum(1))
         return cls(weighted.T @ design, weighted.T @ residual, square, len(design))
 
-    def plus(self, other: "_Sums") -> "_Sums":
-        return _Sums(*(one + another for one, another in zip(self, other, strict=True)))  # type: ignore[arg-type]
-
-    def minus(self, other: "_Sums") -> "_Sums":
-        return _Sums(*(one - another for one, another in zip(self, other, strict=True)))  # type: ignore[operator, arg-type]
+    def plus(self, other: "_Sums", sign: int = 1) -> "_Sums":
+        products, crossed = self.products + sign * other.products, self.crossed + sign * other.crossed
+        return _Sums(products, crossed, self.square + sign * other.square, self.rows + sign * other.rows)
 
     def solved(self) -> tuple[Doubles, float]:
         """The change of the model, (1 + d, k), and the squared error that is left."""
         penalty = np.full(len(self.products), PENALTY)
         penalty[0] *= 0.1
-        change = np.linalg.solve(self.products + np.diag(penalty), self.crossed)
+        change: Doubles = np.linalg.solve(self.products + np.diag(penalty), self.crossed).astype(np.float64)
         error = (
             self.square - 2 * float((change * self.crossed).sum()) + float((change * (self.products @ change)).sum())
         )

@@ -16,7 +16,7 @@ from prunus.hardening.merging import merge_leaves
 from prunus.hardening.single_columns import Table, grow_single_columns
 from prunus.hardening.sketch import Sketch, complete_sketch, deepened
 from prunus.hardening.student import Course, build_student, imitation_loss, lessons_for
-from prunus.nn import TreeModel
+from prunus.nn import AdditiveHead, TreeModel
 from prunus.nn.networks import array
 from prunus.nn.whiten import Whiten, in_encoded
 from prunus.targets import Target
@@ -108,8 +108,8 @@ class Rows(NamedTuple):
     def only_fitted(self) -> "Rows":
         """The rows that leaves are fitted to."""
         chosen = torch.from_numpy(self.fitted).to(self.samples.x.device)
-        parts = (part[self.fitted] for part in (self.wanted, self.weight, self.held_out, self.fitted))
-        return Rows(self.samples[chosen], *parts)
+        wanted, weight = self.wanted[self.fitted], self.weight[self.fitted]
+        return Rows(self.samples[chosen], wanted, weight, self.held_out[self.fitted], self.fitted[self.fitted])
 
 
 def harden(
@@ -340,11 +340,12 @@ def _as_record(
     slope = None
     if wish.leaf == "linear":
         slope = np.zeros((*constant.shape, d), dtype=np.float32)
-        slope[np.ix_(is_leaf, range(constant.shape[1]), columns)] = sketch.models.slope[is_leaf]
+        slope[:, :, columns] = np.where(is_leaf[:, None, None], sketch.models.slope, 0.0)
     bias, shared = np.zeros(constant.shape[1], dtype=np.float32), None
     if wish.leaf == "additive":
-        head = teacher.model.head
-        moved, offset = in_encoded(teacher.model.inputs.cpu(), head.slope.detach().cpu(), torch.zeros(len(bias)))  # type: ignore[union-attr]
+        head, inputs = teacher.model.head, teacher.model.inputs.cpu()
+        assert isinstance(head, AdditiveHead)
+        moved, offset = in_encoded(inputs, head.slope.detach().cpu(), torch.zeros(len(bias)))
         shared, bias = array(moved), array(offset)
     limits = None
     if wish.leaf == "linear" and target.task != "classes":
@@ -370,8 +371,9 @@ def _shared(teacher: Teacher, rows: Rows) -> Doubles:
 
 
 def _softmax(outputs: Doubles) -> Doubles:
-    shares = np.exp(outputs - outputs.max(1, keepdims=True))
-    return shares / shares.sum(1, keepdims=True)
+    shares: Doubles = np.exp(outputs - outputs.max(1, keepdims=True))
+    shares /= shares.sum(1, keepdims=True)
+    return shares
 
 
 def _same(outputs: Doubles) -> Doubles:

@@ -140,7 +140,7 @@ def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strength: flo
         penalty = np.full(design.shape[1], strength)
         penalty[0] *= 0.1
         products = weighted.T @ design + np.diag(penalty)
-        found[node] = np.linalg.solve(products, weighted.T @ (rows.wanted[here] - before[here]))
+        found[node] = np.linalg.solve(products, weighted.T @ (rows.wanted[here] - before[here])).astype(np.float64)
     return found
 
 
@@ -167,7 +167,7 @@ def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: fl
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    optimizer.step(objective)  # type: ignore[arg-type]
+    optimizer.step(objective)  # type: ignore[no-untyped-call]
     return dict(zip(nodes.tolist(), change.detach().numpy(), strict=True))
 
 

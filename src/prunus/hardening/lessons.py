@@ -8,7 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from prunus.nn import TreeModel
+from prunus.nn import AdditiveHead, TreeModel
+from prunus.nn.heads.head import Head
 from prunus.ops.chunks import chunked
 from prunus.targets import Target
 from prunus.training import Samples
@@ -51,9 +52,11 @@ class Teacher:
     @torch.no_grad()
     def shared(self, x: Tensor) -> Tensor:
         """The part of the outputs, (n, k), that does not depend on the routes: the curves of additive leaves."""
-        slope = getattr(self.model.head, "slope", None)
-        if slope is None:
-            return x.new_zeros(len(x), self.model.head.out_features)  # type: ignore[arg-type]
+        head = self.model.head
+        assert isinstance(head, Head)
+        if not isinstance(head, AdditiveHead):
+            return x.new_zeros(len(x), head.out_features)
+        slope = head.slope
         return chunked(lambda rows: torch.nn.functional.linear(self.model.inputs(rows), slope), x)
 
 

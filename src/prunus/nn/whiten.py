@@ -142,7 +142,8 @@ def _root(correlation: Tensor, power: float, floor: float) -> Tensor:
     """The matrix ``(C + floor I)^-power``, in the directions in which the data vary."""
     values, vectors = torch.linalg.eigh(correlation)
     factors = torch.where(values > LEAST_VARIANCE, (values.clamp(min=0) + floor).pow(-power), 0.0)
-    return (vectors * factors) @ vectors.T
+    root: Tensor = (vectors * factors) @ vectors.T
+    return root
 
 
 def _moments(x: Tensor, weight: Tensor | None) -> tuple[float, Tensor, Tensor]:

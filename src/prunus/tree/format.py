@@ -1,5 +1,6 @@
 """What the arrays of a stored tree must be: names, types and shapes, and what must hold of their values."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,9 @@ def check_tree(arrays: dict[str, Array], record: dict[str, Any], *, columns: int
         raise InputValueError(f"a tree must hold no other arrays than those of its format, got {sorted(unknown)[:3]}")
     if record.get("routing", "soft") not in ("soft", "hard"):
         raise InputValueError(f"the routing of a tree must be soft or hard, got {str(record['routing'])[:80]!r}")
+    agreement = record.get("agreement", 1.0)
+    if isinstance(agreement, bool) or not isinstance(agreement, (int, float)) or not math.isfinite(agreement):
+        raise InputValueError(f"the agreement of a tree must be a finite number, got {str(agreement)[:80]!r}")
     check_arrays(arrays, expected, sizes)
     _check_values(arrays, nodes)
 

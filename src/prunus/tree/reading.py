@@ -1,6 +1,8 @@
 """Making the record of a tree from its trained splits and leaves and the training rows."""
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,21 +12,25 @@ import torch
 from prunus.ops import integer_pruning
 from prunus.tree.importances import importances
 from prunus.tree.paths import last_kept, parts_rows, passing
-from prunus.tree.prediction import find_leaves, path_outputs
+from prunus.tree.prediction import find_leaves, hard_outputs, path_outputs, soft_outputs
 from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
 from prunus.tree.statistics import node_statistics
 
-__all__ = ["Correct", "Prune", "TrainedRows", "best_pruning", "keep_largest", "keep_pairs", "read_tree"]
+__all__ = ["Agree", "Correct", "Prune", "TrainedRows", "best_pruning", "keep_largest", "keep_pairs", "read_tree"]
 
 Bools = npt.NDArray[np.bool_]
 Nodes = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
+Agree = Callable[[Doubles, Doubles], float]
+"""Tells how far soft and hard predictions agree, given the outputs of both, (n, k)."""
 Prune = Callable[[Doubles, Nodes], Bools]
 """Chooses the kept nodes, (T,), given the weight of the rows that pass each node, (T,), and each row's leaf, (n,)."""
 Correct = Callable[[Doubles, Doubles, Doubles], Doubles]
 """Computes the correction of each node, (T, k), given the sums of ideal outputs, of outputs, (T, k), and of weights,
 (T, 1), of the rows that end there."""
+COMPARED = 10_000
+"""Soft and hard predictions are compared on at most so many of the training rows."""
 
 
 class TrainedRows(NamedTuple):
@@ -53,11 +59,13 @@ def read_tree(
     n_parameters: int,
     routing: Routing = "soft",
     cut: bool = False,
+    agree: Agree | None = None,
 ) -> Tree:
     """The record of a trained tree. The training rows descend the tree once for all its statistics.
 
     In a hard tree the kept nodes get the mass 1, and all others 0; if the tree is `cut`, all that are not kept get the
-    mass 0 in a soft tree, too. Without `correct` there is no correction.
+    mass 0 in a soft tree, too. Without `correct` there is no correction. With `agree`, the record of a soft tree says
+    how far its hard predictions agree with its soft ones.
     """
     n_nodes = len(mass)
     leaf = find_leaves(splits, rows.x)
@@ -72,7 +80,7 @@ def read_tree(
     share = np.where(kept, total / total[0], 0.0)
     inner = np.flatnonzero(kept[: n_nodes // 2] & kept[1:].reshape(-1, 2).any(1))
     statistics = node_statistics(rows.wanted, ends, rows.weight, n_nodes)
-    return Tree(
+    tree = Tree(
         splits=splits,
         leaves=leaves,
         mass=mass,
@@ -86,6 +94,9 @@ def read_tree(
         n_parameters=n_parameters,
         routing=routing,
     )
+    if agree is None or tree.is_hard or n_nodes == 1:  # then there is only one way
+        return tree
+    return replace(tree, agreement=_agreement(tree, rows.x, ends, agree))
 
 
 def best_pruning(total: Doubles, lam: float) -> Bools:
@@ -130,6 +141,15 @@ def keep_pairs(kept: Bools, total: Doubles) -> Bools:
     paired = kept.copy()
     paired[1:] = np.repeat(kept[1:].reshape(-1, 2).any(1) & parts_rows(total), 2)
     return paired
+
+
+def _agreement(tree: Tree, x: Floats, ends: Nodes, agree: Agree) -> float | None:
+    """The agreement of soft and hard predictions of some rows; None if numbers are too large to tell."""
+    step = -(-len(x) // COMPARED)
+    x, ends = x[::step], ends[::step]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = agree(soft_outputs(tree, x), hard_outputs(tree, x, ends))
+    return found if math.isfinite(found) else None
 
 
 def _correction(leaves: Leaves, mass: Floats, rows: TrainedRows, ends: Nodes, correct: Correct | None) -> Doubles:

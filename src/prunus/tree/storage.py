@@ -35,6 +35,8 @@ def tree_to_record(tree: Tree) -> tuple[Arrays, Record]:
         "routing": tree.routing,
         "layers": {},
     }
+    if tree.agreement is not None:
+        record["agreement"] = tree.agreement
     for name, layers in (("splits", tree.splits.layers), ("network", tree.leaves.network)):
         if layers is not None:
             record["layers"][name] = {"count": len(layers.weights), "unit": layers.unit}
@@ -55,6 +57,7 @@ def tree_from_record(arrays: Arrays, record: Record) -> Tree:
         cluster=arrays.get("cluster"),
         routing=record.get("routing", "soft"),
         limits=arrays.get("limits"),
+        agreement=record.get("agreement"),
         **nodes,
     )
 

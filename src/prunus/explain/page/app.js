@@ -6,8 +6,9 @@ const choose = (t, { show = true } = {}) => {
   showNode(t);
   if (show) openTab("node");
 };
+const TABS = ["node", "sample", "curves", "help"];
 const openTab = (name) => {
-  for (const tab of ["node", "sample", "help"]) {
+  for (const tab of TABS) {
     byId(tab).hidden = tab !== name;
     byId(`tab-${tab}`).setAttribute("aria-selected", String(tab === name));
   }
@@ -112,9 +113,11 @@ const help = () => byId("help").append(
   make("h2", {}, "How to read this tree"),
   make("p", {}, "A split adds up weighted features: a row goes left if the sum is below a threshold, and right otherwise. "
     + "A box names the strongest feature of its split, with an arrow to where large values go; the line below it shows the share of the training samples that pass the node. "
-    + "Click a box to see all its features."),
-  make("p", {}, "A row whose score is within the margin of a split is undecided and goes both ways. Predictions add up along all its routes. "
+    + "A split of one column is written out: rows for which it is true go left. Click a box to see all its features."),
+  make("p", {}, record.hard ? "Every row follows one path to a leaf, and its prediction is that of the leaf."
+    : "A row whose score is within the margin of a split is undecided and goes both ways. Predictions add up along all its routes. "
     + "The mass a of a node is how much of a sample it can receive. Branches that were pruned are not shown, or are marked by a dash."),
+  ...(record.curves.length ? [make("p", {}, "Leaves are additive: to the value of a leaf, which is that of a row with typical values, the curves of the columns are added. All leaves share them.")] : []),
   make("h3", {}, "Keys"),
   make("dl", {}, ...[["← → ↑ ↓", "go from node to node"], ["Enter", "collapse or expand"], ["+  −  0", "zoom, fit"], ["/", "find a feature"], ["Esc", "end the search"]]
     .flatMap(([keys, what]) => [make("dt", {}, make("kbd", {}, keys)), make("dd", {}, what)])),
@@ -124,8 +127,11 @@ const help = () => byId("help").append(
 
 const start = () => {
   byId("subtitle").textContent = record.subtitle;
+  byId("warning").textContent = record.warning ?? "";
+  byId("warning").hidden = !record.warning;
   byId("features").append(...record.features.map(({ name }) => make("option", { value: name })));
-  for (const tab of ["node", "sample", "help"]) byId(`tab-${tab}`).addEventListener("click", () => openTab(tab));
+  byId("tab-curves").hidden = !record.curves.length;
+  for (const tab of TABS) byId(`tab-${tab}`).addEventListener("click", () => openTab(tab));
   byId("search").addEventListener("input", search);
   byId("fit").addEventListener("click", () => fit());
   byId("larger").addEventListener("click", () => zoomCenter(1.25));
@@ -137,6 +143,7 @@ const start = () => {
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
   samplePanel();
+  curvePanel();
   help();
   render();
   fit(0.5);

@@ -52,12 +52,12 @@ const splitPart = (node) => {
     more.addEventListener("click", () => more.replaceWith(bars(rows.slice(TOP))));
     part.append(more);
   }
-  part.append(make("p", { class: "soft" }, `Left where the weighted sum is below ${format(node.threshold)}, right elsewhere.`));
+  if (!node.single) part.append(make("p", { class: "soft" }, `Left where the weighted sum is below ${format(node.threshold)}, right elsewhere.`));
   return part;
 };
 
 // A histogram between two numbers, with marks below it.
-const histogram = (counts, low, high, { colors, margin = false }) => {
+const histogram = (counts, low, high, { colors, middle = false, margin = false }) => {
   const W = 330, H = 92, base = H - 14, most = Math.max(...counts, 1), step = W / counts.length;
   const at = (value) => (W * (value - low)) / (high - low);
   const chart = draw("svg", { class: "chart", viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", role: "img" });
@@ -69,7 +69,7 @@ const histogram = (counts, low, high, { colors, margin = false }) => {
     const height = (base - 2) * (count / most);
     chart.append(draw("rect", { x: i * step + 0.5, width: step - 1, y: base - height, height, fill: colors((i + 0.5) / counts.length) }));
   });
-  if (margin) chart.append(draw("line", { x1: at(0), x2: at(0), y1: 0, y2: base, stroke: "var(--ink)", "stroke-width": 1 }));
+  if (middle) chart.append(draw("line", { x1: at(0), x2: at(0), y1: 0, y2: base, stroke: "var(--ink)", "stroke-width": 1 }));
   chart.append(draw("text", { x: 0, y: H - 2 }, format(low)), draw("text", { x: W, y: H - 2, "text-anchor": "end" }, format(high)));
   return chart;
 };
@@ -111,22 +111,26 @@ const valueText = (values) => record.task === "classes"
 const showNode = (t) => {
   const node = nodes.get(t), box = byId("node");
   const facts = make("dl", {},
-    make("dt", {}, "samples"), make("dd", {}, percent(node.share) + " of the training samples"),
-    make("dt", {}, "mass a"), make("dd", {}, format(node.mass) + (node.mass > 0 ? "" : ": pruned in soft predictions")));
+    make("dt", {}, "samples"), make("dd", {}, percent(node.share) + " of the training samples"));
+  if (!record.hard) facts.append(make("dt", {}, "mass a"), make("dd", {}, format(node.mass) + (node.mass > 0 ? "" : ": pruned in soft predictions")));
   if (node.leaf && record.task === "clusters") facts.append(make("dt", {}, "cluster"), make("dd", {}, String(node.label)));
-  if (node.value && (node.leaf || node.pruned)) facts.append(make("dt", {}, "predicts"), make("dd", {}, valueText(node.value) + ", where a path ends here"));
+  if (node.value && (node.leaf || node.pruned)) facts.append(make("dt", {}, "predicts"), make("dd", {}, valueText(node.value) + (record.hard ? "" : ", where a path ends here")));
+  if (node.offset && node.leaf && record.task === "numbers") facts.append(make("dt", {}, "predicts"), make("dd", {}, valueText(node.offset) + " + the curves of the columns"));
   if (node.pruned && !node.leaf) facts.append(make("dt", {}, "pruned"), make("dd", {}, "one child: its rows end here"));
   box.replaceChildren(make("h2", {}, node.leaf ? `Leaf ${t}` : `Split ${t}`), make("p", { class: "soft" }, wayTo(t)), facts);
   if (!node.leaf) {
-    box.append(make("h3", {}, "Weights of the split"), splitPart(node));
-    if (node.scores) {
+    if (node.single) {
+      box.append(make("h3", {}, "Split"), make("dl", {}, ...["left", "right"].flatMap((side, i) => [make("dt", {}, side), make("dd", {}, node.condition[i])])));
+    }
+    if (!node.single) box.append(make("h3", {}, "Weights of the split"), splitPart(node));
+    if (node.scores && !(node.single && record.hard)) {
       box.append(make("h3", {}, "Scores of the rows that arrive"),
         histogram(node.scores.counts, node.scores.low, node.scores.high,
-          { margin: true, colors: (at) => (node.scores.low + at * (node.scores.high - node.scores.low) < 0 ? "var(--less)" : "var(--more)") }),
-        make("p", { class: "soft" }, "Below 0 a row goes left. In the shaded margin it goes both ways."));
+          { middle: true, margin: !record.hard, colors: (at) => (node.scores.low + at * (node.scores.high - node.scores.low) < 0 ? "var(--less)" : "var(--more)") }),
+        make("p", { class: "soft" }, "Below 0 a row goes left." + (record.hard ? "" : " In the shaded margin it goes both ways.")));
     }
   }
-  const title = { classes: "Classes of its samples", values: "Values of its samples", clusters: "How it differs (means)" };
+  const title = { classes: "Classes of its samples", numbers: "Values of its samples", clusters: "How it differs (means)" };
   box.append(make("h3", {}, title[record.task]), distributionPart(node));
 };
 const wayTo = (t) => {

@@ -9,6 +9,7 @@ const model = record.model && {
   slope: floats(record.model.slope),
   shared: floats(record.model.shared),
   output: floats(record.model.output),
+  limits: floats(record.model.limits),
 };
 const width = record.columns.length;
 const clip = (x, low, high) => Math.min(Math.max(x, low), high);
@@ -28,6 +29,7 @@ const scoreOf = (t, x) => {
   const i = model.splits.get(t);
   let sum = model.bias[i];
   for (let j = 0; j < width; j++) sum += model.weight[i * width + j] * x[j];
+  if (record.hard) return sum < 0 ? -1 : 1;  // no row is undecided
   return model.elu && sum < 0 ? Math.expm1(sum) : sum;
 };
 
@@ -71,6 +73,13 @@ const outputsOf = (x, z) => {
   return out;
 };
 
+// Outputs of linear leaves of a hard tree do not leave the range that was seen in the leaf.
+const limited = (out, end) => {
+  if (!model.limits.length) return out;
+  const k = out.length, all = model.limits.length / 2, start = model.position[end] * k;
+  return out.map((value, j) => clip(value, model.limits[start + j], model.limits[all + start + j]));
+};
+
 const softmax = (out) => {
   const most = Math.max(...out), weights = out.map((value) => Math.exp(value - most));
   const total = weights.reduce((a, b) => a + b, 0);
@@ -81,7 +90,7 @@ const softmax = (out) => {
 const predictRow = (values) => {
   const x = encode(values), path = pathOf(x), routes = routesOf(x);
   if (record.task === "clusters") return { path, routes, outputs: [] };
-  const out = outputsOf(x, routes);
+  const out = limited(outputsOf(x, routes), path[path.length - 1]);
   const outputs = record.task === "classes" ? softmax(out) : out.map((y, j) => y * record.scale[j] + record.mean[j]);
   return { path, routes, outputs };
 };

@@ -11,12 +11,13 @@ const strongest = (t) => {
 // The text of a node in the drawing: one line.
 const headline = (node) => {
   if (!node.leaf) {
+    if (node.single) return node.condition[0];
     const top = strongest(node.node);
     return top ? pointed(top) : "split " + node.node;
   }
   if (record.task === "clusters") return "cluster " + node.label;
   if (record.task === "classes") return record.outputs[argmax(node.distribution)];
-  return format((node.value ?? node.distribution)[0]);
+  return node.offset ? `${format(node.offset[0])} + curves` : format((node.value ?? node.distribution)[0]);
 };
 // The arrow shows to which side large values go.
 const pointed = ({ label, strength }) => {
@@ -72,7 +73,7 @@ const nodeElement = (t) => {
 };
 const note = (node) => {
   if (node.share === 0) return "–";
-  const more = node.leaf ? 0 : splitWeights(node.node).length - 1;
+  const more = node.leaf || node.single ? 0 : splitWeights(node.node).length - 1;
   return percent(node.share) + (more > 0 ? ` · and ${more} more` : "");
 };
 

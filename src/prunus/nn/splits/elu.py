@@ -21,6 +21,10 @@ class ELUSplit(LinearSplit):
         Number of inputs, d.
     depth : int
         Depth of the tree, from 0 to 12.
+    max_columns : int, optional
+        Largest number of columns in each split, see `LinearSplit`; by default all.
+    owner : sequence of int of length d, optional
+        The column of the table that each input belongs to; by default each input is a column.
 
     Examples
     --------

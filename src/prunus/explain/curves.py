@@ -1,0 +1,259 @@
+"""Functions of single columns of the table: the curves of additive leaves, and splits that use one column."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.data import OutputColumn
+
+__all__ = [
+    "ColumnSplit",
+    "Curve",
+    "LeafCurves",
+    "grouped",
+    "leaf_curves",
+    "log_odds",
+    "read_curve",
+    "scaled",
+    "split_column",
+]
+
+Doubles = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
+
+TYPICAL = 2.5
+"""A column without pieces is shown from so many standard units below its center to as many above it."""
+_LARGEST = float(np.finfo(np.float64).max)
+_OTHER = object()
+"""Stands for a level that has no name."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What one column of the table adds to k outputs: a function of its value.
+
+    Between two points the curve of a number is linear, and beyond the first and the last one it is constant.
+    """
+
+    feature: int
+    """Position of the column in the table."""
+    name: str
+    kind: str
+    """"number", "boolean", "datetime", "duration" or "category"."""
+    points: tuple[float, ...] | tuple[str, ...]
+    """Numbers in increasing order, in the units of the table (seconds for times), or names of levels."""
+    values: tuple[tuple[float, ...], ...]
+    """The k values at each point."""
+    missing: tuple[float, ...]
+    """The k values of a missing value."""
+    other: tuple[float, ...] | None = None
+    """The k values of all levels that have no name here; None unless the column is a category."""
+    has_missing: bool = False
+    """Whether values were missing in training."""
+    shown: tuple[float, float] | None = None
+    """The range of numbers that is worth showing; None for categories and booleans."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether points are numbers, not levels."""
+        return self.shown is not None
+
+    def at(self, value: Any) -> Doubles:
+        """The k values for a value of the column: a number (seconds for times), the name of a level, or None."""
+        if value is None:
+            return np.array(self.missing)
+        if not self.is_number:
+            known = dict(zip(self.points, self.values, strict=True))
+            return np.array(known.get(value, self.other if self.other is not None else self.missing))
+        points, table = np.array(self.points, dtype=np.float64), np.array(self.values)
+        return np.array([np.interp(value, points, table[:, k]) for k in range(table.shape[1])])
+
+    def visible(self) -> tuple[tuple[float, ...] | tuple[str, ...], Doubles]:
+        """The points within the range that is shown, its ends included, and the values there, (points, k)."""
+        if self.shown is None:
+            return self.points, np.array(self.values)
+        low, high = self.shown
+        inside = [low, *(float(x) for x in self.points if low < float(x) < high), high]
+        return tuple(inside), np.array([self.at(x) for x in inside])
+
+    @property
+    def strength(self) -> float:
+        """How far the largest and the smallest value that is shown are apart, for the output where it is most."""
+        values = self.visible()[1]
+        return float((values.max(0) - values.min(0)).max())
+
+
+@dataclass(frozen=True)
+class LeafCurves:
+    """The curves of additive leaves, with the value 0 at typical values of their columns.
+
+    Those are the center of a number, false, and the most frequent level of a category.
+    """
+
+    curves: tuple[Curve, ...]
+    """The columns that matter, strongest first."""
+    offset: Doubles
+    """What the encoded model gives for a row of typical values, (k,), in standard units of the outputs."""
+
+
+@dataclass(frozen=True)
+class ColumnSplit:
+    """A split that uses one column of the table: which of its values go left."""
+
+    name: str
+    kind: str
+    thresholds: tuple[float, ...] = ()
+    """Where the side changes, in increasing order, if the column is a number (seconds for times)."""
+    low_left: bool = True
+    """Whether numbers below the first threshold go left."""
+    left: tuple[str, ...] = ()
+    """The levels that go left, if the column is a category or a boolean."""
+    right: tuple[str, ...] = ()
+    other_left: bool | None = None
+    """Whether all other levels go left; None if there are no others."""
+    missing_left: bool | None = None
+    """Whether missing values go left; None if no values were missing in training."""
+
+
+def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
+    """The sum of the encoded columns of one column of the table, (d,), with these weights, (k, d)."""
+    weight = np.asarray(weight, dtype=np.float64)
+    own = [column for column in columns if column.kind != "missing"] or list(columns)
+    kind = "category" if any(column.kind in ("category", "infrequent") for column in own) else str(own[0].kind)
+    indicators = {column.kind: i for i, column in enumerate(columns) if column.kind in ("missing", "infrequent")}
+
+    def marked(i: int | None) -> tuple[float, ...]:
+        """The values of a row for which the encoded column i is 1 before scaling, and all others are 0."""
+        found = np.zeros(len(weight)) if i is None else weight[:, i] * columns[i].encode(1.0)
+        return tuple(found.tolist())
+
+    curve = Curve(
+        feature=columns[0].feature,
+        name=columns[0].name,
+        kind=kind,
+        points=(),
+        values=(),
+        missing=marked(indicators.get("missing")),
+        has_missing="missing" in indicators,
+    )
+    if kind == "category":
+        levels = {str(column.category): marked(i) for i, column in enumerate(columns) if column.kind == "category"}
+        other = marked(indicators.get("infrequent"))
+        return replace(curve, points=tuple(levels), values=tuple(levels.values()), other=other)
+    numbers = [i for i, column in enumerate(columns) if column.kind != "missing"]
+    points = [0.0, 1.0] if kind == "boolean" else _breaks([columns[i] for i in numbers])
+    encoded = np.array([[columns[i].encode(x) for i in numbers] for x in points]).reshape(len(points), len(numbers))
+    values = tuple(map(tuple, (encoded @ weight[:, numbers].T).tolist()))
+    if kind == "boolean":
+        return replace(curve, points=("false", "true"), values=values)
+    return replace(curve, points=tuple(points), values=values, shown=_shown([columns[i] for i in numbers]))
+
+
+def leaf_curves(columns: Sequence[OutputColumn], shared: Floats) -> LeafCurves:
+    """The curves of a linear model of the encoded columns, (k, d), in standard units of the outputs."""
+    found, offset = [], np.zeros(len(shared))
+    for own in grouped(columns).values():
+        part = [columns[i] for i in own]
+        curve = read_curve(part, shared[:, own])
+        typical = curve.at(_typical(part, curve))
+        offset += typical
+        if np.any(curve.values) or np.any(curve.missing) or np.any(curve.other):
+            found.append(_changed(curve, lambda values, typical=typical: values - typical))  # type: ignore[misc]
+    return LeafCurves(tuple(sorted(found, key=lambda curve: -curve.strength)), offset)
+
+
+def scaled(curve: Curve, factor: Doubles) -> Curve:
+    """The curve with its k values multiplied by these factors, (k,)."""
+    return _changed(curve, lambda values: values * factor)
+
+
+def log_odds(curve: Curve) -> Curve:
+    """The one curve that tells all of the scores of two classes: that of the second minus that of the first."""
+    return _changed(curve, lambda values: values[1:] - values[:1])
+
+
+def split_column(columns: Sequence[OutputColumn], weight: Floats, bias: float) -> ColumnSplit | None:
+    """A split with these weights, (d,), for the encoded columns of one column; None if all rows go the same way."""
+    curve = read_curve(columns, np.asarray(weight)[None])
+    missing = curve.missing[0] + bias < 0 if curve.has_missing else None
+    scores = [values[0] + bias for values in curve.values]
+    if not curve.is_number:
+        left, right = (
+            tuple(str(level) for level, score in zip(curve.points, scores, strict=True) if (score < 0) == side)
+            for side in (True, False)
+        )
+        other = None if curve.other is None else curve.other[0] + bias < 0
+        sides = {bool(score < 0) for score in scores} | ({missing, other} - {None})
+        if len(sides) < 2:
+            return None
+        return ColumnSplit(curve.name, curve.kind, left=left, right=right, other_left=other, missing_left=missing)
+    thresholds = []
+    for (x, score), (next_x, next_score) in pairwise(zip(map(float, curve.points), scores, strict=True)):
+        if (score < 0) != (next_score < 0):
+            way = score / (score - next_score)
+            thresholds.append((1 - way) * x + way * next_x)
+    low_left = scores[0] < 0
+    if not thresholds and missing in (None, low_left):
+        return None
+    return ColumnSplit(curve.name, curve.kind, tuple(thresholds), low_left, missing_left=missing)
+
+
+def grouped(columns: Sequence[OutputColumn]) -> dict[int, list[int]]:
+    """The positions of the encoded columns of each column of the table."""
+    groups: dict[int, list[int]] = {}
+    for i, column in enumerate(columns):
+        groups.setdefault(column.feature, []).append(i)
+    return groups
+
+
+def _breaks(columns: list[OutputColumn]) -> list[float]:
+    """Where the encoded columns of a number change their slope."""
+    ends = {_end(column, limit) for column in columns for limit in (column.low, column.high)}
+    return sorted(ends)
+
+
+def _end(column: OutputColumn, limit: float) -> float:
+    return min(max(column.center + column.scale * limit, -_LARGEST), _LARGEST)
+
+
+def _shown(columns: list[OutputColumn]) -> tuple[float, float]:
+    """The range of the pieces, which is that of the training rows, without what lies far out."""
+    pieces = [column for column in columns if column.piece]
+    plain = next((column for column in columns if not column.piece), columns[0])
+    reach = max(abs(plain.low), abs(plain.high))
+    low, high = _end(plain, -reach), _end(plain, reach)
+    if pieces:
+        low, high = max(low, _end(pieces[0], 0.0)), min(high, _end(pieces[-1], 1.0))
+    else:
+        low, high = max(low, _end(plain, -TYPICAL)), min(high, _end(plain, TYPICAL))
+    return (low, high) if low <= high else (high, low)
+
+
+def _typical(columns: list[OutputColumn], curve: Curve) -> Any:
+    """A typical value of a column: the center, false, or the most frequent level."""
+    if curve.is_number:
+        return next((column.center for column in columns if not column.piece and column.kind != "missing"), 0.0)
+    if curve.kind == "boolean":
+        return "false"
+    levels = [column for column in columns if column.kind == "category"]
+    if len(columns) == 1 or not levels:
+        return _OTHER  # of two levels only the less frequent one has a column
+    return max(levels, key=lambda column: column.scale).category  # the scale grows with the share of a level
+
+
+def _changed(curve: Curve, change: Callable[[Doubles], Doubles]) -> Curve:
+    """The curve with each of its lists of k values changed."""
+
+    def changed(values: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(change(np.array(values)).tolist())
+
+    return replace(
+        curve,
+        values=tuple(map(changed, curve.values)),
+        missing=changed(curve.missing),
+        other=None if curve.other is None else changed(curve.other),
+    )
