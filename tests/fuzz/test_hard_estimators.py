@@ -1,7 +1,6 @@
-"""Random tables, targets and limits for hard trees, and limits for soft ones: what is promised holds for all of them."""
+"""Random tables, targets and limits for hard trees, and limits for soft ones: what is promised holds for all."""
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ FEW, MANY = 40, 2_000
 
 
 @pytest.fixture(autouse=True)
-def _few_lessons(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _few_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lessons, "FEWEST_MADE", 200)
     monkeypatch.setattr(defaults, "FEWEST_STEPS", 10)
-    yield
 
 
 def estimator(random: np.random.Generator, n: int) -> tuple[Any, Any]:
