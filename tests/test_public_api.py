@@ -23,7 +23,8 @@ ALLOWED = {
     "targets": ("targets", "data", "errors"),
     "nn": ("nn", "tree", "ops", "errors"),
     "training": ("training", "nn", "ops", "errors", "files"),
-    "estimators": ("estimators", "training", "nn", "targets", "tree", "data", "ops", "errors", "palette"),
+    "hardening": ("hardening", "training", "nn", "targets", "tree", "ops", "errors"),
+    "estimators": ("estimators", "hardening", "training", "nn", "targets", "tree", "data", "ops", "errors", "palette"),
     "explain": ("explain", "estimators", "targets", "tree", "data", "errors", "files", "palette", "__version__"),
     "onnx": ("onnx", "estimators", "targets", "tree", "data", "ops", "errors", "files", "__version__"),
 }
