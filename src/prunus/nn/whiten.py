@@ -140,9 +140,12 @@ def in_encoded(inputs: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor,
 
 def _root(correlation: Tensor, power: float, floor: float) -> Tensor:
     """The matrix ``(C + floor I)^-power``, in the directions in which the data vary."""
-    values, vectors = torch.linalg.eigh(correlation)
+    # Inputs that do not vary are left out first: with many eigenvalues of 0 the solver may not converge.
+    vary = torch.nonzero(correlation.diagonal() > 0).flatten()
+    values, vectors = torch.linalg.eigh(correlation[vary][:, vary])
     factors = torch.where(values > LEAST_VARIANCE, (values.clamp(min=0) + floor).pow(-power), 0.0)
-    root: Tensor = (vectors * factors) @ vectors.T
+    root = torch.zeros_like(correlation)
+    root[vary.unsqueeze(1), vary] = (vectors * factors) @ vectors.T
     return root
 
 
