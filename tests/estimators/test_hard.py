@@ -210,7 +210,7 @@ def test_another_seed_gives_another_tree() -> None:
 
 def test_global_seeds_do_not_matter() -> None:
     np.random.seed(123)  # noqa: NPY002
-    state = np.random.get_state()[1].copy()  # type: ignore[index, union-attr]  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
     assert_same_tree(fitted("numbers"), make("numbers").fit(X, values(X)))
     assert_array_equal(np.random.get_state()[1], state)  # type: ignore[index]  # noqa: NPY002
 
@@ -317,7 +317,7 @@ def test_several_outputs(leaf: str, columns: int | None) -> None:
 
 
 @LEAF
-@COLUMNS
+@pytest.mark.parametrize("columns", [None, 1])
 @pytest.mark.parametrize("names", ["a", "ab", "abcdefg"])
 def test_any_number_of_classes(leaf: str, columns: int | None, names: str) -> None:
     tree = make("classes", leaf=leaf, max_split_features=columns).fit(X, labels(X, names))
@@ -328,7 +328,7 @@ def test_any_number_of_classes(leaf: str, columns: int | None, names: str) -> No
 
 @TASK
 @LEAF
-@COLUMNS
+@pytest.mark.parametrize("columns", [None, 1])
 def test_rows_for_validation(task: str, leaf: str, columns: int | None) -> None:
     y = targets(task)
     options = {"leaf": leaf, "max_split_features": columns}
@@ -370,7 +370,7 @@ def test_few_rows(task: str, leaf: str, n: int) -> None:
 
 @TASK
 @LEAF
-@COLUMNS
+@pytest.mark.parametrize("columns", [None, 1])
 def test_columns_that_say_nothing(task: str, leaf: str, columns: int | None) -> None:
     x = np.concatenate((np.full((60, 1), 7.5), X[:, :1], np.full((60, 1), np.nan)), 1)
     for routing in ("hard", "soft"):
@@ -401,7 +401,7 @@ def test_a_fit_that_was_interrupted_gives_the_same_tree(
             raise InterruptionError
 
     path = tmp_path / "run.ckpt"
-    options = {"leaf": leaf, "max_split_features": columns, "depth": 4, "max_epochs": 12}
+    options: dict[str, Any] = {"leaf": leaf, "max_split_features": columns, "depth": 4, "max_epochs": 12}
     expected = make("numbers", **options).fit(X, values(X))
     options |= {"checkpoint": path}
     is_greedy = leaf == "constant" and columns == 1
@@ -418,7 +418,7 @@ def test_a_fit_that_was_interrupted_gives_the_same_tree(
 
 @TASK
 @LEAF
-@COLUMNS
+@pytest.mark.parametrize("columns", [None, 1])
 def test_training_goes_on(task: str, leaf: str, columns: int | None) -> None:
     tree = make(task, leaf=leaf, max_split_features=columns, warm_start=True, max_leaf_nodes=4)
     tree.fit(X, targets(task))
@@ -528,7 +528,7 @@ def test_importances_are_shares() -> None:
 @pytest.mark.parametrize("options", [{}, {"n_clusters": 3}, {"max_leaf_nodes": 4}, {"targets": [2]}])
 def test_hard_clusters(options: dict[str, Any], tmp_path: Path) -> None:
     x = table(100)
-    usual = {"depth": 3, "max_epochs": 3, "random_state": 0}
+    usual: dict[str, Any] = {"depth": 3, "max_epochs": 3, "random_state": 0}
     hard, soft = (ArgminTreeClusterer(routing=routing, **usual, **options).fit(x) for routing in ("hard", "soft"))
     assert_array_equal(hard.labels_, soft.labels_)  # rows follow one path to their cluster in any case
     assert_array_equal(hard.predict(ROWS), soft.predict(ROWS))

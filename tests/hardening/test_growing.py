@@ -1,5 +1,6 @@
 """The last levels of a tree: linear models become constants."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ def start(x: Floats) -> Any:
 
 
 def softmax(outputs: Doubles) -> Doubles:
-    shares = np.exp(outputs)
-    return shares / shares.sum(1, keepdims=True)
+    shares: Doubles = np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+    return shares
 
 
 def stepped(sketch: Sketch, x: Floats, values: Doubles) -> float:
@@ -55,7 +56,7 @@ def test_a_line_becomes_steps() -> None:
 def test_more_levels_leave_a_smaller_error() -> None:
     x = rows(500, 3)
     errors = [stepped(*_with_rows(depth, x)) for depth in range(6)]
-    assert all(after < 0.6 * before for before, after in zip(errors, errors[1:], strict=False))
+    assert all(after < 0.6 * before for before, after in itertools.pairwise(errors))
 
 
 def _with_rows(depth: int, x: Floats) -> tuple[Sketch, Floats, Doubles]:
@@ -96,7 +97,7 @@ def test_more_levels_suit_two_outputs_better() -> None:
     for depth in range(5):
         sketch, values = grown(depth, x, [[1.0, 0.3], [-0.5, 1.0]], k=2)
         errors.append(stepped(sketch, x, values))
-    assert all(after < 0.75 * before for before, after in zip(errors, errors[1:], strict=False))
+    assert all(after < 0.75 * before for before, after in itertools.pairwise(errors))
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -111,7 +112,7 @@ def test_classes_are_split_between_two_of_them(k: int) -> None:
             assert sorted(sketch.weight[node])[:: k - 1] == [-4.0, 4.0]  # a difference of two outputs
             assert np.count_nonzero(sketch.weight[node]) == 2
         errors.append(stepped(sketch, x, shares))
-    assert all(after < 0.95 * before for before, after in zip(errors, errors[1:], strict=False))
+    assert all(after < 0.95 * before for before, after in itertools.pairwise(errors))
 
 
 def test_leaves_have_enough_rows() -> None:
@@ -159,7 +160,7 @@ def test_the_unit_of_weights_does_not_matter(scale: float) -> None:
         sketch = root(4, slope=[1.0, 2.0])
         grow_along_models(sketch, x, start(x), guide(sketch.models.outputs(x, start(x)), w))
         found.append(sketch.ends(x))
-    assert_array_equal(*found)
+    assert_array_equal(found[0], found[1])
 
 
 def test_rows_of_little_weight_do_not_make_others_seem_alike() -> None:

@@ -32,7 +32,7 @@ def _few_lessons() -> Iterator[None]:
 
 
 def wish(**options: Any) -> Wish:
-    usual = {
+    usual: dict[str, Any] = {
         "task": "numbers",
         "leaf": "constant",
         "depth": 4,

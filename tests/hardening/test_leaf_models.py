@@ -221,7 +221,9 @@ def test_known_probabilities_are_found() -> None:
     case = classes(LARGE)
     found = refitted(**case)
     for part in ("constant", "slope"):
-        differences = [getattr(models, part)[1:, 1] - getattr(models, part)[1:, 0] for models in (found, random_models())]
+        differences = [
+            getattr(models, part)[1:, 1] - getattr(models, part)[1:, 0] for models in (found, random_models())
+        ]
         assert_allclose(differences[0], differences[1], atol=0.2)
 
 

@@ -20,7 +20,8 @@ def eight() -> Sketch:
 
 def merged(sketch: Sketch, x: Floats = X, weight: object = ONES, **options: object) -> list[int]:
     merge_leaves(sketch, x, sketch.ends(x), np.asarray(weight, dtype=np.float64), **options)  # type: ignore[arg-type]
-    return sketch.leaves.tolist()
+    leaves: list[int] = sketch.leaves.tolist()
+    return leaves
 
 
 def test_nothing_is_merged_without_a_limit() -> None:

@@ -135,7 +135,7 @@ def test_training_that_ends_early_ends_with_few_columns() -> None:
 
 def test_training_that_goes_on_keeps_the_columns() -> None:
     whole = trained(model(2))
-    before = whole.tree.split.used.clone()  # type: ignore[operator, union-attr]
+    before = whole.tree.split.used.clone()  # type: ignore[operator]
     assert torch.equal(trained(whole).tree.split.used, before)  # type: ignore[arg-type]
 
 
@@ -169,7 +169,7 @@ def test_a_model_survives_a_record(max_columns: int | None, owner: list[int] | N
         second.load_state_dict(first.state_dict())
         assert torch.equal(second.eval()(inputs(9, D)), first(inputs(9, D)))
         assert isinstance(second.split_inputs, Whiten)
-        assert second.tree.split.options() == first.tree.split.options()  # type: ignore[operator, union-attr]
+        assert second.tree.split.options() == first.tree.split.options()  # type: ignore[operator]
 
 
 def growing(final_scale: float = 100.0) -> TreeLayer:

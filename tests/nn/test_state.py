@@ -40,9 +40,9 @@ def trained(name: str, *, seed: int = 2) -> TreeModel:
     randomized(whole, seed=seed)
     if isinstance(whole.inputs, Whiten):
         whole.inputs.fit(inputs(50) * torch.arange(1.0, 6.0), torch.rand(50, generator=generator(seed)))
-    for module in whole.modules():
-        if hasattr(module, "on_progress"):
-            module.on_progress(0.5)
+    changing: list[Any] = [module for module in whole.modules() if hasattr(module, "on_progress")]
+    for module in changing:
+        module.on_progress(0.5)
     whole.tree.pruning_strength = 9.0
     whole.solve_masses(inputs(50))
     whole.tree.pruning_strength = 1.0

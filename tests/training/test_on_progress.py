@@ -90,12 +90,8 @@ RISING = Samples(X, X)
 
 def rising(settled_after: float, **options: Any) -> Outcome:
     """A run in which each epoch is worse on validation samples than the one before."""
-    return run(
-        model=Watching(settled_after),
-        train=LINE,
-        valid=RISING,
-        **({"max_epochs": 11, "batch_size": 8, "optimizer": "sgd", "schedule": "constant"} | options),
-    )
+    usual: dict[str, Any] = {"max_epochs": 11, "batch_size": 8, "optimizer": "sgd", "schedule": "constant"}
+    return run(model=Watching(settled_after), train=LINE, valid=RISING, **(usual | options))
 
 
 def test_losses_of_validation_rise() -> None:
