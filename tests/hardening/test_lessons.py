@@ -77,6 +77,7 @@ def test_additive_leaves_share_their_curves() -> None:
     shared = Teacher(tree, NUMBERS, FAR).shared(x)
     with torch.no_grad():
         tree.head.slope.zero_()  # type: ignore[operator]
+        tree.head.bias.zero_()  # type: ignore[operator]
     assert_same(shared, -(tree(x) - Teacher(soft_tree(HEADS["additive"]), NUMBERS, FAR).outputs(x)))
     assert shared.any()
 

@@ -34,6 +34,7 @@ from prunus.estimators.preparation import (
 from prunus.estimators.torch_state import plain_torch
 from prunus.hardening import HardTree, Wish, harden, read_hard_tree
 from prunus.nn import TreeModel
+from prunus.nn.checks import check_depth
 from prunus.nn.draws import OwnDraws
 from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
 from prunus.targets import Target
@@ -246,6 +247,11 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         return self.routing == "hard"
 
     @property
+    def _cuts(self) -> bool:
+        """Whether a soft tree loses the nodes that are not kept."""
+        return self.max_leaf_nodes is not None
+
+    @property
     def _trained_leaf(self) -> str:
         """The kind of leaf of the model that is trained."""
         return SOFT_TREES[self._leaf_name()].leaf if self._hardens else self._leaf_name()
@@ -253,7 +259,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
     @property
     def _trained_depth(self) -> int:
         """The depth of the model that is trained."""
-        return SOFT_TREES[self._leaf_name()].depth if self._hardens else int(self.depth)
+        return SOFT_TREES[self._leaf_name()].depth if self._hardens else self.depth
 
     def _seed(self) -> int:
         if self.random_state is None and self.checkpoint is not None:
@@ -414,7 +420,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         """What the hard tree shall be like."""
         return Wish(
             leaf=self._leaf_name(),
-            depth=int(self.depth),
+            depth=check_depth(self.depth),
             max_split_features=self.max_split_features,
             max_leaf_nodes=self.max_leaf_nodes,
             pruning_strength=float(self.pruning_strength),
@@ -476,7 +482,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             correct=lambda *sums: target.correction(*sums, is_constant=leaves.is_constant),
             n_parameters=sum(parameter.numel() for parameter in model.parameters()),
             routing="hard" if self.routing == "hard" else "soft",
-            cut=self.max_leaf_nodes is not None,
+            cut=self._cuts,
             agree=None if target.task == "clusters" else target.agreement,
         )
 

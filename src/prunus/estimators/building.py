@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import torch
 
 from prunus.errors import InputValueError
-from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
+from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.initialize import can_spread
 from prunus.nn.registry import (
     SplitFactory,
     build_head,
     build_split,
+    chooses_columns,
     decorrelates,
     leaf_name,
     network_options,
@@ -53,9 +54,7 @@ def build_model(
     >>> build_model(3, 1, **options)(torch.zeros(5, 3)).shape
     torch.Size([5, 1])
     """
-    made = build_split(split, features, depth)
-    if max_columns is not None:
-        made = LinearSplit(features, depth, max_columns, owner)
+    made = build_split(split, features, depth, max_columns=max_columns, owner=owner)
     tree = TreeLayer(made, depth, pruning_strength, batch_size=batch_size)
     inputs = Whiten(features) if features <= MAX_WHITENED else None
     head = build_head(leaf, features, depth, outputs, hidden=hidden, dropout=dropout)
@@ -75,9 +74,8 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *,
         power = decorrelation if decorrelates(split) else 0.0
         model.inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
     if isinstance(model.split_inputs, Whiten):
-        chooses = isinstance(split, LinearSplit) and split.max_columns is not None  # among the columns as they are
         few = train.x.shape[1] <= MAX_WHITENED
-        power = decorrelation if few and not chooses else 0.0
+        power = decorrelation if few and not chooses_columns(split) else 0.0
         model.split_inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
     if can_spread(split):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)

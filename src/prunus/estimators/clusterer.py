@@ -275,6 +275,10 @@ class ArgminTreeClusterer(
     def _hardens(self) -> bool:
         return False  # rows follow one path to their cluster in any case
 
+    @property
+    def _cuts(self) -> bool:
+        return False  # leaves that are merged stay parts of their cluster
+
     def _leaf_name(self) -> str:
         if self.leaf != AUTO:
             return str(self.leaf)

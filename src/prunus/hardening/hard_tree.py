@@ -16,9 +16,9 @@ from prunus.hardening.merging import merge_leaves
 from prunus.hardening.single_columns import Table, grow_single_columns
 from prunus.hardening.sketch import Sketch, complete_sketch, deepened
 from prunus.hardening.student import Course, build_student, imitation_loss, lessons_for
-from prunus.nn import AdditiveHead, TreeModel
-from prunus.nn.networks import array
-from prunus.nn.whiten import Whiten, in_encoded
+from prunus.nn import TreeModel
+from prunus.nn.registry import read_splits
+from prunus.nn.whiten import Whiten
 from prunus.targets import Target
 from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
@@ -168,7 +168,9 @@ def harden(
             _grow(sketch, teacher, rows, columns, target, wish)
     x = rows.columns(columns)
     compared = _softmax if target.task == "classes" else _same
-    merge_leaves(sketch, x, sketch.ends(x), rows.weight, max_leaves=wish.max_leaf_nodes, compared=compared)
+    merge_leaves(
+        sketch, x, sketch.ends(x), rows.weight, max_leaves=wish.max_leaf_nodes, fewest=1e-12, compared=compared
+    )
     return _as_record(sketch, teacher, rows, columns, len(owner), target, wish)
 
 
@@ -240,7 +242,9 @@ def _bent(
 ) -> Sketch:
     """The tree with linear leaves, split further where the soft tree bends."""
     student = student.cpu()
-    splits = student.tree.split.read(student.tree_inputs)  # type: ignore[operator]
+    splits = read_splits(student)
+    assert splits.weight is not None
+    assert splits.bias is not None
     weight, bias = splits.weight.astype(np.float64), splits.bias.astype(np.float64)
     sketch, x = complete_sketch(weight, bias, read_models(student)), rows.columns(columns)
     merge_leaves(sketch, x, sketch.ends(x), np.where(rows.fitted, rows.weight, 0.0), fewest=wish.fewest_rows)
@@ -343,10 +347,7 @@ def _as_record(
         slope[:, :, columns] = np.where(is_leaf[:, None, None], sketch.models.slope, 0.0)
     bias, shared = np.zeros(constant.shape[1], dtype=np.float32), None
     if wish.leaf == "additive":
-        head, inputs = teacher.model.head, teacher.model.inputs.cpu()
-        assert isinstance(head, AdditiveHead)
-        moved, offset = in_encoded(inputs, head.slope.detach().cpu(), torch.zeros(len(bias)))
-        shared, bias = array(moved), array(offset)
+        shared, bias = teacher.leaves.shared, teacher.leaves.bias
     limits = None
     if wish.leaf == "linear" and target.task != "classes":
         limits = _limits(sketch.ends(rows.columns(columns)), rows.wanted, is_leaf)

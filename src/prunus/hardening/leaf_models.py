@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from prunus.nn import LinearHead, TreeModel
+from prunus.nn import TreeModel
+from prunus.nn.registry import read_leaves
 from prunus.tree.paths import Nodes, path_sums
 
 __all__ = ["Fit", "LeafModels", "read_models", "refit"]
@@ -49,9 +50,7 @@ class LeafModels:
 
 def read_models(model: TreeModel) -> LeafModels:
     """The model of each node of a trained tree: the sum over the path from the root to it."""
-    head = model.head
-    assert isinstance(head, LinearHead)
-    leaves = head.read(model.inputs)
+    leaves = read_leaves(model)
     assert leaves.constant is not None
     assert leaves.slope is not None
     return LeafModels(
@@ -147,7 +146,8 @@ def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strength: flo
 def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
     """The change of the model of each leaf, (1 + d, k), by logistic regression on at most MAX_ROWS rows."""
     chosen = np.flatnonzero(weight > 0)
-    chosen = chosen[:: max(1, len(chosen) // MAX_ROWS)]
+    all_rows, chosen = len(chosen), chosen[:: -(-len(chosen) // MAX_ROWS)]
+    strength *= len(chosen) / all_rows
     nodes, leaf = np.unique(rows.ends[chosen], return_inverse=True)
     design, start, wanted, leaves, weights = (
         torch.from_numpy(np.ascontiguousarray(part))

@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from prunus.nn import AdditiveHead, TreeModel
-from prunus.nn.heads.head import Head
+from prunus.nn import TreeModel
+from prunus.nn.registry import read_leaves
 from prunus.ops.chunks import chunked
 from prunus.targets import Target
 from prunus.training import Samples
@@ -39,6 +40,7 @@ class Teacher:
 
     def __init__(self, model: TreeModel, target: Target, wanted: Floats) -> None:
         self.model = model.eval()
+        self.leaves = read_leaves(model)
         self.limits: Any = None
         if target.task != "classes":
             self.limits = torch.from_numpy(wanted.min(0)), torch.from_numpy(wanted.max(0))
@@ -52,12 +54,10 @@ class Teacher:
     @torch.no_grad()
     def shared(self, x: Tensor) -> Tensor:
         """The part of the outputs, (n, k), that does not depend on the routes: the curves of additive leaves."""
-        head = self.model.head
-        assert isinstance(head, Head)
-        if not isinstance(head, AdditiveHead):
-            return x.new_zeros(len(x), head.out_features)
-        slope = head.slope
-        return chunked(lambda rows: torch.nn.functional.linear(self.model.inputs(rows), slope), x)
+        if self.leaves.shared is None:
+            return x.new_zeros(len(x), len(self.leaves.bias))
+        slope, bias = (torch.from_numpy(part).to(x.device) for part in (self.leaves.shared, self.leaves.bias))
+        return chunked(lambda rows: functional.linear(rows, slope, bias), x)
 
 
 @dataclass(frozen=True)

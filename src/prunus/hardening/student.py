@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from prunus.hardening.lessons import Lessons
-from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
+from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
+from prunus.nn.registry import build_head, build_split
 from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
 from prunus.training.losses import Loss
@@ -78,7 +79,7 @@ def build_student(
     """
     d = samples.x.shape[1]
     numbers = {column: i for i, column in enumerate(sorted(set(owner)))}
-    split = LinearSplit(d, depth, max_columns, [numbers[column] for column in owner])
+    split = build_split("linear", d, depth, max_columns=max_columns, owner=[numbers[column] for column in owner])
     tree = TreeLayer(split, depth, PRUNING * pruning_strength, batch_size=course.batch_size, final_scale=FINAL_SCALE)
     some = samples[torch.randperm(len(samples), generator=generator)[:START_SAMPLES].to(samples.x.device)]
 
@@ -86,7 +87,9 @@ def build_student(
         return Whiten(d).to(some.x.device).fit(some.x, some.weight, power=power, least_spread=LEAST_SPREAD)
 
     inputs = scaled(course.decorrelation if d <= MAX_WHITENED else 0.0)
-    model = TreeModel(tree, LinearHead(d, depth, outputs), inputs, None if max_columns is None else scaled(0.0))
+    model = TreeModel(
+        tree, build_head("linear", d, depth, outputs), inputs, None if max_columns is None else scaled(0.0)
+    )
     model = model.to(some.x.device)
     if depth:
         spread_splits(split, model.tree_inputs(some.x), generator=generator)

@@ -26,6 +26,7 @@ __all__ = [
     "SplitFactory",
     "build_head",
     "build_split",
+    "chooses_columns",
     "decorrelates",
     "has_planes",
     "leaf_name",
@@ -53,8 +54,20 @@ LEAVES: dict[str, type[Head]] = {
 }
 
 
-def build_split(split: str | SplitFactory, features: int, depth: int) -> nn.Module:
-    """A new split of this kind, or the one that the user's function returns."""
+def build_split(
+    split: str | SplitFactory,
+    features: int,
+    depth: int,
+    *,
+    max_columns: int | None = None,
+    owner: Sequence[int] | None = None,
+) -> nn.Module:
+    """A new split of this kind, or the one that the user's function returns.
+
+    With `max_columns`, it is a linear one of at most so many columns, see `LinearSplit`.
+    """
+    if max_columns is not None:
+        return LinearSplit(features, depth, max_columns, owner)
     make: Any = SPLITS.get(split) if isinstance(split, str) else split
     if not callable(make):
         raise InputValueError(
@@ -102,6 +115,11 @@ def network_options(head: nn.Module) -> tuple[tuple[int, ...], float] | None:
 def decorrelates(split: nn.Module) -> bool:
     """Whether a split learns better from decorrelated inputs; True for a user's own module."""
     return split.decorrelates if isinstance(split, Split) else True
+
+
+def chooses_columns(split: nn.Module) -> bool:
+    """Whether training chooses the few columns that a split uses."""
+    return isinstance(split, LinearSplit) and split.max_columns is not None
 
 
 def has_planes(split: str | nn.Module | SplitFactory) -> bool:
