@@ -87,13 +87,12 @@ def _describe(row: AccuracyRow) -> str:
 
 
 def _conclude(store: CellStore[AccuracyRow], tables: Mapping[str, IndexEntry], more_seeds: Sequence[int]) -> bool:
-    """Show the tables, store them, and judge if all cells are there: whether no bar is missed."""
+    """Show the tables, store them, and judge if the cells of all judged methods are there: whether no bar is missed."""
     seeds = dict.fromkeys([*SEEDS, *more_seeds])
-    methods = _expected(store)
-    cells = [Cell(name, seed, method) for name in tables for seed in seeds for method in methods]
+    cells = [Cell(name, seed, method) for name in tables for seed in seeds for method in CONTENDERS]
     rows = [store.rows[cell] for cell in cells if cell in store.rows]
     stands = standings(rows)
-    is_complete = all(cell in store.rows for cell in cells if cell.seed in SEEDS)
+    is_complete = all(cell in store.rows for cell in cells if cell.seed in SEEDS and cell.method in JUDGED)
     bars = accuracy_bars(stands) if is_complete else []
     print(format_leaderboard(stands))
     if store.path is not None:
@@ -103,12 +102,6 @@ def _conclude(store: CellStore[AccuracyRow], tables: Mapping[str, IndexEntry], m
         store.path.with_name("accuracy.md").write_text(format_accuracy_report(rows, stands, bars, notes))
     print(f"\n{format_bars(bars) if bars else 'The bars are judged when all cells are there.'}")
     return all(bar.met for bar in bars)
-
-
-def _expected(store: CellStore[AccuracyRow]) -> list[str]:
-    """Contenders of which there must be all cells: those that bars are about, and others of which there are some."""
-    begun = {cell.method for cell in store.rows}
-    return [method for method in CONTENDERS if method in JUDGED or method in begun]
 
 
 if __name__ == "__main__":

@@ -25,10 +25,26 @@ __all__ = ["CHOSEN", "JUDGED", "Standing", "accuracy_bars", "format_accuracy_rep
 CHOSEN = "prunus, leaf chosen"
 """Of the three kinds of leaf, in each split, the one that was best on validation."""
 
+CHOSEN_HARD = "prunus hard, leaf chosen"
+HARD_LEAVES = ["prunus hard constant", "prunus hard linear", "prunus hard additive"]
+"""The same for trees in which every row follows one path."""
+CHOICES = {CHOSEN: PRUNUS, CHOSEN_HARD: HARD_LEAVES}
+
 JUDGED = ("CART", "XGBoost", *PRUNUS)
-"""Contenders that the bars are about; tables show the others too, if they have run."""
+"""Contenders that must have run before bars are judged. Tables show the others too, and hard trees are judged on the
+tasks of which there are all cells."""
 
 CONSTANT_BAR, LINEAR_BAR = 82.97, 84.77
+HARD_BARS = {
+    "prunus hard constant": CONSTANT_BAR,
+    "prunus hard linear": 85.5,
+    "prunus hard additive": 86.0,
+    "prunus hard linear 3 columns": 83.0,
+}
+ONE_COLUMN, ABOVE_CART = "prunus hard constant 1 column", 10
+"""This contender must be above CART on so many sets, with at most as many leaves."""
+FROM_SOFT = 0.7
+"""By so much the mean accuracy of hard trees may be below that of soft ones."""
 PUBLISHED_NAMES = ("RADDT (published)", "RADDT-Linear (published)", "XGBoost (published)")
 TITLES = {"regression": "Regression: test R^2 in %", "classification": "Classification: test accuracy in %"}
 
@@ -52,7 +68,8 @@ class Standing:
 
 def standings(rows: Sequence[AccuracyRow]) -> list[Standing]:
     """Of each set and method, in the order of the sets' rows, with the tree whose kind of leaf was chosen as well."""
-    return [_standing(group) for group in group_rows([*rows, *_choose_leaves(rows)], [*CONTENDERS, CHOSEN])]
+    chosen = [row for name, leaves in CHOICES.items() for row in _choose_leaves(rows, name, leaves)]
+    return [_standing(group) for group in group_rows([*rows, *chosen], [*CONTENDERS, *CHOICES])]
 
 
 def mean_of_sets(stands: Iterable[Standing], method: str, task: str) -> float:
@@ -74,7 +91,46 @@ def accuracy_bars(stands: Sequence[Standing]) -> list[Bar]:
         leaves = ", ".join(f"{leaf.removeprefix('prunus ')} {score[name, leaf]:.2f}" for leaf in PRUNUS)
         claim = f"{name}: accuracy of {CHOSEN} ({leaves}), bar CART"
         goals.append((claim, score[name, CHOSEN], score[name, "CART"]))
+    goals += _hard_goals(stands)
     return [Bar(claim, value, limit, at_least=True, digits=2) for claim, value, limit in goals]
+
+
+def _hard_goals(stands: Sequence[Standing]) -> list[tuple[str, float, float]]:
+    """What hard trees must reach, on the tasks of which there are all cells."""
+    found = {(stand.set, stand.method): stand for stand in stands}
+
+    def pairs(method: str, task: str) -> list[tuple[Standing, Standing]]:
+        """The method and CART on each set; none unless it has run on all sets and seeds."""
+        both = [(found.get((cart.set, method)), cart) for cart in stands if (cart.method, cart.task) == ("CART", task)]
+        is_there = all(stand is not None and stand.seeds == cart.seeds for stand, cart in both)
+        return [(stand, cart) for stand, cart in both if stand is not None] if is_there else []
+
+    goals = [
+        (f"mean R^2 of {name}", mean_of_sets(stands, name, "regression"), limit)
+        for name, limit in HARD_BARS.items()
+        if pairs(name, "regression")
+    ]
+    one_column = pairs(ONE_COLUMN, "regression")
+    if one_column:
+        above = sum(_is_above(stand, cart) for stand, cart in one_column)
+        goals.append((f"sets on which {ONE_COLUMN} is above CART, with no more leaves", above, ABOVE_CART))
+    hard = pairs(CHOSEN_HARD, "classification")
+    if hard:
+        means = (mean_of_sets(stands, name, "classification") for name in (CHOSEN_HARD, CHOSEN))
+        goals.append((f"mean accuracy of {CHOSEN_HARD}", next(means), next(means) - FROM_SOFT))
+        goals += [
+            (f"{stand.set}: accuracy of {CHOSEN_HARD}, bar CART", _or_nan(stand.mean), _or_nan(cart.mean))
+            for stand, cart in hard
+        ]
+    return goals
+
+
+def _is_above(stand: Standing, cart: Standing) -> bool:
+    return _or_nan(stand.mean) > _or_nan(cart.mean) and _or_nan(stand.leaves) <= _or_nan(cart.leaves)
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def format_accuracy_report(
@@ -105,9 +161,9 @@ def _table(stands: Sequence[Standing], task: str) -> str:
     """A line for each set, a column for each method."""
     found = {(stand.set, stand.method): stand for stand in stands if stand.task == task}
     sets = list(dict.fromkeys(name for name, _ in found))
-    methods = [method for method in [*CONTENDERS, CHOSEN] if any(method == key[1] for key in found)]
+    methods = [method for method in [*CONTENDERS, *CHOICES] if any(method == key[1] for key in found)]
     published = [PUBLISHED[name] for name in sets] if task == "regression" else []
-    competes = [method != CHOSEN for method in methods]  # with three times the trials the chosen leaf does not
+    competes = [method not in CHOICES for method in methods]  # with three times the trials the chosen leaf does not
     lines = []
     for number, name in enumerate(sets):
         cells = bold_largest([_cell(found.get((name, method))) for method in methods], competes)
@@ -128,14 +184,14 @@ def _mean_cell(stands: Sequence[Standing], method: str, task: str, n_sets: int) 
     return "-" if there < n_sets or math.isnan(mean) else f"{mean:.2f}"
 
 
-def _choose_leaves(rows: Sequence[AccuracyRow]) -> list[AccuracyRow]:
+def _choose_leaves(rows: Sequence[AccuracyRow], name: str, leaves: Sequence[str]) -> list[AccuracyRow]:
     """A row for each split on which all kinds of leaf have run: the best on validation, or the one without a score."""
     splits: dict[tuple[str, int], list[AccuracyRow]] = {}
     for row in rows:
-        if row.method in PRUNUS:
+        if row.method in leaves:
             splits.setdefault((row.set, row.seed), []).append(row)
-    complete = (split for split in splits.values() if len(split) == len(PRUNUS))
-    return [dataclasses.replace(max(split, key=_preference), method=CHOSEN) for split in complete]
+    complete = (split for split in splits.values() if len(split) == len(leaves))
+    return [dataclasses.replace(max(split, key=_preference), method=name) for split in complete]
 
 
 def _preference(row: AccuracyRow) -> float:

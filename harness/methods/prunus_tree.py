@@ -23,7 +23,8 @@ class PrunusTree(MethodBase):
     ----------
     n_leaves : int
     n_parameters : int
-        Numbers that gradient descent learns, of pruned nodes as well: the paper counts them so.
+        Numbers that gradient descent learns, of pruned nodes as well: the paper counts them so. Of a hard tree only
+        those that predictions use.
     """
 
     takes_tables = True
@@ -48,4 +49,6 @@ class PrunusTree(MethodBase):
         return self.tree_.classes_, self.tree_.predict_proba(x)
 
     def _count(self) -> int:
+        if self.tree_.tree_.is_hard:  # the model is the soft tree that it imitates
+            return int(self.tree_.tree_.n_parameters)
         return sum(parameter.numel() for parameter in self.tree_.model_.parameters())

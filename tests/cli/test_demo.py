@@ -20,7 +20,7 @@ def test_trees_are_compared_and_a_page_is_written(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "FOLDS", 2)
-    quick = {"prunus": lambda: ArgminTreeClassifier(max_epochs=2, random_state=0)}
+    quick = {"prunus, one path": lambda: ArgminTreeClassifier(max_epochs=2, random_state=0)}
     monkeypatch.setattr(demo, "CLASSIFIERS", quick | {"scikit-learn": demo.CLASSIFIERS["scikit-learn"]})
     said = shell("demo", "--html", tmp_path / "tree.html")
     for text in ("prunus", "scikit-learn", "accuracy", "purity", "tree.html: open it in a browser"):

@@ -78,7 +78,7 @@ def test_a_last_step_that_diverges_is_noticed(option: str) -> None:
 
 def test_a_step_beyond_single_precision_of_sparse_splits_is_noticed() -> None:
     with pytest.raises(TrainingError):
-        regressor(split="sparse", learning_rate=1e308).fit(X, Y)
+        regressor(split="sparse_mlp", learning_rate=1e308).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", ["learning_rate", "weight_decay"])

@@ -61,7 +61,7 @@ def problem(dice: random.Random) -> Problem:
     kind = dice.choice([ArgminTreeClassifier, ArgminTreeRegressor, ArgminTreeClusterer])
     options: dict[str, Any] = {
         "depth": dice.randrange(4),
-        "split": dice.choice(["linear", "linear", "elu", "mlp", "sparse"]),
+        "split": dice.choice(["linear", "linear", "elu", "mlp", "sparse_mlp"]),
         "leaf": dice.choice(["constant", "constant", "additive", "linear", "mlp"]),
         "hidden_layer_sizes": (4,),
         "max_epochs": dice.choice([1, 2]),

@@ -36,8 +36,10 @@ def _best_of_scikit_learn() -> Any:
 
 
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
-    "prunus": lambda: prunus.ArgminTreeClassifier(random_state=0),
-    "prunus, linear leaves": lambda: prunus.ArgminTreeClassifier(leaf="linear", random_state=0),
+    "prunus, one path": lambda: prunus.ArgminTreeClassifier(
+        depth=3, leaf="linear", routing="hard", max_split_features=3, random_state=0
+    ),
+    "prunus, all routes": lambda: prunus.ArgminTreeClassifier(leaf="linear", random_state=0),
     "scikit-learn": _scikit_learn,
     "scikit-learn, best of 45": _best_of_scikit_learn,
 }
@@ -80,7 +82,7 @@ def run(options: argparse.Namespace) -> Outcome:
         classifiers.append(_cross_validated(name, make, X, y))
     say(options, "clusters")
     clusters = _clusters(X, y)
-    prunus.export_html(CLASSIFIERS["prunus"]().fit(X, y), str(page), X, y)
+    prunus.export_html(CLASSIFIERS["prunus, one path"]().fit(X, y), str(page), X, y)
     record = {
         "classifiers": [row._asdict() for row in classifiers],
         "clusters": [row._asdict() for row in clusters],

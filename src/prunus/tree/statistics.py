@@ -42,7 +42,7 @@ def node_statistics(
         mean[:, k] = passing(ends, first, n_nodes) / np.maximum(total, 1e-30)
         square = passing(ends, first * column, n_nodes) / np.maximum(total, 1e-30)
         spread[:, k] = np.sqrt(np.maximum(square - mean[:, k] ** 2, 0.0))
-        mean[:, k] += middle
+        mean[:, k] = np.clip(mean[:, k] + middle, values[:, k].min(), values[:, k].max())  # up to rounding it is there
     for d in range(1, depth_of_nodes(n_nodes) + 1):
         empty = np.arange(n_nodes)[level(d)][total[level(d)] <= 0]
         mean[empty] = mean[(empty - 1) // 2]
