@@ -7,7 +7,7 @@ import pytest
 
 import benchmarks
 from benchmarks.accuracy_cells import AccuracyRow
-from benchmarks.accuracy_lists import CONTENDERS
+from benchmarks.accuracy_lists import CONTENDERS, HARD
 from benchmarks.accuracy_report import CHOSEN, accuracy_bars, format_accuracy_report, format_leaderboard, standings
 from harness.cells import CellStore
 from harness.reports import format_bars
@@ -22,12 +22,13 @@ def rows_of(name: str, task: str, test: dict[str, float], seeds: tuple[int, ...]
             name, task, 9, 9, seed, method, "ok", 4, VALID.get(method, 0.0), test[method] + sign, 1.0, 2.0, 3, None
         )
         for seed, sign in zip(seeds, (-1, 1), strict=True)
-        for method in CONTENDERS
+        for method in (method for method in CONTENDERS if method in test)
     ]
 
 
 RANKED = ["CART", "XGBoost", "LightGBM", "prunus constant", "prunus linear", "prunus mlp"]
-SCORES = dict.fromkeys(CONTENDERS, 80.0) | {method: 85.0 + i for i, method in enumerate(RANKED)}
+SOFT = [method for method in CONTENDERS if method not in HARD]
+SCORES = dict.fromkeys(SOFT, 80.0) | {method: 85.0 + i for i, method in enumerate(RANKED)}
 ROWS = rows_of("airfoil", "regression", SCORES) + rows_of("pets", "classification", SCORES)
 
 
@@ -47,11 +48,28 @@ def test_the_leaf_is_chosen_on_validation_in_each_split() -> None:
 
 def test_bars_are_met_or_missed() -> None:
     assert [bar.met for bar in accuracy_bars(standings(ROWS))] == [True, True, True, True]
-    low = rows_of("airfoil", "regression", dict.fromkeys(CONTENDERS, 84.0) | {"XGBoost": 84.5})
+    low = rows_of("airfoil", "regression", dict.fromkeys(SOFT, 84.0) | {"XGBoost": 84.5})
     weak = rows_of("pets", "classification", SCORES | {"prunus linear": 84.99})
     bars = accuracy_bars(standings(low + weak))
     assert [bar.met for bar in bars] == [True, False, False, False]
     assert "MISSED  mean R^2 of prunus linear: 84.00 (bar >= 84.77)" in format_bars(bars)
+
+
+def test_hard_trees_are_judged_on_tasks_of_which_all_cells_are_there() -> None:
+    scores = SCORES | dict.fromkeys(HARD, 85.7)
+    rows = rows_of("airfoil", "regression", scores) + rows_of("pets", "classification", SCORES)
+    judged = [bar for bar in accuracy_bars(standings(rows)) if "hard" in bar.claim]
+    assert [bar.met for bar in judged] == [True, True, False, True, False]  # additive leaves; one column on one set
+    assert judged[-1].value == 1.0
+    some = [row for row in rows if (row.method, row.seed) != ("prunus hard linear", 2)]
+    assert sum("hard" in bar.claim for bar in accuracy_bars(standings(some))) == len(judged) - 1
+
+
+def test_classes_of_hard_trees_may_be_a_little_below_soft_ones() -> None:
+    for score, met in ((SCORES["prunus linear"] - 0.5, True), (SCORES["prunus linear"] - 1, False)):
+        rows = ROWS[: len(ROWS) // 2] + rows_of("pets", "classification", SCORES | dict.fromkeys(HARD, score))
+        judged = [bar for bar in accuracy_bars(standings(rows)) if "hard" in bar.claim]
+        assert [bar.met for bar in judged] == [met, True]  # the second: not below CART
 
 
 def test_a_cell_without_a_score_misses_its_bars() -> None:
