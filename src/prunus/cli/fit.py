@@ -165,7 +165,7 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
 
 def _files(checkpoint: Path) -> tuple[Path, ...]:
     """The files with the state of training of one run."""
-    from prunus.estimators.base import checkpoint_files  # torch takes seconds to import
+    from prunus.estimators.hardened import checkpoint_files  # torch takes seconds to import
 
     return checkpoint_files(checkpoint)
 

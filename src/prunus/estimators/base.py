@@ -1,9 +1,7 @@
 """The base class of the estimators: their options, and the steps of a fit."""
 
 import copy
-import math
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,13 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
-from prunus.errors import InputValueError, TrainingError
+from prunus.errors import InputValueError
 from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
-from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
+from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.format import OF_FILES
+from prunus.estimators.hardened import HardenedTree, joined
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import (
     Rows,
@@ -32,14 +31,13 @@ from prunus.estimators.preparation import (
     to_samples,
 )
 from prunus.estimators.torch_state import plain_torch
-from prunus.hardening import HardTree, Wish, harden, read_hard_tree
+from prunus.estimators.trained import check_learned, diverged, refresh_masses
+from prunus.hardening import HardTree, read_hard_tree
 from prunus.nn import TreeModel
-from prunus.nn.checks import check_depth
 from prunus.nn.draws import OwnDraws
 from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
 from prunus.targets import Target
 from prunus.training import (
-    EpochRecord,
     History,
     ProgressBar,
     Samples,
@@ -48,20 +46,17 @@ from prunus.training import (
     as_callbacks,
     find_loss,
 )
-from prunus.training.losses import Loss
 from prunus.tree import Tree
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 
-__all__ = ["ArgminTree", "checkpoint_files"]
+__all__ = ["ArgminTree"]
 
 AUTO = "auto"
 MAX_UNITS = 65_536
 """Largest number of units in a hidden layer: the weights of two such layers fill 16 GiB."""
-MASS_SAMPLES = 16_384
-"""Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
 
 
-class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -94,8 +89,6 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
     history_: History
     n_iter_: int
     best_iteration_: int
-    keeps_checkpoint: bool = False
-    """Whether the checkpoint outlives `fit`: the command line removes it only after the model has been saved."""
 
     def __init__(
         self,
@@ -225,41 +218,10 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         rows = read_rows(encoder.transform(X), y, sample_weight, target)
         return encoder, target.scale(rows.y, rows.weight), rows
 
-    def _check_options(self) -> None:
-        """Raise an error if options do not go together."""
-        if self.max_split_features is not None and self.split != "linear":
-            raise InputValueError(
-                f"max_split_features must be None unless split is 'linear', got split={self.split!r} and "
-                f"max_split_features={self.max_split_features}"
-            )
-        if not self._hardens:
-            return
-        for name, value, allowed in (
-            ("leaf", self._leaf_name(), tuple(SOFT_TREES)),
-            ("split", self.split, ("linear",)),
-        ):
-            if value not in allowed:
-                raise InputValueError(f"{name} must be one of {list(allowed)} if routing is 'hard', got {value!r}")
-
-    @property
-    def _hardens(self) -> bool:
-        """Whether a fit ends with a hard tree that imitates the trained model."""
-        return self.routing == "hard"
-
     @property
     def _cuts(self) -> bool:
         """Whether a soft tree loses the nodes that are not kept."""
         return self.max_leaf_nodes is not None
-
-    @property
-    def _trained_leaf(self) -> str:
-        """The kind of leaf of the model that is trained."""
-        return SOFT_TREES[self._leaf_name()].leaf if self._hardens else self._leaf_name()
-
-    @property
-    def _trained_depth(self) -> int:
-        """The depth of the model that is trained."""
-        return SOFT_TREES[self._leaf_name()].depth if self._hardens else self.depth
 
     def _seed(self) -> int:
         if self.random_state is None and self.checkpoint is not None:
@@ -368,71 +330,6 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
             task.end()
         return history
 
-    def _remove_checkpoints(self) -> None:
-        """Remove the checkpoints of a run that is over, so that another fit does not resume it."""
-        if self.checkpoint is None or self.keeps_checkpoint:
-            return
-        for path in checkpoint_files(self.checkpoint):
-            path.unlink(missing_ok=True)
-
-    def _harden(
-        self,
-        model: TreeModel,
-        train: Samples,
-        valid: Samples | None,
-        target: Any,
-        encoder: TableEncoder,
-        recipe: Recipe,
-        seed: int,
-        owns_valid: bool,
-        history: History | None,
-    ) -> HardTree | None:
-        """The hard tree that imitates a trained model, if there shall be one; its epochs are added to the history."""
-        if not self._hardens:
-            return None
-
-        def train_student(student: TreeModel, loss: Loss, options: TrainingOptions, samples: Samples) -> None:
-            checkpoint = None if self.checkpoint is None or history is None else checkpoint_files(self.checkpoint)[1]
-            options = replace(options, checkpoint=checkpoint)
-            with ProgressBar(options.max_epochs, shown=None if self.verbose and history is not None else False) as bar:
-                trainer = Trainer(student, loss, options, callbacks=[bar])
-                if history is not None:
-                    trainer.callbacks += as_callbacks(self.callbacks)
-                found = trainer.fit(samples, resume=checkpoint is not None)
-            if history is not None:
-                history.update(_joined(history, found))
-
-        return harden(
-            model,
-            train,
-            valid,
-            target,
-            self._wish(model, train, target),
-            recipe.course(len(train), classes=target.task == "classes"),
-            owns_valid=owns_valid,
-            owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
-            is_piece=np.array([column.piece for column in encoder.columns_], dtype=bool),
-            train_student=train_student,
-            seed=seed,
-        )
-
-    def _wish(self, model: TreeModel, train: Samples, target: Target) -> Wish:
-        """What the hard tree shall be like."""
-        return Wish(
-            leaf=self._leaf_name(),
-            depth=check_depth(self.depth),
-            max_split_features=self.max_split_features,
-            max_leaf_nodes=self.max_leaf_nodes,
-            pruning_strength=float(self.pruning_strength),
-            fewest_rows=self._pruned_below(model, train),
-            task=target.task,
-            may_refit=self.loss in ("squared_error", "cross_entropy"),
-        )
-
-    def _pruned_below(self, model: TreeModel, train: Samples) -> float:
-        """A node that is reached by rows of less weight than this is not worth its price."""
-        return model.tree.pruning_strength * len(train) / (model.tree.batch_size or len(train)) / 2
-
     def _tasks(
         self, trainer: Trainer, max_epochs: int, data: dict[str, Any], learned: Callable[[TreeModel], dict[str, Any]]
     ) -> list[EpochTasks]:
@@ -506,7 +403,7 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         return {
             "best_iteration_": earlier + best,
             "n_iter_": earlier + epochs,
-            "history_": history if before is None else _joined(before.history_, history),
+            "history_": history if before is None else joined(before.history_, history),
         }
 
     def __sklearn_tags__(self) -> Any:
@@ -517,51 +414,9 @@ class ArgminTree(FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimato
         return tags
 
 
-def refresh_masses(model: torch.nn.Module, train: Samples) -> EpochRecord:
-    """Solve the node masses on some of the samples; the share of nodes that stay active goes into the history."""
-    assert isinstance(model, TreeModel)
-    some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
-    model.solve_masses(some.x, some.weight)
-    return {"active_nodes": float((model.tree.a > 0).double().mean())}
-
-
-def checkpoint_files(checkpoint: str | Path) -> tuple[Path, Path]:
-    """The files of a run that is to be resumed: that of the soft tree, and that of a hard tree that imitates it."""
-    path = Path(checkpoint)
-    return path, path.with_name(path.name + ".hard")
-
-
-@torch.no_grad()
-def check_learned(model: TreeModel, train: Samples) -> None:
-    """Raise an error if the last steps of training have made weights or outputs that are not finite.
-
-    The losses do not show that: each is computed before its step.
-    """
-    some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
-    numbers = (*model.parameters(), model(some.x))
-    if not all(bool(number.isfinite().all()) for number in numbers):
-        raise diverged()
-
-
-def diverged() -> TrainingError:
-    """The error for a tree whose numbers are not finite."""
-    return TrainingError(
-        "training has diverged: the tree predicts NaN or infinity; lower learning_rate or weight_decay"
-    )
-
-
 def _check_layer_sizes(sizes: Any) -> tuple[int, ...]:
     listed = [sizes] if getattr(sizes, "ndim", 1) == 0 else list(sizes)
     whole = all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in listed)
     if not whole or not all(1 <= size <= MAX_UNITS for size in listed):
         raise InputValueError(f"hidden_layer_sizes must be integers from 1 to {MAX_UNITS:_}, got {sizes!r}")
     return tuple(int(size) for size in listed)
-
-
-def _joined(first: History, second: History) -> History:
-    """Two histories, one after the other; entries that one of them lacks, such as "valid_loss", are NaN there."""
-    before, after = len(first["epoch"]), len(second["epoch"])
-    second = second | {"epoch": [before + epoch for epoch in second["epoch"]]}
-    return {
-        name: first.get(name, [math.nan] * before) + second.get(name, [math.nan] * after) for name in first | second
-    }
