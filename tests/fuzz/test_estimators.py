@@ -6,6 +6,7 @@ out is an error that was raised on purpose, or an estimator with which everythin
 
 import sys
 import warnings
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def run_case(seed: int, folder: Path) -> str:
     return "done"
 
 
-def run_cases(seeds: range, folder: Path) -> None:
+def run_cases(run_case: Callable[[int, Path], str], seeds: range, folder: Path) -> None:
     found: dict[str, int] = {}
     for seed in seeds:
         with warnings.catch_warnings():
@@ -127,12 +128,12 @@ def run_cases(seeds: range, folder: Path) -> None:
 
 
 def test_some_cases(tmp_path: Path) -> None:
-    run_cases(range(FEW), tmp_path)
+    run_cases(run_case, range(FEW), tmp_path)
 
 
 @pytest.mark.slow
 def test_many_cases(tmp_path: Path) -> None:
-    run_cases(range(FEW, MANY), tmp_path)
+    run_cases(run_case, range(FEW, MANY), tmp_path)
 
 
 def run_mistakes(first: int, last: int, folder: Path) -> None:
