@@ -29,32 +29,40 @@ struct Update {
     Real forget;   // share of the newest parameters in their average
 };
 
-template <class Real>
+template <bool Averages, class Real>
 PRUNUS_INLINE void sweep_of(const Moments<Real>& all, std::int64_t begin, std::int64_t end, const Update<Real>& update) {
-    Real *theta = all.theta, *m = all.m, *v = all.v, *grad = all.grad;
+    Real *theta = all.theta, *average = all.average, *m = all.m, *v = all.v, *grad = all.grad;
     const Update<Real> u = update;
     const Real b1 = static_cast<Real>(beta1), b2 = static_cast<Real>(beta2), eps = static_cast<Real>(epsilon);
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
         const Real g = u.factor * grad[i];
         const Real first = m[i] + (1 - b1) * (g - m[i]), second = b2 * v[i] + (1 - b2) * g * g;
+        const Real next = u.keep * theta[i] - u.rate * first / (std::sqrt(second) * u.root + eps);
         m[i] = first;
         v[i] = second;
-        theta[i] = u.keep * theta[i] - u.rate * first / (std::sqrt(second) * u.root + eps);
+        theta[i] = next;
         grad[i] = 0;
+        if constexpr (Averages) average[i] += u.forget * (next - average[i]);
     }
-    if (all.average == nullptr) return;
-    Real* average = all.average;
-#pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) average[i] += u.forget * (theta[i] - average[i]);
+}
+
+template <class Real>
+PRUNUS_INLINE void sweep_any(const Moments<Real>& all, std::int64_t begin, std::int64_t end,
+                             const Update<Real>& update) {
+    if (all.average == nullptr) {
+        sweep_of<false>(all, begin, end, update);
+    } else {
+        sweep_of<true>(all, begin, end, update);
+    }
 }
 
 PRUNUS_FUSED_CLONES inline void sweep(const Moments<float>& all, std::int64_t begin, std::int64_t end,
                                       const Update<float>& update) {
-    sweep_of(all, begin, end, update);
+    sweep_any(all, begin, end, update);
 }
 inline void sweep(const Moments<double>& all, std::int64_t begin, std::int64_t end, const Update<double>& update) {
-    sweep_of(all, begin, end, update);
+    sweep_any(all, begin, end, update);
 }
 
 }  // namespace prunus::engine

@@ -57,11 +57,14 @@ class Batch {
     void copy(const Real* from, std::int64_t columns, std::int64_t width, const Source& source, Buffer<Real>& to) {
         to.reserve(n * width);
         for (std::int64_t i = 0; i < n; ++i) {
+            if (i + ahead < n) Prefetch(from + source(i + ahead) * columns, columns * sizeof(Real)).rest();
             Real* row = to.data() + i * width;
             std::copy_n(from + source(i) * columns, columns, row);
             std::fill(row + columns, row + width, Real(0));
         }
     }
+
+    static constexpr std::int64_t ahead = 8;  // rows lie anywhere: they are asked for before they are needed
 
     bool one_matrix_ = true, has_offset_ = false, has_weight_ = false;
     std::int64_t split_width_ = 0, leaf_width_ = 0, target_columns_ = 0, outputs_ = 0;

@@ -124,6 +124,7 @@ class Gradients {
     void meet(std::int64_t n_parts) {
         meetings_.clear();
         visits_.clear();
+        if (n_parts == 1) return meet_alone(parts_[0]);
         std::vector<std::size_t> next(n_parts, 0);
         for (std::int64_t p = 0; p < n_parts; ++p) parts_[p].meeting.resize(parts_[p].reached.visits.size());
         while (true) {
@@ -140,6 +141,18 @@ class Gradients {
                 if (here) parts_[p].meeting[next[p]++] = static_cast<std::int32_t>(meetings_.size());
             }
             meetings_.push_back({node, 1.0, Real(0), 0.0});
+        }
+    }
+
+    void meet_alone(Part& part) {
+        const std::size_t count = part.reached.visits.size();
+        part.meeting.resize(count);
+        visits_.resize(count);
+        meetings_.reserve(count);
+        for (std::size_t v = 0; v < count; ++v) {
+            part.meeting[v] = static_cast<std::int32_t>(v);
+            visits_[v] = static_cast<std::int64_t>(v);
+            meetings_.push_back({part.reached.visits[v].node, 1.0, Real(0), 0.0});
         }
     }
 
@@ -166,7 +179,7 @@ class Gradients {
 
     struct Group {
         Buffer<Real> u, weight, factor;
-        std::vector<std::int32_t> row;
+        Buffer<std::int32_t> row;
     };
 
     // The masses of the nodes that are reached.
@@ -196,7 +209,9 @@ class Gradients {
             }
             count += visit.count;
         });
-        return own_root(group.u.data(), batch.weighted() ? group.weight.data() : nullptr, count, lam);
+        Real *u = group.u.data(), *weight = batch.weighted() ? group.weight.data() : nullptr;
+        if (count == 1 && weight == nullptr && u[0] > 0) return std::min(1.0, newton_step({u[0], 1.0, 1.0}, lam));
+        return own_root(u, weight, count, lam);
     }
 
     // Outputs, losses, and the gradients that arrive at routes and masses.
@@ -284,7 +299,7 @@ class Gradients {
                   const View<Real>& grad) {
         const Real* to_score = part.to_score.data() + visit.begin;
         const std::int32_t* row = part.reached.row.data() + visit.begin;
-        group.row.resize(visit.count + 1);
+        group.row.reserve(visit.count + 1);
         group.factor.reserve(visit.count + 1);
         std::int32_t count = 0;
         Real sum = 0;
@@ -295,6 +310,7 @@ class Gradients {
             count += factor != 0;
             sum += factor;
         }
+        if (count == 0) return;
         grad.split_biases[visit.node] += sum;
         add_rows(batch.split_inputs(), {group.row.data(), count}, group.factor.data(), grad.split_weight(visit.node));
     }
@@ -310,7 +326,7 @@ class Gradients {
         const Parameters& shape = grad.shape;
         double sum = squares_of(grad.constant(t), shape.outputs);
         if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.leaf_width);
-        if (t < shape.tree.splits) {
+        if (t < shape.tree.splits && grad.split_biases[t] != 0) {
             sum += squares_of(grad.split_weight(t), shape.split_width) + squares_of(grad.split_biases + t, 1);
         }
         return sum;

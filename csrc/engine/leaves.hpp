@@ -109,17 +109,21 @@ void to_leaf(const Batch<Real>& batch, const Visit& visit, const Reached<Real>& 
     const std::int64_t outputs = grad.shape.outputs;
     const Chosen here = reached.rows(visit);
     const Real* z = routed.z.data() + visit.begin;
+    Real* constant = grad.constant(visit.node);
+    if (!grad.shape.leaf_slopes) {
+        for (std::int32_t i = 0; i < visit.count; ++i) {
+            const Real* of_row = grad_out + here.row[i] * outputs;
+            for (std::int64_t k = 0; k < outputs; ++k) constant[k] += z[i] * of_row[k];
+        }
+        return;
+    }
     factor.reserve(visit.count);
     for (std::int64_t k = 0; k < outputs; ++k) {
-        Real sum = 0;
         for (std::int32_t i = 0; i < visit.count; ++i) {
             factor[i] = z[i] * grad_out[here.row[i] * outputs + k];
-            sum += factor[i];
+            constant[k] += factor[i];
         }
-        grad.constant(visit.node)[k] += sum;
-        if (grad.shape.leaf_slopes) {
-            add_rows(batch.leaf_inputs(), here, factor.data(), grad.slope(visit.node, k));
-        }
+        add_rows(batch.leaf_inputs(), here, factor.data(), grad.slope(visit.node, k));
     }
 }
 

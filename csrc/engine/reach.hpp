@@ -37,12 +37,18 @@ struct Reached {
     Chosen rows(const Visit& visit) const { return {row.data() + visit.begin, visit.count}; }
 
     void reserve(std::int64_t places) {
-        if (places > std::numeric_limits<std::int32_t>::max()) throw std::length_error("a batch reaches too many nodes");
-        row.reserve(places);
-        above.reserve(places);
-        u.reserve(places);
-        by_score.reserve(places);
+        if (places <= capacity_) return;
+        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+        if (places > most) throw std::length_error("a batch reaches too many nodes");
+        capacity_ = std::min(most, std::max(places, 2 * capacity_));
+        row.reserve(capacity_);
+        above.reserve(capacity_);
+        u.reserve(capacity_);
+        by_score.reserve(capacity_);
     }
+
+  private:
+    std::int64_t capacity_ = 0;
 };
 
 // The linear functions at the splits, whose values are multiplied by a common scale.

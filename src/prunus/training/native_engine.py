@@ -154,7 +154,8 @@ class NativeEngine:
 
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
-        size, n = self.options.batch_size, len(self.train)
+        n = len(self.train)
+        size = min(self.options.batch_size, n)
         order = self.train.order(size, self.generator)
         order = torch.arange(n) if order is None else order
         plan, most_columns = self._plan()
@@ -219,12 +220,16 @@ class NativeEngine:
 
     def finish(self, kept: dict[str, Tensor] | None) -> None:
         """Give the model the kept weights, or the averaged ones of now, and put it in eval mode."""
-        for module in (self.model.tree, self.model.tree.split):
-            on_progress: Any = module.on_progress
-            on_progress(1.0)
-        if kept is None and self.refreshes:
-            self._refresh(self._now()["theta"])
-        self._write(self.model, kept or self._now())
+        split: Any = self.model.tree.split
+        self._write(self.model, self._now() | {"theta": self.theta})
+        for part in (self.model.tree, split):  # chooses columns by the present weights, as torch does
+            part.on_progress(1.0)
+        if kept is not None:
+            self._write(self.model, kept)
+        else:
+            self.flat.write(self._now()["theta"])
+            if self.refreshes:
+                refresh_masses(self.model, self.train)
         self.model.eval()
         self.finished = True
 
