@@ -116,7 +116,7 @@ class FlatParameters:
     def _parts(self, model: TreeModel, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
         """For each part its place in the flat array, without padding, and the view of the model's parameter."""
         found, views = [], native_parts(model)
-        for part, piece in zip(PARTS, flat.split(self.sizes), strict=True):
+        for part, piece in zip(PARTS, torch.split(flat, self.sizes), strict=True):
             if part not in views:
                 continue
             values = views[part].values.detach()

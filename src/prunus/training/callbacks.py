@@ -8,8 +8,8 @@ from prunus.errors import InputTypeError
 __all__ = ["Callback", "EpochRecord", "as_callbacks", "asks_to_stop"]
 
 EpochRecord = dict[str, Any]
-"""What is known of an epoch: the numbers epoch, train_loss, learning_rate, seconds, with validation data valid_loss, and
-the name of the engine that took the steps."""
+"""What is known of an epoch: the numbers epoch, train_loss, learning_rate and seconds, with validation data valid_loss,
+and the name of the engine that took the steps."""
 
 
 @runtime_checkable

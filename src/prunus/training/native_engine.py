@@ -69,7 +69,7 @@ class NativeEngine:
 
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes = refresh is not None
-        self.train = train
+        self.train, self.valid = train, valid
         self.steps = 0
         self.finished = False
         self.bits = BITS[next(model.parameters()).dtype]
@@ -92,8 +92,7 @@ class NativeEngine:
         self.flat = FlatParameters(model, self.native.sizes)
         self.mass = tree.a.detach().clone()
         self._start()
-        self.examples = self._examples(train)
-        self.valid = None if valid is None else self._examples(valid)
+        self._read_samples()
 
     def _new(self, kind: str) -> Any:
         return getattr(self._core, kind + self.bits)
@@ -112,6 +111,10 @@ class NativeEngine:
         self.moments = self._new("Moments")(self.theta, self.average, self.m, self.v, self.grad)
         self.decays = self.flat.decays(decaying(self.model, self.options.no_decay))
         self.generator = torch.Generator().manual_seed(self.options.seed)
+
+    def _read_samples(self) -> None:
+        self.examples = self._examples(self.train)
+        self.valid_examples = None if self.valid is None else self._examples(self.valid)
 
     @torch.no_grad()
     def _examples(self, samples: Samples) -> Any:
@@ -145,8 +148,7 @@ class NativeEngine:
         """Whether neither the scale of the scores nor the columns of the splits still change."""
         split: Any = self.model.tree.split
         share = self._last_share()
-        tree = self.model.tree
-        return tree.scale_at(share) == tree.scale_at(1.0) and split.columns_at(share) == split.columns_at(1.0)
+        return self.model.tree.settled_at(share) and bool(split.settled_at(share))
 
     def running(self) -> AbstractContextManager[None]:
         """Nothing: the engine has threads of its own."""
@@ -198,7 +200,7 @@ class NativeEngine:
         if self.refreshes:
             self._refresh(weights)
             record["active_nodes"] = float((self.mass > 0).double().mean())
-        return record | {"valid_loss": self.native.evaluate(self.valid, self._scale(), weights, self.mass)}
+        return record | {"valid_loss": self.native.evaluate(self.valid_examples, self._scale(), weights, self.mass)}
 
     def _refresh(self, weights: Tensor) -> None:
         self.native.masses(self.examples, sampling_step(len(self.train)), self._scale(), weights, self.mass)
@@ -250,6 +252,7 @@ class NativeEngine:
         return {name: getattr(self, name) for name in self._CHANGED} | {
             "steps": self.steps,
             "order": self.generator.get_state(),
+            "inputs": [module.state_dict() for module in self._inputs()],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -262,6 +265,12 @@ class NativeEngine:
                 own.copy_(state[name])
         self.steps = state["steps"]
         self.generator.set_state(state["order"])
+        for module, buffers in zip(self._inputs(), state["inputs"], strict=True):
+            module.load_state_dict(buffers)
+        self._read_samples()
+
+    def _inputs(self) -> list[nn.Module]:
+        return [module for module in (self.model.inputs, self.model.split_inputs) if module is not None]
 
     def _last_share(self) -> float:
         return self.pace.share(max(0, self.steps - 1))
@@ -274,4 +283,4 @@ def _applied(inputs: nn.Module, x: Tensor) -> Tensor:
     """The inputs of all samples, (n, d), computed in chunks."""
     if isinstance(inputs, nn.Identity):
         return x.contiguous()
-    return torch.cat([inputs(rows) for rows in x.split(CHUNK)])
+    return torch.cat([inputs(rows) for rows in torch.split(x, CHUNK)])

@@ -188,7 +188,7 @@ class _Run:
         self.epoch += 1
         for name, value in record.items():
             self.history.setdefault(name, []).append(value)
-        loss = record.get("valid_loss", record["train_loss"])
+        loss: float = record["valid_loss" if "valid_loss" in record else "train_loss"]
         self.pace.schedule.end_epoch(loss)
         if not self.engine.settled:
             self.best_epoch = self.epoch

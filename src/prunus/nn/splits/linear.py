@@ -96,7 +96,11 @@ class LinearSplit(Split, nn.Linear):
         if self.max_columns is None or share < begin:
             return columns
         done = min(1.0, (share - begin) / (end - begin))
-        return max(self.max_columns, round(columns * (self.max_columns / columns) ** done))
+        return max(self.max_columns, int(round(columns * (self.max_columns / columns) ** done)))
+
+    def settled_at(self, share: float) -> bool:
+        """Whether the columns no longer change when this share of the training is over."""
+        return self.max_columns is None or share >= CHOOSING[1]
 
     @torch.no_grad()
     def on_progress(self, share: float) -> None:
@@ -104,7 +108,7 @@ class LinearSplit(Split, nn.Linear):
 
         The number falls by equal factors. A column that has left a split does not come back.
         """
-        self.settled = self.max_columns is None or share >= CHOOSING[1]
+        self.settled = self.settled_at(share)
         if self.max_columns is None or not self.out_features:
             return
         columns, count = max(self.owner) + 1, self.columns_at(share)
