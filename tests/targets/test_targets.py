@@ -8,7 +8,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.targets import Classes, Columns, Numbers, Target, target_from_record, target_to_record
+from prunus.targets import (
+    Classes,
+    Columns,
+    Numbers,
+    PathRows,
+    Target,
+    target_from_record,
+    target_to_record,
+)
 
 X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 LABELS = np.array(["b", "a", "c", "a", "b", "a"])
@@ -42,10 +50,11 @@ def test_weights_of_classes_multiply_those_of_rows() -> None:
 
 def test_a_correction_leads_to_the_frequencies_of_a_node() -> None:
     target = Classes.of(["a", "b"])
-    wanted, predicted = np.array([[900.0, 100.0]]), np.array([[500.0, -200.0]])
-    outputs = predicted / 1000 + target.correction(wanted, predicted, np.array([[1000.0]]), is_constant=True)
-    assert_allclose(target.predictions(outputs), [[0.9, 0.1]], atol=1e-3)
-    assert not target.correction(wanted, predicted, np.array([[1000.0]]), is_constant=False).any()
+    wanted, outputs = np.eye(2)[(np.arange(1000) >= 900).astype(int)], np.tile([0.5, -0.2], (1000, 1))
+    rows = PathRows(wanted, outputs, None, np.zeros(1000, dtype=np.int64), 1)
+    corrected = outputs[:1] + target.correction(rows, is_constant=True)
+    assert_allclose(target.predictions(corrected), [[0.9, 0.1]], atol=1e-3)
+    assert not target.correction(rows, is_constant=False).any()
 
 
 def test_numbers_are_scaled_and_back() -> None:
