@@ -56,9 +56,10 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
         each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
         is worth a try; small or smooth data are learned better without pieces.
-    loss : {"cross_entropy"} or callable, default="cross_entropy"
-        The loss that training makes small. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes),
-        before softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
+    loss : {"cross_entropy", "binary_cross_entropy"} or callable, default="cross_entropy"
+        The loss that training makes small. "binary_cross_entropy" is for two classes: the tree then has one output, the
+        logit of the second class. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes), before
+        softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows.
     batch_size : int or "auto", default="auto"
