@@ -87,6 +87,7 @@ def test_public_names_of_training() -> None:
         "History",
         "LOSSES",
         "Loss",
+        "NamedLoss",
         "ProgressBar",
         "QHAdam",
         "Samples",

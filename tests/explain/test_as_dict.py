@@ -81,6 +81,7 @@ def test_what_is_told_of_the_tree() -> None:
         "kind": "ArgminTreeClassifier",
         "routing": "soft",
         "leaf": "constant",
+        "link": "softmax",
         "classes": [0, 1],
         "outputs": ["no", "yes"],
         "depth": tree.get_depth(),

@@ -75,6 +75,27 @@ def test_values_are_predicted(page: Page, tmp_path: Path, leaf: str) -> None:
         assert float(page.text("#prediction")) == pytest.approx(tree.predict(X)[row], rel=1e-3)
 
 
+@pytest.mark.parametrize("routing", ["soft", "hard"])
+@pytest.mark.parametrize("leaf", ["constant", "linear", "additive"])
+def test_links_are_followed(page: Page, tmp_path: Path, leaf: str, routing: str) -> None:
+    options: Any = {"depth": 2, "leaf": leaf, "routing": routing, "max_epochs": 20, "random_state": 0}
+    kinds = labels(X.to_numpy(), ("no", "yes"))
+    two = ArgminTreeClassifier(loss="binary_cross_entropy", **options).fit(X, kinds)
+    page.open(export_html(two, tmp_path / "two.html", X, kinds))
+    for i, row in rows(page):
+        page.pick(i)
+        assert_allclose(page.outputs(), two.predict_proba(X)[row], atol=SHOWN)
+    y = np.exp(values(table(120, 4)))
+    log = ArgminTreeRegressor(loss="gamma", **options).fit(X, y)
+    page.open(export_html(log, tmp_path / "log.html", X, y))
+    for i, row in rows(page):
+        page.pick(i)
+        assert_allclose(page.outputs(), log.predict(X)[[row]], rtol=1e-3)
+    if leaf == "additive":
+        page.click("#tab-curves")
+        assert "adds to the logarithm of the value of a leaf" in page.text("#curves")
+
+
 @pytest.mark.parametrize("leaf", ["constant", "linear", "additive"])
 @pytest.mark.parametrize("columns", [None, 1])
 def test_rows_of_hard_trees_follow_one_path(page: Page, tmp_path: Path, leaf: str, columns: int | None) -> None:

@@ -10,12 +10,14 @@ from sklearn.tree import DecisionTreeRegressor
 
 from prunus.hardening.growing import FEWEST_ROWS, Guide, grow_along_models, grow_by_columns, set_constants
 from prunus.hardening.sketch import Sketch
+from prunus.targets.links import IDENTITY, SOFTMAX
 from tests.hardening.problems import Doubles, Floats, by_thresholds, root, rows
 
 
 def guide(values: Any, weight: Any = None, *, is_share: bool = False) -> Guide:
     values = np.asarray(values, dtype=np.float64)
-    return Guide(values, np.ones(len(values)) if weight is None else np.asarray(weight, dtype=np.float64), is_share)
+    weights = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=np.float64)
+    return Guide(values, weights, SOFTMAX if is_share else IDENTITY)
 
 
 def start(x: Floats) -> Any:

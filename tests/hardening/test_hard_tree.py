@@ -13,7 +13,7 @@ from prunus.hardening import HardTree, Wish, harden, lessons, read_hard_tree
 from prunus.hardening.student import FINAL_SCALE, Course, build_student
 from prunus.nn import AdditiveHead, LinearHead, TreeModel
 from prunus.targets import Classes, Numbers
-from prunus.training import Samples, Trainer, TrainingOptions
+from prunus.training import LOSSES, Samples, Trainer, TrainingOptions
 from prunus.tree import Tree
 from prunus.tree.prediction import find_ends, row_outputs
 from prunus.tree.reading import TrainedRows
@@ -40,7 +40,7 @@ def wish(**options: Any) -> Wish:
         "max_leaf_nodes": None,
         "pruning_strength": 1.0,
         "fewest_rows": 1.0,
-        "may_refit": True,
+        "loss": LOSSES["cross_entropy" if options.get("task") == "classes" else "squared_error"],
     }
     return Wish(**(usual | options))
 
@@ -244,7 +244,7 @@ def test_without_squared_errors_leaves_only_imitate() -> None:
         Samples(train.x, torch.where(torch.arange(200)[:, None] == 0, wrong.y, train.y)),
         None,
         target,
-        wish(leaf="linear", may_refit=False),
+        wish(leaf="linear", loss=None),
         COURSE,
         owns_valid=True,
         owner=np.arange(D),

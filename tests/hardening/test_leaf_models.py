@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.hardening import leaf_models as module
 from prunus.hardening.leaf_models import Fit, LeafModels, read_models, refit
+from prunus.training import LOSSES
 from tests.hardening.problems import Doubles, rows, soft_tree
 
 N, D, K = 4000, 3, 2
@@ -42,7 +43,7 @@ def problem(n: int = N, *, noise: float = 0.0, seed: int = 0) -> dict[str, Any]:
         "ends": ends,
         "held_out": np.arange(n) % 4 == 0,
         "fitted": np.ones(n, dtype=bool),
-        "is_share": False,
+        "loss": LOSSES["squared_error"],
     }
 
 
@@ -214,7 +215,7 @@ def classes(n: int, *, seed: int = 0) -> dict[str, Any]:
     case, random = problem(n, seed=seed), np.random.default_rng(seed + 1)
     odds = np.exp(case["wanted"][:, 1] - case["wanted"][:, 0])
     case["wanted"] = np.eye(K)[(random.random(n) < odds / (1 + odds)).astype(int)]
-    return case | {"is_share": True, "matrix": np.eye(D), "offset": np.zeros(D)}
+    return case | {"loss": LOSSES["cross_entropy"], "matrix": np.eye(D), "offset": np.zeros(D)}
 
 
 def test_known_probabilities_are_found() -> None:

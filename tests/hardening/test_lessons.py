@@ -7,6 +7,7 @@ import torch
 from prunus.hardening.lessons import FEWEST_MADE, REACH, Teacher, make_lessons, make_rows
 from prunus.hardening.student import imitation_loss, lessons_for
 from prunus.targets import Classes, Numbers, Target
+from prunus.targets.links import IDENTITY, LOG, LOGIT, SOFTMAX
 from prunus.training import Samples
 from tests.hardening.problems import HEADS, rows, soft_tree
 from tests.tolerances import assert_same
@@ -110,14 +111,14 @@ def test_a_student_gets_its_columns_and_shared_and_wanted_outputs() -> None:
 
 def test_the_loss_of_numbers_is_the_squared_distance_to_what_is_wanted() -> None:
     output, shared, wanted = torch.randn(3, 5, 2, generator=generator())
-    found = imitation_loss("numbers")(output, torch.cat((shared, wanted), 1))
+    found = imitation_loss(IDENTITY)(output, torch.cat((shared, wanted), 1))
     assert_same(found, (output + shared - wanted).square().mean(1))
-    assert_same(imitation_loss("numbers")(wanted - shared, torch.cat((shared, wanted), 1)), torch.zeros(5))
+    assert_same(imitation_loss(IDENTITY)(wanted - shared, torch.cat((shared, wanted), 1)), torch.zeros(5))
 
 
 def test_the_loss_of_classes_is_the_cross_entropy_of_probabilities() -> None:
     output, shared, wanted = torch.randn(3, 5, 4, generator=generator())
-    found = imitation_loss("classes")(output, torch.cat((shared, wanted), 1))
+    found = imitation_loss(SOFTMAX)(output, torch.cat((shared, wanted), 1))
     expected = -(wanted.softmax(1) * (output + shared).log_softmax(1)).sum(1)
     assert_same(found, expected)
 
@@ -125,5 +126,22 @@ def test_the_loss_of_classes_is_the_cross_entropy_of_probabilities() -> None:
 def test_the_loss_of_classes_is_least_for_what_is_wanted() -> None:
     shared, wanted = torch.randn(2, 5, 3, generator=generator())
     output = (wanted - shared + 7.0).requires_grad_()  # a constant changes no probability
-    (gradient,) = torch.autograd.grad(imitation_loss("classes")(output, torch.cat((shared, wanted), 1)).sum(), output)
+    (gradient,) = torch.autograd.grad(imitation_loss(SOFTMAX)(output, torch.cat((shared, wanted), 1)).sum(), output)
     assert_same(gradient, torch.zeros(5, 3))
+
+
+def test_the_loss_of_logarithms_is_that_of_numbers() -> None:
+    assert imitation_loss(LOG) == imitation_loss(IDENTITY)
+
+
+def test_the_loss_of_one_logit_is_that_of_two_scores() -> None:
+    output, shared, wanted = torch.randn(3, 5, 1, generator=generator())
+    found = imitation_loss(LOGIT)(output, torch.cat((shared, wanted), 1))
+    zero = torch.zeros(5, 1)
+    both = [torch.cat((zero, part), 1) for part in (output, shared, wanted)]
+    assert_same(found, imitation_loss(SOFTMAX)(both[0], torch.cat(both[1:], 1)))
+
+
+def test_losses_of_imitation_are_known_by_their_names() -> None:
+    names = [imitation_loss(link).name for link in (IDENTITY, LOG, SOFTMAX, LOGIT)]
+    assert names == ["imitated_numbers", "imitated_numbers", "imitated_classes", "imitated_chance"]

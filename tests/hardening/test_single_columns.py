@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.hardening.single_columns import Table, grow_single_columns
 from prunus.hardening.sketch import Sketch
+from prunus.targets.links import IDENTITY, SOFTMAX
 from tests.hardening.problems import Doubles, rows
 
 N = 300
@@ -22,7 +23,7 @@ def table(*, noise: float = 0.0, is_share: bool = False, weight: Any = None) -> 
         wanted = np.where(random.random((N, 1)) < noise, np.eye(4)[random.integers(0, 4, N)], prior)
     else:
         wanted = prior + noise * random.normal(size=(N, 1))
-    return Table(x, prior, wanted, np.ones(N) if weight is None else weight, is_share)
+    return Table(x, prior, wanted, np.ones(N) if weight is None else weight, SOFTMAX if is_share else IDENTITY)
 
 
 def grow(given: Table, *, depth: int = 4, max_leaves: int | None = None, held_out: Any = None) -> Sketch:
@@ -72,13 +73,13 @@ def test_a_tree_is_as_deep_as_wished(depth: int) -> None:
 
 def test_a_soft_tree_that_is_wrong_is_ignored() -> None:
     right, wrong = table(), table()
-    wrong = Table(wrong.x, 50.0 * wrong.x[:, 2:].astype(np.float64), wrong.wanted, wrong.weight, is_share=False)
+    wrong = Table(wrong.x, 50.0 * wrong.x[:, 2:].astype(np.float64), wrong.wanted, wrong.weight)
     assert_allclose(outputs(grow(wrong), wrong), right.wanted, atol=0.05)
 
 
 def test_a_soft_tree_that_is_right_helps() -> None:
     given = table(noise=3.0)
-    alone = Table(given.x, given.wanted, given.wanted, given.weight, is_share=False)
+    alone = Table(given.x, given.wanted, given.wanted, given.weight)
     errors = [np.square(outputs(grow(one), one) - given.prior).mean() for one in (given, alone)]
     assert errors[0] < 0.5 * errors[1]
 
@@ -86,7 +87,7 @@ def test_a_soft_tree_that_is_right_helps() -> None:
 def test_rows_that_are_not_fitted_do_not_matter() -> None:
     given = table(noise=0.5)
     nothing, some = np.zeros(N, dtype=bool), np.arange(N) % 3 > 0
-    wild = Table(given.x, given.prior, np.where(some[:, None], given.wanted, 1e6), given.weight, is_share=False)
+    wild = Table(given.x, given.prior, np.where(some[:, None], given.wanted, 1e6), given.weight)
     found = grow_single_columns(wild, nothing, some, 3, None)
     expected = grow_single_columns(given[some], nothing[some], np.ones(some.sum(), dtype=bool), 3, None)
     assert_array_equal(found.models.constant, expected.models.constant)

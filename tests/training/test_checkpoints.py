@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from prunus.errors import CheckpointError
 from prunus.training import Samples
-from prunus.training.losses import squared_error
+from prunus.training.losses import find_loss, squared_error
 from tests.training.problems import Outcome, refresh_masses, run, same_state, samples, tree_model
 
 EVERYTHING: dict[str, Any] = {
@@ -175,6 +175,7 @@ CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
     "schedule": lambda: {"schedule": "constant"},
     "optimizer": lambda: {"optimizer": "qhadam"},
     "loss": lambda: {"loss": other_loss},
+    "loss, by its name": lambda: {"loss": "huber"},
     "model": lambda: {"model": tree_model(depth=3)},
     "training data": lambda: {"train": samples(59)},
     "training data, its order": lambda: {"train": flipped(samples())},
@@ -251,3 +252,9 @@ def test_entries_of_the_record_may_be_numbers_of_numpy_and_torch(path: Path) -> 
     interrupted(3, **options)
     history = run(resume=True, **options).history  # broke: the file could not be read
     assert (history["of_numpy"], history["of_torch"]) == ([0.5] * 4, [0.25] * 4)
+
+
+def test_a_loss_with_another_parameter_is_refused(path: Path) -> None:
+    interrupted(3, loss=find_loss("quantile", quantile=0.8), checkpoint=path, checkpoint_every=2)
+    with pytest.raises(CheckpointError, match=r"loss: quantile\(0.8\) there, quantile\(0.9\) here"):
+        run(loss=find_loss("quantile", quantile=0.9), checkpoint=path, checkpoint_every=2, resume=True)

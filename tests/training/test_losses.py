@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.metrics import mean_tweedie_deviance
 from torch import Tensor
 
 from prunus.errors import InputTypeError, InputValueError
@@ -35,6 +36,10 @@ def huber(output: float, target: float) -> float:
         ("squared_error", lambda output, target: (output - target) ** 2),
         ("absolute_error", lambda output, target: abs(output - target)),
         ("huber", huber),
+        ("quantile", lambda output, target: abs(output - target) / 2),
+        ("poisson", lambda output, target: math.exp(output) - target * output),
+        ("gamma", lambda output, target: output + target * math.exp(-output)),
+        ("tweedie", lambda output, target: 2 * math.exp(output / 2) + 2 * target * math.exp(-output / 2)),
     ],
 )
 def test_a_loss_of_numbers_is_its_definition(name: str, function: Any) -> None:
@@ -48,9 +53,71 @@ def test_cross_entropy_is_its_definition() -> None:
     assert_same(find_loss("cross_entropy")(OUTPUT, CLASSES), torch.tensor(expected))
 
 
+@pytest.mark.parametrize(("quantile", "output", "expected"), [(0.9, 3.0, 1.8), (0.9, 7.0, 0.2), (0.2, 3.0, 0.4)])
+def test_a_quantile_has_another_price_above_than_below(quantile: float, output: float, expected: float) -> None:
+    found = find_loss("quantile", quantile=quantile)(torch.tensor([[output]]), torch.tensor([[5.0]]))
+    assert_same(found, torch.tensor([expected]))
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.75])
+def test_the_loss_of_a_quantile_is_least_there(quantile: float) -> None:
+    target = torch.arange(101.0)[:, None]
+    losses = [find_loss("quantile", quantile=quantile)(torch.full_like(target, c), target).mean() for c in range(101)]
+    assert int(torch.stack(losses).argmin()) == round(100 * quantile)
+
+
+POSITIVE = torch.rand(50, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 0.1
+
+
+@pytest.mark.parametrize(("name", "power"), [("poisson", 1.0), ("gamma", 2.0), ("tweedie", 1.2), ("tweedie", 1.9)])
+def test_log_losses_are_half_deviances_up_to_a_constant(name: str, power: float) -> None:
+    loss = find_loss(name, tweedie_power=power if name == "tweedie" else 1.5)
+    outputs = [torch.full_like(POSITIVE, value) for value in (-1.0, 0.5)]
+    found = [float(loss(output, POSITIVE).mean()) for output in outputs]
+    expected = [mean_tweedie_deviance(POSITIVE, output.exp(), power=power) / 2 for output in outputs]
+    assert found[1] - found[0] == pytest.approx(expected[1] - expected[0])
+
+
+@pytest.mark.parametrize("name", ["poisson", "gamma", "tweedie"])
+def test_log_losses_are_least_at_the_mean(name: str) -> None:
+    output = POSITIVE.mean().log().expand(50, 1).requires_grad_()
+    (gradient,) = torch.autograd.grad(find_loss(name)(output, POSITIVE).sum(), output)
+    assert_same(gradient.sum(), torch.zeros((), dtype=torch.float64))
+
+
+def test_one_logit_has_the_loss_of_two_scores() -> None:
+    logit, second = OUTPUT[:, :1], (CLASSES > 0).long()
+    scores = torch.cat((torch.zeros_like(logit), logit), 1)
+    found = find_loss("binary_cross_entropy")(logit, second[:, None].float())
+    assert_same(found, find_loss("cross_entropy")(scores, second))
+
+
+def test_losses_are_known_by_name_and_parameter() -> None:
+    assert find_loss("quantile", quantile=0.9) == find_loss("quantile", quantile=0.9)
+    assert find_loss("quantile", quantile=0.9) != find_loss("quantile", quantile=0.8)
+    assert find_loss("huber", quantile=0.9) == find_loss("huber")
+    assert [(loss.name, loss.parameter) for loss in LOSSES.values()] == [
+        ("squared_error", 0.0),
+        ("absolute_error", 0.0),
+        ("huber", 0.0),
+        ("quantile", 0.5),
+        ("poisson", 0.0),
+        ("gamma", 0.0),
+        ("tweedie", 1.5),
+        ("cross_entropy", 0.0),
+        ("binary_cross_entropy", 0.0),
+    ]
+
+
+@pytest.mark.parametrize(("name", "options"), [("quantile", {"quantile": 1.0}), ("tweedie", {"tweedie_power": 1.0})])
+def test_a_parameter_out_of_its_range_is_refused(name: str, options: dict[str, float]) -> None:
+    with pytest.raises(InputValueError, match=r"must be between . and ., got 1\.0"):
+        find_loss(name, **options)
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_are_found_by_name(name: str) -> None:
-    assert find_loss(name) is LOSSES[name]
+    assert find_loss(name) == LOSSES[name]
 
 
 def test_a_callable_is_a_loss() -> None:

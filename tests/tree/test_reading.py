@@ -17,8 +17,14 @@ WANTED = floats(200, K, seed=10)
 WEIGHT = np.random.default_rng(0).uniform(0.5, 2.0, size=200)
 
 
-def residual(wanted: Any, predicted: Any, weight: Any) -> Any:
-    return np.where(weight > 0, (wanted - predicted) / np.maximum(weight, 1e-12), 0.0)
+def residual(wanted: Any, outputs: Any, weight: Any, ends: Any, n_nodes: int) -> Any:
+    """The mean residual of the rows that end in each node."""
+    found = np.zeros((n_nodes, K))
+    for t in np.unique(ends):
+        here = ends == t
+        given = None if weight is None else weight[here]
+        found[t] = np.average(wanted[here].astype(np.float64) - outputs[here], axis=0, weights=given)
+    return found
 
 
 def read(leaves: str = "slope", *, weight: Any = WEIGHT, lam: float = 20.0) -> Any:

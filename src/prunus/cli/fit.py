@@ -14,7 +14,7 @@ from prunus.cli.progress import EpochLines
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import Scores, scores
-from prunus.cli.tree_options import add_tree_options, chosen_options
+from prunus.cli.tree_options import add_tree_options, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
 __all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
@@ -37,9 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, learn a tree and save the model."""
+    check_loss(options)
     path = check_output(options.out, force=options.force, inputs=[options.data])
     checkpoint = _checkpoint(path, options)
     problem = read_problem(options)
+    check_task(options.loss, problem.target.task)
     say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
     estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options))
     estimator.keeps_checkpoint = True

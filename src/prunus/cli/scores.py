@@ -25,7 +25,10 @@ def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     from prunus.tree.prediction import hard_outputs
 
     rows, target = send_rows(model, X), model.target_
-    found = (_class_scores if is_classifier(model) else _number_scores)(target, rows.soft, y)
+    if is_classifier(model):
+        found = _class_scores(target, rows.soft, y)
+    else:
+        found = _number_scores(target, rows.soft, y) | _loss_scores(model, y, target.answers(rows.soft))
     if rows.tree.is_hard:
         return found
     hard = hard_outputs(rows.tree, rows.x, rows.ends)
@@ -36,7 +39,10 @@ def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
 
 def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
     """The one score by which models are compared, and its name."""
-    return "accuracy" if is_classifier(model) else "r2", float(model.score(X, y))
+    if is_classifier(model):
+        return "accuracy", float(model.score(X, y))
+    own = _loss_scores(model, y, model.predict(X))
+    return ("d2", own["d2"]) if own else ("r2", float(model.score(X, y)))
 
 
 def _class_scores(target: "Classes", outputs: Outputs, y: Any) -> Scores:
@@ -49,7 +55,7 @@ def _class_scores(target: "Classes", outputs: Outputs, y: Any) -> Scores:
         found["balanced_accuracy"] = float(metrics.balanced_accuracy_score(y, predicted))
     places = np.searchsorted(target.labels, y)
     found["log_loss"] = float(-np.log(np.clip(probability[np.arange(len(places)), places], 1e-15, 1.0)).mean())
-    if target.n_outputs == 2 and len(np.unique(places)) == 2:
+    if len(target.labels) == 2 and len(np.unique(places)) == 2:
         found["roc_auc"] = float(metrics.roc_auc_score(places, probability[:, 1]))
     return found
 
@@ -63,6 +69,19 @@ def _number_scores(target: "Numbers", outputs: Outputs, y: Any) -> Scores:
         "mae": float(metrics.mean_absolute_error(y, predicted)),
         "rmse": float(metrics.mean_squared_error(y, predicted) ** 0.5),
     }
+
+
+def _loss_scores(model: Any, y: Any, predicted: Any) -> Scores:
+    """Scores that belong to the loss of training: d2 is the share of the loss of a constant that is gone."""
+    from sklearn import metrics
+
+    if len(y) < 2 or np.ptp(y) == 0:
+        return {}
+    if model.loss == "quantile":
+        d2 = metrics.d2_pinball_score(y, predicted, alpha=model.quantile)
+        return {"d2": float(d2), "coverage": float(np.mean(np.asarray(y) <= predicted))}
+    power = {"poisson": 1.0, "gamma": 2.0, "tweedie": model.tweedie_power}.get(model.loss)
+    return {} if power is None else {"d2": float(metrics.d2_tweedie_score(y, predicted, power=power))}
 
 
 def _accuracy(y: Any, predicted: Any) -> float:

@@ -3,9 +3,20 @@
 import argparse
 from typing import Any
 
+from prunus.cli.mistakes import Mistake
 from prunus.cli.rendering import number, quoted
 
-__all__ = ["LEAVES", "ROUTINGS", "SPLITS", "add_tree_options", "chosen_options", "option_text"]
+__all__ = [
+    "LEAVES",
+    "LOSSES",
+    "ROUTINGS",
+    "SPLITS",
+    "add_tree_options",
+    "check_loss",
+    "check_task",
+    "chosen_options",
+    "option_text",
+]
 
 
 SPLITS = {
@@ -24,6 +35,15 @@ LEAVES = {
 """The names and words of `prunus.nn.registry.LEAVES`."""
 ROUTINGS = {"soft": "all its routes", "hard": "one path"}
 """Which way a row takes through the tree, see `prunus.tree.Tree.routing`."""
+
+
+LOSSES = {
+    "classification": ("cross_entropy", "binary_cross_entropy"),
+    "regression": ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"),
+}
+"""The losses for each task."""
+PARAMETERS = {"quantile": "quantile", "tweedie_power": "tweedie"}
+"""The loss that each of these options belongs to."""
 
 
 def _words(kinds: dict[str, str]) -> str:
@@ -69,6 +89,19 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "number of pieces that the range of each number is cut into (default: 0)",
     },
+    "loss": {
+        "choices": [name for names in LOSSES.values() for name in names],
+        "help": "what training makes small; for classes: "
+        + ", ".join(LOSSES["classification"])
+        + "; for numbers: "
+        + ", ".join(LOSSES["regression"]),
+    },
+    "quantile": {"type": float, "metavar": "X", "help": "the quantile to predict, with --loss quantile (default: 0.5)"},
+    "tweedie_power": {
+        "type": float,
+        "metavar": "X",
+        "help": "the variance grows like this power of the mean, from 1 to 2, with --loss tweedie (default: 1.5)",
+    },
     "max_epochs": {"type": int, "metavar": "N", "help": "largest number of passes over the rows"},
     "batch_size": {"type": int, "metavar": "N", "help": "number of rows in a training step"},
     "learning_rate": {"type": float, "metavar": "X", "help": "largest learning rate"},
@@ -86,6 +119,31 @@ def add_tree_options(parser: argparse.ArgumentParser, *names: str) -> None:
     for name in names or _OPTIONS:
         group.add_argument(f"--{name.replace('_', '-')}", **_OPTIONS[name])
     group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of all random choices (default: 0)")
+
+
+def check_loss(options: argparse.Namespace) -> None:
+    """Raise an error if the parameter of a loss is given with another loss, or has a wrong value."""
+    for name, loss in PARAMETERS.items():
+        value, option = getattr(options, name), f"--{name.replace('_', '-')}"
+        if value is None:
+            continue
+        if options.loss != loss:
+            given = "without --loss" if options.loss is None else f"with --loss {options.loss}"
+            raise Mistake(f"{option} must be left out unless the loss is {loss}, got it {given}")
+        low = 1 if name == "tweedie_power" else 0
+        if not low < value < low + 1:
+            raise Mistake(f"{option} must be between {low} and {low + 1}, got {number(value)}")
+
+
+def check_task(loss: str | None, task: str) -> None:
+    """Raise an error if a loss is for another task, "classification" or "regression"."""
+    if loss is None or loss in LOSSES[task]:
+        return
+    what, other = ("classes", "regression") if task == "classification" else ("numbers", "classification")
+    raise Mistake(
+        f"--loss must be one of {', '.join(LOSSES[task])} for a target of {what}, got {loss}; choose one of them, or "
+        f"add --task {other}"
+    )
 
 
 def option_text(value: Any) -> str:

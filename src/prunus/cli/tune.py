@@ -27,7 +27,7 @@ from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import main_score, scores
 from prunus.cli.search_space import FIRST, SPACES, suggest
 from prunus.cli.study import best_trial, count_done, open_study, work
-from prunus.cli.tree_options import add_tree_options, chosen_options, option_text
+from prunus.cli.tree_options import add_tree_options, check_loss, check_task, chosen_options, option_text
 
 __all__ = ["add_arguments", "run"]
 
@@ -95,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, search, learn a tree with the best options and save the model."""
+    check_loss(options)
     study = Path(options.study or f"{options.out}.study.db")
     path = check_output(options.out, force=options.force, inputs=[options.data, study])
     for name in ("trials", "jobs"):
@@ -109,6 +110,7 @@ def run(options: argparse.Namespace) -> Outcome:
     problem = read_problem(options, always_hold_out=True)
     if len(problem.valid) < 2:
         raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
+    check_task(options.loss, problem.target.task)
     search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
     is_new = not study.exists()
     try:

@@ -36,7 +36,7 @@ from prunus.hardening import HardTree, read_hard_tree
 from prunus.nn import TreeModel
 from prunus.nn.draws import OwnDraws
 from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
-from prunus.targets import Target
+from prunus.targets import PathRows, Target
 from prunus.training import (
     History,
     ProgressBar,
@@ -44,7 +44,6 @@ from prunus.training import (
     Trainer,
     TrainingOptions,
     as_callbacks,
-    find_loss,
 )
 from prunus.training.masses import refresh_masses
 from prunus.tree import Tree
@@ -322,7 +321,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
         with ProgressBar(recipe.max_epochs, shown=None if self.verbose else False) as bar:
-            loss = find_loss(self.loss)
+            loss = self._find_loss()
             trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
             tasks = self._tasks(trainer, recipe.max_epochs, data, learned)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
@@ -377,7 +376,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             model.tree.a.numpy().copy(),
             rows,
             prune=self._prune(model, train),
-            correct=lambda *sums: target.correction(*sums, is_constant=leaves.is_constant),
+            correct=lambda *rows: target.correction(PathRows(*rows), is_constant=leaves.is_constant),
             n_parameters=sum(parameter.numel() for parameter in model.parameters()),
             routing="hard" if self.routing == "hard" else "soft",
             cut=self._cuts,

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
-from prunus.targets import Classes
+from prunus.targets import Classes, TwoClasses
 
 __all__ = ["ArgminTreeClassifier"]
 
@@ -56,9 +56,10 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
         each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
         is worth a try; small or smooth data are learned better without pieces.
-    loss : {"cross_entropy"} or callable, default="cross_entropy"
-        The loss that training makes small. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes),
-        before softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
+    loss : {"cross_entropy", "binary_cross_entropy"} or callable, default="cross_entropy"
+        The loss that training makes small. "binary_cross_entropy" is for two classes: the tree then has one output, the
+        logit of the second class. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes), before
+        softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows.
     batch_size : int or "auto", default="auto"
@@ -147,7 +148,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
-        "loss": [StrOptions({"cross_entropy"}), callable],
+        "loss": [StrOptions({"cross_entropy", "binary_cross_entropy"}), callable],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     target_: Classes
@@ -230,7 +231,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeClassifier
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: Classes.of(y, self.class_weight))
+        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._target_kind.of(y, self.class_weight))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -259,10 +260,17 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
             )
 
         def target(_: TableEncoder) -> Classes:
-            return Classes.of(y, self.class_weight) if known is None else Classes(known, self.class_weight)
+            kind = self._target_kind
+            return kind.of(y, self.class_weight) if known is None else kind(known, self.class_weight)
 
         fitted: Self = self._fit(X, y, sample_weight, None, target, max_epochs=1)
         return fitted
+
+    @property
+    def _target_kind(self) -> type[Classes]:
+        """The kind of target that the loss needs."""
+        is_binary = isinstance(self.loss, str) and self.loss == "binary_cross_entropy"
+        return TwoClasses if is_binary else Classes
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -317,7 +325,11 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ndarray of shape (n, n_classes)
             Classes are in the order of `classes_`.
         """
-        return self._predict(X, lambda out: torch.from_numpy(out).log_softmax(1).numpy(), hard=hard)
+
+        def logarithms(outputs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            return torch.from_numpy(self.target_.scores(outputs)).log_softmax(1).numpy()
+
+        return self._predict(X, logarithms, hard=hard)
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """Scores of the classes, before softmax.
@@ -331,5 +343,5 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ndarray of shape (n, n_classes), or (n,) for two classes
             For two classes it is the score of the second minus that of the first.
         """
-        out = self._outputs(X, hard=False)
-        return out[:, 1] - out[:, 0] if out.shape[1] == 2 else out
+        scores = self.target_.scores(self._outputs(X, hard=False))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

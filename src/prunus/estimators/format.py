@@ -9,6 +9,7 @@ from prunus.data import OutputColumn
 from prunus.data.outputs import OutputKind
 from prunus.errors import InputValueError
 from prunus.targets import Classes
+from prunus.targets.links import LOG, LOGIT
 from prunus.tree.format import check_arrays, check_tree
 
 __all__ = ["DATE_ORDERS", "OF_FILES", "check_record"]
@@ -95,6 +96,8 @@ def _check_target(target: Any, arrays: Arrays, columns: int) -> None:
     if isinstance(target, Classes):
         if arrays or not np.array_equal(np.unique(target.labels), target.labels) or not len(target.labels):
             raise InputValueError("classes must be sorted and different, got others")
+        if target.link is LOGIT and len(target.labels) != 2:
+            raise InputValueError(f"a tree with one logit must have two classes, got {len(target.labels)}")
         return
     k = target.n_outputs
     expected: Any = {"mean": ("float64", (k,)), "deviation": ("float64", (k,))}
@@ -109,6 +112,8 @@ def _check_target(target: Any, arrays: Arrays, columns: int) -> None:
     check_arrays(arrays, expected, {})
     if not (arrays["deviation"] > 0).all():
         raise InputValueError("deviation must be positive, got other numbers")
+    if target.link is LOG and not (arrays["mean"] > 0).all():
+        raise InputValueError("the mean of what has logarithms must be positive, got other numbers")
 
 
 def _check_counted(fitted: Record) -> None:

@@ -14,10 +14,14 @@ from prunus.hardening import HardTree, Wish, harden
 from prunus.nn import TreeModel
 from prunus.nn.checks import check_depth
 from prunus.targets import Target
+from prunus.targets.links import LOG
 from prunus.training import History, ProgressBar, Samples, Trainer, TrainingOptions, as_callbacks
-from prunus.training.losses import Loss
+from prunus.training.losses import Loss, NamedLoss, find_loss
 
 __all__ = ["HardenedTree", "checkpoint_files", "joined"]
+
+FITTED = ("squared_error", "poisson", "gamma", "tweedie", "cross_entropy", "binary_cross_entropy")
+"""The losses with which leaves of hard trees are fitted to their rows; with others they imitate the soft tree."""
 
 
 class HardenedTree:
@@ -38,6 +42,10 @@ class HardenedTree:
 
     def _leaf_name(self) -> str:
         raise NotImplementedError
+
+    def _find_loss(self) -> Loss:
+        """The loss that is trained."""
+        return find_loss(self.loss)
 
     def _check_options(self) -> None:
         """Raise an error if options do not go together."""
@@ -120,6 +128,7 @@ class HardenedTree:
 
     def _wish(self, model: TreeModel, train: Samples, target: Target) -> Wish:
         """What the hard tree shall be like."""
+        loss = self._find_loss()
         return Wish(
             leaf=self._leaf_name(),
             depth=check_depth(self.depth),
@@ -128,8 +137,17 @@ class HardenedTree:
             pruning_strength=float(self.pruning_strength),
             fewest_rows=self._pruned_below(model, train),
             task=target.task,
-            may_refit=self.loss in ("squared_error", "cross_entropy"),
+            loss=loss if isinstance(loss, NamedLoss) and loss.name in FITTED else None,
+            shifts_leaves=self._shifts_leaves(target),
         )
+
+    def _shifts_leaves(self, target: Any) -> bool:
+        """Whether leaves of the hard tree are moved in the end: means of outputs are not what is to be predicted."""
+        if target.task != "numbers":
+            return False
+        if target.link is LOG:  # constant and linear leaves are fitted to their rows already, unless they are merged
+            return self._leaf_name() == "additive" or self.max_leaf_nodes is not None
+        return target.level is not None
 
     def _pruned_below(self, model: TreeModel, train: Samples) -> float:
         """A node that is reached by rows of less weight than this is not worth its price."""

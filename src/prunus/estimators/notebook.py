@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from prunus.palette import class_color
 from prunus.targets import disagreement
@@ -96,7 +97,7 @@ def _box(estimator: Any, t: int, x: float, y: float) -> str:
 def _strip(estimator: Any, t: int, x: float, y: float) -> str:
     """A bar with the shares of the classes; if there are no classes, with the share of the samples."""
     size, tree = WIDTH - 14, estimator.tree_
-    shares = tree.mean[t] if estimator.target_.task == "classes" else tree.share[t : t + 1]
+    shares = _mean(estimator, t) if estimator.target_.task == "classes" else tree.share[t : t + 1]
     ends = np.concatenate(([0.0], np.cumsum(shares))) * size
     return "".join(
         f'<rect x="{x + begin:.1f}" y="{y:g}" width="{end - begin:.1f}" height="6" fill="{class_color(k)}"/>'
@@ -117,5 +118,13 @@ def _outcome(estimator: Any, t: int) -> str:
     if tree.cluster is not None:
         return f"cluster {tree.cluster[t]}"
     if target.task == "classes":
-        return str(target.labels[int(tree.mean[t].argmax())])
-    return f"{float(target.predictions(tree.mean[t : t + 1])[0, 0]):.4g}"
+        return str(target.labels[int(_mean(estimator, t).argmax())])
+    return f"{float(_mean(estimator, t)[0]):.4g}"
+
+
+def _mean(estimator: Any, t: int) -> npt.NDArray[np.float64]:
+    """The shares of the classes, or the means, of the rows that pass a node."""
+    tree = estimator.tree_
+    mean, _ = estimator.target_.node_units(tree.mean[t : t + 1], tree.spread[t : t + 1], estimator.encoder_)
+    of_node: npt.NDArray[np.float64] = mean[0]
+    return of_node

@@ -1,16 +1,21 @@
 """The regressor."""
 
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from prunus.estimators.base import ArgminTree
-from prunus.targets import Numbers
+from prunus.estimators.base import AUTO, ArgminTree
+from prunus.targets import LogNumbers, Numbers
+from prunus.training import Loss, find_loss
 
 __all__ = ["ArgminTreeRegressor"]
+
+POWERS = {"poisson": 1.0, "gamma": 2.0}
+"""The power of the mean that the variance grows like, for the losses that fix it."""
 
 
 class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
@@ -52,9 +57,19 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
         each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
         is worth a try; small or smooth data are learned better without pieces.
-    loss : {"squared_error", "absolute_error", "huber"} or callable, default="squared_error"
-        The loss that training makes small. A callable ``loss(output, target)`` takes outputs and targets of shape (n,
-        n_outputs), both scaled to mean 0 and variance 1, and returns a loss for each row, or their mean.
+    loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"} or callable, \
+default="squared_error"
+        The loss that training makes small. "quantile" predicts the quantile `quantile`. "poisson", "gamma" and
+        "tweedie" are deviances for counts, costs and sums of costs: y must not be negative, for "gamma" it must be
+        positive, and the tree learns the logarithms of the predictions. A callable ``loss(output, target)`` takes
+        outputs and targets of shape (n, n_outputs), both scaled to mean 0 and variance 1, and returns a loss for each
+        row, or their mean.
+    quantile : float, default=0.5
+        The quantile that is predicted if `loss` is "quantile", between 0 and 1: with 0.9, about 90 % of the values of y
+        are below the predictions. Other losses ignore it.
+    tweedie_power : float, default=1.5
+        The variance of y grows like this power of its mean if `loss` is "tweedie", between 1 (as for "poisson") and 2
+        (as for "gamma"). Other losses ignore it.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows.
     batch_size : int or "auto", default="auto"
@@ -142,10 +157,73 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
-        "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
+        "loss": [StrOptions({"squared_error", "absolute_error", "huber", "quantile", *POWERS, "tweedie"}), callable],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "tweedie_power": [Interval(Real, 1, 2, closed="neither")],
     }
 
     target_: Numbers
+
+    def __init__(
+        self,
+        *,
+        depth: int = 4,
+        pruning_strength: float = 1.0,
+        routing: str = "soft",
+        split: Any = "linear",
+        max_split_features: int | None = None,
+        max_leaf_nodes: int | None = None,
+        leaf: str = "constant",
+        hidden_layer_sizes: Any = (256, 256),
+        dropout: float = 0.0,
+        pieces: int = 0,
+        loss: Any = "squared_error",
+        quantile: float = 0.5,
+        tweedie_power: float = 1.5,
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        device: Any = AUTO,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        super().__init__(
+            depth=depth,
+            pruning_strength=pruning_strength,
+            routing=routing,
+            split=split,
+            max_split_features=max_split_features,
+            max_leaf_nodes=max_leaf_nodes,
+            leaf=leaf,
+            hidden_layer_sizes=hidden_layer_sizes,
+            dropout=dropout,
+            pieces=pieces,
+            loss=loss,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            optimizer=optimizer,
+            schedule=schedule,
+            early_stopping_rounds=early_stopping_rounds,
+            validation_fraction=validation_fraction,
+            device=device,
+            random_state=random_state,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            verbose=verbose,
+            callbacks=callbacks,
+        )
+        self.quantile = quantile
+        self.tweedie_power = tweedie_power
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
@@ -166,7 +244,7 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: Numbers.of(y))
+        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._target(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -186,8 +264,20 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, None, lambda _: Numbers.of(y), max_epochs=1)
+        fitted: Self = self._fit(X, y, sample_weight, None, lambda _: self._target(y), max_epochs=1)
         return fitted
+
+    def _find_loss(self) -> Loss:
+        return find_loss(self.loss, quantile=self.quantile, tweedie_power=self.tweedie_power)
+
+    def _target(self, y: Any) -> Numbers:
+        """The kind of target that the loss needs."""
+        if not isinstance(self.loss, str):
+            return Numbers.of(y)
+        powers = {**POWERS, "tweedie": float(self.tweedie_power)}
+        if self.loss in powers:
+            return LogNumbers.of(y, power=powers[self.loss])
+        return Numbers.of(y, level={"absolute_error": 0.5, "quantile": float(self.quantile)}.get(self.loss))
 
     @property
     def target_mean_(self) -> npt.NDArray[np.float64]:
@@ -220,4 +310,5 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = self.loss in ("poisson", "gamma", "tweedie")
         return tags

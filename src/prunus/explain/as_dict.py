@@ -25,8 +25,8 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
     Returns
     -------
     dict
-        The entries are `kind`, `routing`, `leaf`, `depth`, `n_leaves`, `classes` (None if there are none), `outputs`
-        (the names of what is predicted), `curves` and `tree`, the root. A node has the fields of
+        The entries are `kind`, `routing`, `leaf`, `link`, `depth`, `n_leaves`, `classes` (None if there are none),
+        `outputs` (the names of what is predicted), `curves` and `tree`, the root. A node has the fields of
         `prunus.explain.NodeSummary`, the words of its split as `condition`, which is true for rows that go left, and
         its children as `left` and `right`, which are None for a pruned child and for leaves. Nodes of a clusterer also
         have `cluster`, the name of a leaf's cluster; those of a hard tree have no `mass`.
@@ -35,7 +35,8 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
         column that matters, strongest first: `x` are numbers (seconds for times), between which a curve is linear and
         beyond which it is constant, or the levels of a category; `y` are the values there, one for each output, in the
         units of the target, or as scores of the classes before softmax; `missing` and `other` are those of missing
-        values and of all other levels.
+        values and of all other levels. If `link` is "log" the sum is the logarithm of the prediction, and if it is
+        "logit" the one logit of the second class.
 
     Examples
     --------
@@ -51,6 +52,7 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
         "kind": summary.kind,
         "routing": summary.routing,
         "leaf": summary.leaf,
+        "link": summary.link,
         "classes": None if summary.classes is None else [_plain(label) for label in summary.classes],
         "outputs": list(summary.outputs),
         "depth": summary.depth,

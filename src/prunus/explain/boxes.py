@@ -125,7 +125,7 @@ def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterato
         most = options.max_features if node.is_leaf else 1  # an inner node also shows its split
         yield _commas(traits(words, node, most))
     else:
-        yield _of_values(node, options, named=named)
+        yield _of_values(words, node, options, named=named)
 
 
 def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
@@ -138,10 +138,12 @@ def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: 
     yield _commas(shares(node.distribution, names, MOST_OUTPUTS))
 
 
-def _of_values(node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
+def _of_values(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
     """The value of a leaf, or the mean of an inner node, with the standard deviation of its rows."""
     is_sum = node.is_leaf and bool(node.offset)  # of curves and this value
     word = "value = " if node.is_leaf and (node.value or is_sum) else "mean = "
+    if is_sum and words.summary.link == "log":
+        word = "log value = "
     parts = [options.written(value) for value in (node.offset if is_sum else prediction(node))]
     spreads = [f"± {options.written(spread)}" for spread in node.spread] if options.impurity else []
     if len(parts) == 1:

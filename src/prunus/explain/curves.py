@@ -172,8 +172,11 @@ def scaled(curve: Curve, factor: Doubles) -> Curve:
 
 
 def log_odds(curve: Curve) -> Curve:
-    """The one curve that tells all of the scores of two classes: that of the second minus that of the first."""
-    return _changed(curve, lambda values: values[1:] - values[:1])
+    """The one curve that tells all of the scores of two classes: that of the second minus that of the first.
+
+    If the tree has one output for two classes, it is that curve already.
+    """
+    return _changed(curve, lambda values: values[1:] - values[:1] if len(values) == 2 else values)
 
 
 def split_column(columns: Sequence[OutputColumn], weight: Floats, bias: float) -> ColumnSplit | None:

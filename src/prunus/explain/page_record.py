@@ -45,6 +45,7 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     nodes = {node.node: _node(estimator.tree_, node) for node in summary.nodes}
     record: Record = {
         "task": target.task,
+        "link": target.link.name,
         "hard": summary.routing == "hard",
         "subtitle": _subtitle(summary),
         "warning": summary.warning,

@@ -13,6 +13,7 @@ from prunus.estimators.base import ArgminTree
 from prunus.explain.curves import ColumnSplit, Curve, LeafCurves, grouped, leaf_curves, scaled, split_column
 from prunus.explain.rows import RowsInTree, agreement, send_rows
 from prunus.targets import Target, disagreement
+from prunus.targets.links import IDENTITY, LOG
 from prunus.tree import Tree
 from prunus.tree.prediction import node_outputs
 
@@ -65,7 +66,7 @@ class NodeSummary:
     """The split in words of its column, if it uses only one column of the table."""
     offset: tuple[float, ...] = ()
     """What a path that ends here adds to the curves of the columns, values or scores of the classes: the prediction for
-    a row of typical values. Empty unless leaves are additive."""
+    a row of typical values, or its logarithm if the link is "log". Empty unless leaves are additive."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,12 @@ class TreeSummary:
     routing: str = "soft"
     """Whether rows follow all their routes ("soft") or one path ("hard")."""
     curves: tuple[Curve, ...] = ()
-    """What columns of the table add to the offset of a leaf, strongest first, in the units of the target, or as scores
-    of the classes; empty unless leaves are additive. The value is 0 at a typical value of the column."""
+    """What columns of the table add to the offset of a leaf, strongest first, in the units of the target, of its
+    logarithm if the link is "log", or as scores of the classes; empty unless leaves are additive. The value is 0 at a
+    typical value of the column."""
+    link: str = "identity"
+    """How the sum of curves and offset becomes a prediction: "identity", "log" (it is the logarithm of the prediction),
+    "softmax" (it is the score of each class) or "logit" (it is the logit of the second of two classes)."""
 
 
 def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
@@ -152,6 +157,7 @@ def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
         agreement=agreed,
         warning=disagreement(target.task, tree.agreement if agreed is None else agreed),
         routing=tree.routing,
+        link=target.link.name,
         curves=() if curves is None else tuple(scaled(curve, _units(target)) for curve in curves.curves),
     )
 
@@ -167,7 +173,7 @@ def _curves(tree: Tree, target: Target, encoder: TableEncoder) -> LeafCurves | N
 def _units(target: Target) -> Doubles:
     """The size of one standard unit of each output, (k,)."""
     k = target.n_outputs
-    if target.task == "classes":
+    if target.link is not IDENTITY:
         return np.ones(k)
     unit: Doubles = target.predictions(np.ones((1, k)))[0] - target.predictions(np.zeros((1, k)))[0]
     return unit
@@ -178,7 +184,10 @@ def _offsets(tree: Tree, target: Target, curves: LeafCurves | None) -> Doubles:
     if curves is None:
         return np.zeros((tree.n_nodes, 0))
     outputs = node_outputs(replace(tree, leaves=replace(tree.leaves, shared=None))) + curves.offset
-    return outputs if target.task == "classes" else target.predictions(outputs)
+    if target.task == "classes":
+        return outputs
+    values = target.predictions(outputs)
+    return np.log(values) if target.link is LOG else values
 
 
 def _nodes(tree: Tree, target: Target, encoder: TableEncoder, curves: LeafCurves | None) -> tuple[NodeSummary, ...]:

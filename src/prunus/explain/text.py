@@ -127,6 +127,8 @@ class _Report:
         if self.words.summary.classes is not None and len(outputs) == 2:
             of_what = f" of the log odds of {outputs[1]}"
             curves, outputs = tuple(map(log_odds, curves)), outputs[1:]
+        elif self.words.summary.link == "log":
+            of_what = " of the log value"
         yield f"Curves{of_what}, which all leaves share and which are 0 for typical values:"
         for curve in curves[:MOST_CURVES]:
             yield f"    {curve_text(curve, outputs, self._number)}"
@@ -151,7 +153,8 @@ class _Report:
         if self.words.summary.classes is None:
             spread = f" ± {self._listed(node.spread)}" if self.weights else ""
             if node.offset:
-                return f"value: {self._listed(node.offset)} + curves{spread} {rows}"
+                what = "log value" if self.words.summary.link == "log" else "value"
+                return f"{what}: {self._listed(node.offset)} + curves{spread} {rows}"
             return f"{'value' if node.value else 'mean'}: {self._listed(values)}{spread} {rows}"
         weights = f"weights: {self._listed(node.distribution)} " if self.weights else ""
         return f"{weights}class: {self.words.summary.outputs[values.index(max(values))]} {rows}"

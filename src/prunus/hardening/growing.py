@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from prunus.hardening.leaf_models import Doubles, Floats
 from prunus.hardening.sketch import Sketch
+from prunus.targets.links import IDENTITY, SOFTMAX, Link
 from prunus.tree.paths import Nodes, passing
 
 __all__ = ["Guide", "grow_along_models", "grow_by_columns", "set_constants"]
@@ -29,8 +30,8 @@ class Guide:
     """What splits are to tell apart, (n, m): outputs, or probabilities of classes."""
     weight: Doubles
     """(n,)."""
-    is_share: bool
-    """Whether the values are probabilities of classes, and outputs their logarithms."""
+    link: Link = IDENTITY
+    """What makes outputs from the means of leaves; the values are probabilities if it is that of classes."""
 
 
 def grow_along_models(sketch: Sketch, x: Floats, ends: Nodes, guide: Guide) -> None:
@@ -51,7 +52,7 @@ def grow_along_models(sketch: Sketch, x: Floats, ends: Nodes, guide: Guide) -> N
             return
         models = sketch.models
         outputs = x[rows] @ models.slope[node].T + models.constant[node]
-        directions = _directions(outputs, values, weight, is_share=guide.is_share)
+        directions = _directions(outputs, values, weight, is_share=guide.link is SOFTMAX)
         tried = [(_best_threshold(outputs @ u, values, weight), u) for u in directions]
         (gain, threshold), u = max(tried, key=lambda found: found[0][0])
         if gain <= 0:
@@ -98,7 +99,7 @@ def grow_by_columns(
 
 
 def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, guide: Guide, rows: float) -> None:
-    """Give each leaf one value: the mean prior output of its rows, moved towards what was wanted of them.
+    """Give each leaf one value: the mean of what was predicted of its rows, moved towards what was wanted of them.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, 
     ends : array of shape (n,)
         The leaf of each row.
     prior, wanted : arrays of shape (n, k)
-        What the outputs were before, and what they should be; shares of classes if those of `guide` are.
+        What was predicted before, and what is wanted: outputs, or means that the link of `guide` turns into outputs.
     guide : Guide
     rows : float
         The prior counts as much as so many rows.
@@ -121,8 +122,7 @@ def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, 
         sketch.models.constant[:, k] = value
     for node in np.flatnonzero(total == 0).tolist():  # without rows: the value of the rows around it
         sketch.models.constant[node] = sketch.models.constant[(node - 1) // 2]
-    if guide.is_share:
-        sketch.models.constant[:] = np.log(np.maximum(sketch.models.constant, 1e-6))
+    sketch.models.constant[:] = guide.link.outputs(sketch.models.constant)
 
 
 def _at_leaves(ends: Nodes, grow: Callable[[int, Nodes], None]) -> None:

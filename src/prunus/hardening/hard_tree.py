@@ -19,7 +19,8 @@ from prunus.hardening.student import Course, build_student, imitation_loss, less
 from prunus.nn import TreeModel
 from prunus.nn.registry import read_splits
 from prunus.nn.whiten import Whiten
-from prunus.targets import Target
+from prunus.targets import PathRows, Target
+from prunus.targets.links import IDENTITY, LOG, SOFTMAX
 from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
 from prunus.training.losses import Loss
@@ -57,8 +58,10 @@ class Wish:
     fewest_rows: float
     """Leaves with linear models are merged with their siblings if their rows weigh less than this."""
     task: Task
-    may_refit: bool
-    """Whether leaves may be fitted to the rows: the loss of training is the squared error or the cross-entropy."""
+    loss: Loss | None
+    """The loss with which leaves are fitted to the rows; None if they only imitate the soft tree."""
+    shifts_leaves: bool = False
+    """Whether each leaf is moved in the end by the correction for its rows, see `prunus.targets.Target.correction`."""
 
     @property
     def linear_depth(self) -> int:
@@ -162,15 +165,16 @@ def harden(
         lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
         student = _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
         sketch = _bent(student, lessons, rows, owner[columns], columns, target, wish)
-        sketch = _fitted(sketch, student, teacher, rows, columns, target, wish)
+        sketch = _fitted(sketch, student, teacher, rows, columns, wish)
         rows = rows.only_fitted()
         if wish.leaf != "linear":
             _grow(sketch, teacher, rows, columns, target, wish)
     x = rows.columns(columns)
-    compared = _softmax if target.task == "classes" else _same
     merge_leaves(
-        sketch, x, sketch.ends(x), rows.weight, max_leaves=wish.max_leaf_nodes, fewest=1e-12, compared=compared
+        sketch, x, sketch.ends(x), rows.weight, max_leaves=wish.max_leaf_nodes, fewest=1e-12, compared=target.compared
     )
+    if wish.shifts_leaves:
+        _shift(sketch, teacher, rows, x, target)
     return _as_record(sketch, teacher, rows, columns, len(owner), target, wish)
 
 
@@ -227,7 +231,7 @@ def _learn(
         owner=owner.tolist(),
         generator=torch.Generator().manual_seed(seed),
     )
-    train_student(student, imitation_loss(target.task), course.options(len(samples), seed), samples)
+    train_student(student, imitation_loss(target.link), course.options(len(samples), seed), samples)
     return student.eval()
 
 
@@ -253,8 +257,9 @@ def _bent(
     weights = np.ones(len(wanted)) if lessons.weight is None else lessons.weight.cpu().double().numpy()
     if target.task == "classes":
         # A linear fit of scores counts most where probabilities change with them.
-        shares = _softmax(lessons.wanted.cpu().double().numpy())
+        shares = target.predictions(lessons.wanted.cpu().double().numpy())
         weights = weights * (LEAST_SHARE + (shares * (1 - shares)).sum(1))
+    if target.link is SOFTMAX:
         wanted = wanted - wanted.mean(1, keepdims=True)
     inputs = student.inputs
     assert isinstance(inputs, Whiten)
@@ -279,12 +284,11 @@ def _fitted(
     teacher: Teacher,
     rows: Rows,
     columns: Nodes,
-    target: Target,
     wish: Wish,
 ) -> Sketch:
     """The tree with its leaves fitted to the rows, and with room for all levels."""
     sketch, x = deepened(sketch, wish.depth), rows.columns(columns)
-    if not wish.may_refit:
+    if wish.loss is None:
         return sketch
     inputs = student.inputs
     assert isinstance(inputs, Whiten)
@@ -298,7 +302,7 @@ def _fitted(
         sketch.ends(x),
         rows.held_out,
         rows.fitted,
-        is_share=target.task == "classes",
+        wish.loss,
     )
     return Sketch(sketch.weight, sketch.bias, sketch.kept, refit(sketch.models, fit))
 
@@ -308,16 +312,16 @@ def _grow(sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, target: 
     x = rows.columns(columns)
     ends = sketch.ends(x)
     outputs = sketch.models.outputs(x, ends)
-    is_share = target.task == "classes" and wish.leaf == "constant"
-    prior = _softmax(outputs) if is_share else outputs
-    guide = Guide(prior, rows.weight, is_share)
+    link = target.link if wish.leaf == "constant" else IDENTITY  # of a part of the outputs there is no mean
+    prior = link.means(outputs)
+    guide = Guide(outputs if link is IDENTITY else target.compared(outputs), rows.weight, link)
     if wish.max_split_features is None:
         grow_along_models(sketch, x, ends, guide)
     else:
         grow_by_columns(sketch, x, ends, guide)
-    wanted = rows.wanted if is_share else rows.wanted - _shared(teacher, rows)
+    wanted = rows.wanted - _shared(teacher, rows) if link is IDENTITY else rows.wanted
     strength = PRIOR_ROWS["classes" if target.task == "classes" else "numbers"]
-    if not wish.may_refit or (target.task == "classes" and not is_share):
+    if wish.loss is None or link is not target.link:
         strength = np.inf
     set_constants(sketch, sketch.ends(x), prior, wanted, guide, strength)
 
@@ -325,11 +329,19 @@ def _grow(sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, target: 
 def _from_root(teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> Sketch:
     """A tree of constants whose splits are single columns."""
     outputs = teacher.outputs(rows.samples.x).cpu().double().numpy()
-    is_share = target.task == "classes"
-    prior = _softmax(outputs) if is_share else outputs
-    wanted = rows.wanted if is_share or wish.may_refit else prior
-    table = Table(rows.columns(columns), prior, wanted, rows.weight, is_share)
+    prior = target.link.means(outputs)
+    wanted = rows.wanted if target.task == "classes" or wish.loss is not None else prior
+    loss = wish.loss if target.link is LOG else None
+    table = Table(rows.columns(columns), prior, wanted, rows.weight, target.link, loss)
     return grow_single_columns(table, rows.held_out, rows.fitted, wish.depth, wish.max_leaf_nodes)
+
+
+def _shift(sketch: Sketch, teacher: Teacher, rows: Rows, x: Floats, target: Target) -> None:
+    """Move the outputs of each leaf by the correction for the rows that end in it."""
+    ends = sketch.ends(x)
+    outputs = sketch.models.outputs(x, ends) + _shared(teacher, rows)
+    path_rows = PathRows(rows.wanted, outputs, rows.weight, ends, len(sketch.kept))
+    sketch.models.constant[:] += target.correction(path_rows, is_constant=False)
 
 
 def _as_record(
@@ -350,17 +362,20 @@ def _as_record(
         shared, bias = teacher.leaves.shared, teacher.leaves.bias
     limits = None
     if wish.leaf == "linear" and target.task != "classes":
-        limits = _limits(sketch.ends(rows.columns(columns)), rows.wanted, is_leaf)
+        x = rows.columns(columns)
+        ends = sketch.ends(x)
+        seen = rows.wanted if target.link is IDENTITY else sketch.models.outputs(x, ends)
+        limits = _limits(ends, seen, is_leaf)
     splits = Splits(Layers((weight,), (sketch.bias.astype(np.float32),)))
     leaves = Leaves(bias, constant=constant, slope=slope, shared=shared, kind=wish.leaf)
     return HardTree(splits, leaves, sketch.kept, limits)
 
 
-def _limits(ends: Nodes, wanted: Doubles, is_leaf: Bools) -> Doubles:
-    """The range of what was wanted of the rows that end in each leaf, and a little more; for others that of all."""
-    low, high = np.repeat(wanted.min(0)[None], len(is_leaf), 0), np.repeat(wanted.max(0)[None], len(is_leaf), 0)
+def _limits(ends: Nodes, seen: Doubles, is_leaf: Bools) -> Doubles:
+    """The range of outputs, (n, k), of the rows that end in each leaf, and a little more; for others that of all."""
+    low, high = np.repeat(seen.min(0)[None], len(is_leaf), 0), np.repeat(seen.max(0)[None], len(is_leaf), 0)
     for node in np.flatnonzero(is_leaf).tolist():
-        own = wanted[ends == node]
+        own = seen[ends == node]
         if len(own) > 1:
             low[node], high[node] = own.min(0) - own.std(0), own.max(0) + own.std(0)
     return np.stack((low, high))
@@ -369,13 +384,3 @@ def _limits(ends: Nodes, wanted: Doubles, is_leaf: Bools) -> Doubles:
 def _shared(teacher: Teacher, rows: Rows) -> Doubles:
     shared: Doubles = teacher.shared(rows.samples.x).cpu().double().numpy()
     return shared
-
-
-def _softmax(outputs: Doubles) -> Doubles:
-    shares: Doubles = np.exp(outputs - outputs.max(1, keepdims=True))
-    shares /= shares.sum(1, keepdims=True)
-    return shares
-
-
-def _same(outputs: Doubles) -> Doubles:
-    return outputs

@@ -10,6 +10,7 @@ import torch
 
 from prunus.nn import TreeModel
 from prunus.nn.registry import read_leaves
+from prunus.training.losses import LOSSES, Loss
 from prunus.tree.paths import Nodes, path_sums
 
 __all__ = ["Fit", "LeafModels", "read_models", "refit"]
@@ -22,12 +23,12 @@ STRENGTHS = (0.03, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """How strongly a refit is drawn to what was learned before; the best on validation rows is taken."""
 USUAL_STRENGTH = 10.0
 """The strength if there are no validation rows."""
-CLASS_STRENGTHS = (0.1, 1.0, 10.0)
-"""The same for classes."""
+FEW_STRENGTHS = (0.1, 1.0, 10.0)
+"""The same for other losses than the squared error."""
 MAX_REFITTED = 400
 """With more columns than this only constants are refitted."""
 MAX_ROWS, ITERATIONS = 50_000, 30
-"""Logistic regression takes at most so many rows and iterations."""
+"""Gradient descent takes at most so many rows and iterations."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Fit:
     offset: Doubles
     """The map to decorrelated coordinates, in which changes are penalized: ``x @ matrix.T + offset``."""
     wanted: Doubles
-    """Ideal outputs, (n, k): shares of classes, or values."""
+    """What is wanted, (n, k), see `prunus.targets.Target.wanted`."""
     shared: Doubles
     """The part of the outputs, (n, k), that does not come from the leaves."""
     weight: Doubles
@@ -78,8 +79,13 @@ class Fit:
     """Rows by which the strength of the penalty is chosen."""
     fitted: Bools
     """Rows that models are fitted to with this strength."""
-    is_share: bool
-    """Whether shares of classes are wanted: outputs are scores before softmax."""
+    loss: Loss
+    """The loss of outputs, (n, k), and of what is wanted, (n, k)."""
+
+    @property
+    def is_square(self) -> bool:
+        """Whether the loss is the squared error."""
+        return self.loss == LOSSES["squared_error"]
 
     @cached_property
     def design(self) -> Doubles:
@@ -93,20 +99,20 @@ class Fit:
 def refit(models: LeafModels, rows: Fit) -> LeafModels:
     """Fit the model of each leaf to the rows that end in it, with a penalty on the change.
 
-    Values are fitted by least squares, classes by logistic regression.
+    Values are fitted by least squares; with other losses, such as those of classes, by gradient descent.
     """
     before = models.outputs(rows.x, rows.ends) + rows.shared
-    change = _change_of_classes if rows.is_share else _change_of_values
+    change = _change_of_values if rows.is_square else _change_by_descent
     strength = USUAL_STRENGTH
     if rows.held_out.any():
         checked = np.flatnonzero(rows.held_out)
 
         def losses(changes: dict[int, Doubles]) -> Doubles:
             outputs = before[checked] + _outputs(changes, rows.design[checked], rows.ends[checked], before.shape[1])
-            return _losses(outputs, rows.wanted[checked], rows.weight[checked], is_share=rows.is_share)
+            return rows.weight[checked] * _losses(rows.loss, outputs, rows.wanted[checked])
 
         learning = np.where(rows.held_out, 0.0, rows.weight)
-        strengths = CLASS_STRENGTHS if rows.is_share else STRENGTHS
+        strengths = STRENGTHS if rows.is_square else FEW_STRENGTHS
         strength = strongest(
             {np.inf: losses({})} | {tried: losses(change(rows, before, learning, tried)) for tried in strengths}
         )
@@ -143,8 +149,8 @@ def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strength: flo
     return found
 
 
-def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
-    """The change of the model of each leaf, (1 + d, k), by logistic regression on at most MAX_ROWS rows."""
+def _change_by_descent(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
+    """The change of the model of each leaf, (1 + d, k), for the loss of at most MAX_ROWS rows."""
     chosen = np.flatnonzero(weight > 0)
     all_rows, chosen = len(chosen), chosen[:: -(-len(chosen) // MAX_ROWS)]
     strength *= len(chosen) / all_rows
@@ -162,8 +168,7 @@ def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: fl
     def objective() -> float:
         optimizer.zero_grad()
         outputs = start[order] + torch.cat([part @ own for part, own in zip(parts, change, strict=True)])
-        losses = torch.nn.functional.cross_entropy(outputs, wanted[order], reduction="none")
-        loss = (losses * weights[order]).sum() + strength * change.square().sum()
+        loss = (rows.loss(outputs, wanted[order]) * weights[order]).sum() + strength * change.square().sum()
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
@@ -187,12 +192,10 @@ def _outputs(changes: dict[int, Doubles], design: Doubles, ends: Nodes, k: int) 
     return out
 
 
-def _losses(outputs: Doubles, wanted: Doubles, weight: Doubles, *, is_share: bool) -> Doubles:
-    """The loss of each row, (n,), times its weight."""
-    losses: Doubles = np.square(outputs - wanted).mean(1)
-    if is_share:
-        losses = -(wanted * (outputs - np.logaddexp.reduce(outputs, axis=1, keepdims=True))).sum(1)
-    return weight * losses
+def _losses(loss: Loss, outputs: Doubles, wanted: Doubles) -> Doubles:
+    """The loss of each row, (n,)."""
+    losses: Doubles = loss(torch.from_numpy(outputs), torch.from_numpy(wanted)).numpy()
+    return losses
 
 
 def _added(models: LeafModels, changes: dict[int, Doubles], rows: Fit) -> LeafModels:

@@ -34,16 +34,17 @@ class Teacher:
         The soft tree, with its node masses solved.
     target : Target
     wanted : array of shape (n, k)
-        Ideal outputs of the training rows, whose range limits what is imitated: where a linear leaf of the soft tree is
-        used far from the rows that it was learned from, its outputs mean nothing.
+        What is wanted of the training rows, whose range limits what is imitated: where a linear leaf of the soft tree
+        is used far from the rows that it was learned from, its outputs mean nothing.
     """
 
     def __init__(self, model: TreeModel, target: Target, wanted: Floats) -> None:
         self.model = model.eval()
         self.leaves = read_leaves(model)
         self.limits: Any = None
-        if target.task != "classes":
-            self.limits = torch.from_numpy(wanted.min(0)), torch.from_numpy(wanted.max(0))
+        limits = target.output_limits(wanted)  # type: ignore[arg-type]
+        if limits is not None:
+            self.limits = tuple(torch.from_numpy(limit).float() for limit in limits)
 
     @torch.no_grad()
     def outputs(self, x: Tensor) -> Tensor:

@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from prunus.hardening.growing import Guide, grow_by_columns, set_constants
 from prunus.hardening.leaf_models import Doubles, Floats, LeafModels
 from prunus.hardening.sketch import Sketch, complete_sketch, deepened
+from prunus.targets.links import IDENTITY, Link
+from prunus.training.losses import Loss
 from prunus.tree.paths import Nodes
 
 __all__ = ["grow_single_columns"]
@@ -53,17 +56,20 @@ class Table:
 
     x: Floats
     prior: Doubles
-    """What the soft tree predicts, (n, k): outputs, or probabilities of classes."""
+    """What the soft tree predicts, (n, k): means of values, or probabilities of classes."""
     wanted: Doubles
     """What should be predicted, (n, k)."""
     weight: Doubles
-    is_share: bool
+    link: Link = IDENTITY
+    """What makes outputs from means."""
+    loss: Loss | None = None
+    """The loss of outputs by which choices are made; None is the squared difference of means."""
 
     def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "Table":
         return replace(self, x=self.x[rows], prior=self.prior[rows], wanted=self.wanted[rows], weight=self.weight[rows])
 
     def guide(self, advice: float) -> Guide:
-        return Guide(advice * self.prior + (1 - advice) * self.wanted, self.weight, self.is_share)
+        return Guide(advice * self.prior + (1 - advice) * self.wanted, self.weight, self.link)
 
 
 def grow_single_columns(
@@ -107,11 +113,11 @@ def _trials(training: Table, checking: Table, depth: int, max_leaves: int | None
 
 
 def _losses(outputs: Doubles, table: Table) -> Doubles:
-    if table.is_share:  # outputs are logarithms of shares
-        outputs = np.exp(outputs)
-        outputs /= outputs.sum(1, keepdims=True)
-    losses: Doubles = table.weight * np.square(outputs - table.wanted).sum(1)
-    return losses
+    if table.loss is not None:
+        losses: Doubles = table.loss(torch.from_numpy(outputs), torch.from_numpy(table.wanted)).numpy()
+    else:
+        losses = np.square(table.link.means(outputs) - table.wanted).sum(1)
+    return table.weight * losses
 
 
 def _grown(table: Table, choice: Choice, depth: int, max_leaves: int | None) -> Sketch:

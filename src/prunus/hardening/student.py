@@ -10,9 +10,9 @@ from torch.nn import functional
 from prunus.hardening.lessons import Lessons
 from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head, build_split
-from prunus.targets.target import Task
+from prunus.targets import Link
 from prunus.training import Samples, TrainingOptions
-from prunus.training.losses import Loss
+from prunus.training.losses import NamedLoss
 
 __all__ = ["Course", "build_student", "imitation_loss"]
 
@@ -48,18 +48,38 @@ class Course:
         )
 
 
-def imitation_loss(task: Task) -> Loss:
+def imitated_numbers(output: Tensor, target: Tensor) -> Tensor:
+    """Squared distance from the outputs of the teacher, averaged over the k outputs."""
+    shared, wanted = target.chunk(2, 1)
+    return (output + shared - wanted).square().mean(1)
+
+
+def imitated_classes(output: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy of the teacher's probabilities."""
+    shared, wanted = target.chunk(2, 1)
+    return functional.cross_entropy(output + shared, wanted.softmax(1), reduction="none")
+
+
+def imitated_chance(output: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy of the teacher's probability of the second of two classes, whose logit is the one output."""
+    shared, wanted = target.chunk(2, 1)
+    losses = functional.binary_cross_entropy_with_logits(output + shared, wanted.sigmoid(), reduction="none")
+    return losses.mean(1)
+
+
+_NUMBERS = NamedLoss("imitated_numbers", imitated_numbers)
+IMITATIONS = {
+    "identity": _NUMBERS,
+    "log": _NUMBERS,  # of logarithms
+    "softmax": NamedLoss("imitated_classes", imitated_classes),
+    "logit": NamedLoss("imitated_chance", imitated_chance),
+}
+"""The loss for each link."""
+
+
+def imitation_loss(link: Link) -> NamedLoss:
     """The loss of outputs, (n, k), for targets, (n, 2k): the shared part and the outputs of the teacher."""
-
-    def of_classes(output: Tensor, target: Tensor) -> Tensor:
-        shared, wanted = target.chunk(2, 1)
-        return functional.cross_entropy(output + shared, wanted.softmax(1), reduction="none")
-
-    def of_numbers(output: Tensor, target: Tensor) -> Tensor:
-        shared, wanted = target.chunk(2, 1)
-        return (output + shared - wanted).square().mean(1)
-
-    return of_classes if task == "classes" else of_numbers
+    return IMITATIONS[link.name]
 
 
 def build_student(

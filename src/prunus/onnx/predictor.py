@@ -13,6 +13,7 @@ from prunus.onnx.graph import Graph
 from prunus.onnx.leaves import add_outputs
 from prunus.onnx.routing import add_ends, add_routes, add_scores, signs
 from prunus.targets import Classes, Numbers
+from prunus.targets.links import LOG, LOGIT
 from prunus.tree import Tree
 from prunus.tree.prediction import node_outputs
 
@@ -94,10 +95,12 @@ def _add_classes(graph: Graph, rows: _Rows, target: Classes) -> None:
         names = names.astype(str).astype(object)
     if rows.ends_tell_all:
         of_nodes = node_outputs(rows.tree)
-        label = rows.of_ends(names[of_nodes.argmax(1)])
+        label = rows.of_ends(names[target.scores(of_nodes).argmax(1)])
         probabilities = rows.of_ends(target.predictions(of_nodes))
     else:
         out = rows.outputs()
+        if target.link is LOGIT:  # the score of the first class is 0
+            out = graph.add("Concat", graph.add("Sub", out, out), out, axis=1)
         label = graph.add("Gather", names, graph.add("ArgMax", out, axis=1, keepdims=0))
         probabilities = graph.add("Softmax", out, axis=1)
     graph.add_output("label", label, names.dtype, None)
@@ -107,6 +110,8 @@ def _add_classes(graph: Graph, rows: _Rows, target: Classes) -> None:
 def _add_numbers(graph: Graph, rows: _Rows, target: Numbers) -> None:
     if rows.ends_tell_all:
         values = rows.of_ends(target.predictions(node_outputs(rows.tree)))
+    elif target.link is LOG:
+        values = graph.add("Mul", graph.add("Exp", rows.outputs()), target.mean)
     else:
         values = graph.add("Add", graph.add("Mul", rows.outputs(), target.deviation), target.mean)
     if target.one_dimensional:

@@ -14,7 +14,9 @@ from prunus.data import TableEncoder
 from prunus.data.arrays import reading, sound_weight
 from prunus.data.values import is_missing
 from prunus.errors import InputValueError
-from prunus.targets.target import Array, Doubles, Task
+from prunus.targets.links import SOFTMAX, Link
+from prunus.targets.path_rows import PathRows
+from prunus.targets.target import Array, Doubles, Task, check_same_link
 
 __all__ = ["Classes"]
 
@@ -36,6 +38,7 @@ class Classes:
     """Weights of the classes: a dict from labels to weights, "balanced" or None."""
 
     task: ClassVar[Task] = "classes"
+    link: ClassVar[Link] = SOFTMAX
 
     @classmethod
     def of(cls, y: Any, class_weight: Any = None) -> Self:
@@ -44,7 +47,7 @@ class Classes:
 
     @property
     def n_outputs(self) -> int:
-        """Number of classes."""
+        """Number of outputs: one for each class."""
         return len(self.labels)
 
     def output_names(self, encoder: TableEncoder) -> tuple[str, ...]:  # noqa: ARG002
@@ -53,6 +56,7 @@ class Classes:
 
     def take_over(self, before: Self) -> Self:
         """The classes of the earlier fit, with the weights of this one."""
+        check_same_link(self, before)
         return replace(self, labels=before.labels)
 
     def read(self, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
@@ -98,31 +102,48 @@ class Classes:
         """1 for the class of each row, 0 for all other classes, (n, k)."""
         return torch.nn.functional.one_hot(for_loss, self.n_outputs).float().numpy()
 
-    def correction(self, wanted: Doubles, predicted: Doubles, weight: Doubles, *, is_constant: bool) -> Doubles:
-        """The correction to the logarithms of the class frequencies in a node, if its rows have the same outputs."""
+    def compared(self, outputs: Doubles) -> Doubles:
+        """Probabilities."""
+        return self.link.means(outputs)
+
+    def output_limits(self, wanted: Doubles) -> None:  # noqa: ARG002
+        """None: scores have no limits."""
+        return
+
+    def correction(self, rows: PathRows, *, is_constant: bool) -> Doubles:
+        """The correction to the class frequencies in a node, if its rows have the same outputs."""
+        wanted, weight = rows.sums(rows.wanted), rows.total
         if not is_constant:
             return np.zeros_like(wanted)
         prior = wanted.sum(0) / weight.sum()
         frequencies = (wanted + prior) / (weight + 1)  # as if there were one more row, of all classes in proportion
-        logarithms = np.log(np.maximum(frequencies, 1e-6))
-        return np.where(weight > 0, logarithms - predicted / np.maximum(weight, 1e-12), 0.0)
+        outputs = rows.sums(rows.outputs) / np.maximum(weight, 1e-12)
+        return np.where(weight > 0, self.link.outputs(frequencies) - outputs, 0.0)
+
+    def scores(self, outputs: Doubles) -> Doubles:
+        """The score of each class before softmax, (n, number of classes)."""
+        return outputs
+
+    def shares(self, means: Doubles) -> Doubles:
+        """The share of each class, (T, number of classes), from means of what is wanted, (T, k)."""
+        return means
 
     def predictions(self, outputs: Doubles) -> Doubles:
-        """Probabilities."""
-        return torch.from_numpy(outputs).softmax(1).numpy()
+        """Probabilities of all classes, (n, number of classes)."""
+        return torch.from_numpy(self.scores(outputs)).softmax(1).numpy()
 
     def answers(self, outputs: Doubles) -> Array:
         """The labels with the largest scores, (n,)."""
-        answers: Array = self.labels[outputs.argmax(1)]
+        answers: Array = self.labels[self.scores(outputs).argmax(1)]
         return answers
 
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
         """Shares of the classes; their spread is left out, since it follows from the shares."""
-        return mean, spread[:, :0]
+        return self.shares(mean), spread[:, :0]
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
         """The share of rows whose two predicted labels are equal."""
-        return float(np.mean(soft.argmax(1) == hard.argmax(1)))
+        return float(np.mean(self.scores(soft).argmax(1) == self.scores(hard).argmax(1)))
 
 
 def _read_labels(y: Any, *, warn: bool) -> Array:

@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_consistent_length
 from prunus.data import TableEncoder
 from prunus.data.arrays import reading
 from prunus.errors import InputValueError
-from prunus.targets.target import Array, Doubles, Task
+from prunus.targets.links import IDENTITY, Link
+from prunus.targets.path_rows import PathRows
+from prunus.targets.target import Array, Doubles, Task, check_same_link
 
 __all__ = ["Numbers"]
 
@@ -34,15 +36,18 @@ class Numbers:
     """Mean of each output over the training rows, (k,)."""
     deviation: Doubles = field(default_factory=lambda: np.ones(1))
     """Standard deviation of each output over the training rows, (k,); 1 for a constant column."""
+    level: float | None = field(default=None, kw_only=True)
+    """The quantile of y that is predicted, between 0 and 1; None if it is the mean."""
 
     task: ClassVar[Task] = "numbers"
+    link: ClassVar[Link] = IDENTITY
 
     @classmethod
-    def of(cls, y: Any) -> Self:
-        """A target with as many outputs as y has columns."""
+    def of(cls, y: Any, **options: Any) -> Self:
+        """A target with as many outputs as y has columns, and with these options."""
         values = _read_values(y)
         k = 1 if values.ndim == 1 else values.shape[1]
-        return cls(values.ndim == 1, np.zeros(k), np.ones(k))
+        return cls(values.ndim == 1, np.zeros(k), np.ones(k), **options)
 
     @property
     def n_outputs(self) -> int:
@@ -54,8 +59,9 @@ class Numbers:
         return ("y",) if self.n_outputs == 1 else tuple(f"y{i}" for i in range(self.n_outputs))
 
     def take_over(self, before: Self) -> Self:
-        """The target of the earlier fit, with its shape and scale."""
-        return before
+        """The same target with the shape and the scale of the earlier fit."""
+        check_same_link(self, before)
+        return replace(self, one_dimensional=before.one_dimensional, mean=before.mean, deviation=before.deviation)
 
     def read(self, y: Any, x: npt.NDArray[np.float32]) -> Doubles:
         """The values of y, (n, k)."""
@@ -89,9 +95,20 @@ class Numbers:
         """Scaled values."""
         return for_loss.numpy()
 
-    def correction(self, wanted: Doubles, predicted: Doubles, weight: Doubles, *, is_constant: bool) -> Doubles:  # noqa: ARG002
-        """The mean residual of the training rows that end in a node."""
-        return np.where(weight > 0, (wanted - predicted) / np.maximum(weight, 1e-12), 0.0)
+    def compared(self, outputs: Doubles) -> Doubles:
+        """The outputs."""
+        return outputs
+
+    def output_limits(self, wanted: Doubles) -> tuple[Doubles, Doubles] | None:
+        """The range of the values."""
+        return wanted.min(0), wanted.max(0)
+
+    def correction(self, rows: PathRows, *, is_constant: bool) -> Doubles:  # noqa: ARG002
+        """The mean residual of the training rows that end in a node, or its quantile if quantiles are predicted."""
+        if self.level is not None:
+            return rows.residual_quantiles(self.level, prior_rows=1.0)
+        weight, residual = rows.total, rows.sums(rows.wanted) - rows.sums(rows.outputs)
+        return np.where(weight > 0, residual / np.maximum(weight, 1e-12), 0.0)
 
     def predictions(self, outputs: Doubles) -> Doubles:
         """Values in the units of y."""

@@ -7,12 +7,16 @@ import numpy as np
 from prunus.errors import InputTypeError, InputValueError
 from prunus.targets.classes import Classes
 from prunus.targets.columns import Columns
+from prunus.targets.links import IDENTITY, SOFTMAX
+from prunus.targets.log_numbers import LogNumbers
 from prunus.targets.numbers import Numbers
 from prunus.targets.target import Array, Target
+from prunus.targets.two_classes import TwoClasses
 
 __all__ = ["labels_from_record", "target_from_record", "target_to_record"]
 
 Record = dict[str, Any]
+KINDS: tuple[type[Classes | Numbers], ...] = (Classes, TwoClasses, Numbers, LogNumbers, Columns)
 MAX_LABEL_BYTES = 2**26
 """More memory than this for the labels of all classes is a mistake in the file."""
 
@@ -20,25 +24,29 @@ MAX_LABEL_BYTES = 2**26
 def target_to_record(target: Target) -> tuple[dict[str, Array], Record]:
     """The arrays of a target, and everything else as plain types.
 
-    Weights of classes are left out: they are an option of the estimator, and only training needs them.
+    Weights of classes, quantiles and powers are left out: they are options of the estimator, and only training needs
+    them.
     """
     if isinstance(target, Classes):
-        return {}, {"task": target.task, "labels": _labels_to_record(target.labels)}
+        return {}, {"task": target.task, "link": target.link.name, "labels": _labels_to_record(target.labels)}
     assert isinstance(target, Numbers)
     arrays: dict[str, Array] = {"mean": target.mean, "deviation": target.deviation}
     if isinstance(target, Columns) and target.positions is not None:
         arrays["positions"] = target.positions
-    return arrays, {"task": target.task, "one_dimensional": target.one_dimensional}
+    return arrays, {"task": target.task, "link": target.link.name, "one_dimensional": target.one_dimensional}
 
 
 def target_from_record(arrays: dict[str, Array], record: Record) -> Target:
     """The target that `target_to_record` described."""
-    if record["task"] == Classes.task:
-        return Classes(labels_from_record(record["labels"]))
+    task = record["task"]
+    link = record.get("link", (SOFTMAX if task == Classes.task else IDENTITY).name)  # the first files had no other
+    kinds = [kind for kind in KINDS if (kind.task, kind.link.name) == (task, link)]
+    if not kinds:
+        raise InputValueError(f"task and link must be those of a target, got {str(task)[:80]!r}, {str(link)[:80]!r}")
+    if issubclass(kinds[0], Classes):
+        return kinds[0](labels_from_record(record["labels"]))
     scale = (bool(record["one_dimensional"]), arrays["mean"], arrays["deviation"])
-    if record["task"] == Columns.task:
-        return Columns(*scale, arrays.get("positions"))
-    return Numbers(*scale)
+    return Columns(*scale, arrays.get("positions")) if kinds[0] is Columns else kinds[0](*scale)
 
 
 def labels_from_record(record: Record) -> Array:

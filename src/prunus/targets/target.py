@@ -7,8 +7,11 @@ import numpy.typing as npt
 import torch
 
 from prunus.data import TableEncoder
+from prunus.errors import InputValueError
+from prunus.targets.links import Link
+from prunus.targets.path_rows import PathRows
 
-__all__ = ["Array", "Doubles", "Target", "Task"]
+__all__ = ["Array", "Doubles", "Target", "Task", "check_same_link"]
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -23,13 +26,15 @@ class Target(Protocol):
     """
 
     task: ClassVar[Task]
+    link: ClassVar[Link]
+    """How outputs become means of what is wanted."""
 
     @property
     def n_outputs(self) -> int:
         """Number of outputs, k."""
 
     def output_names(self, encoder: TableEncoder) -> tuple[str, ...]:
-        """Names of the k outputs: those of the classes or of the columns, or "y"."""
+        """Names of what is predicted: those of the classes or of the columns, or "y"."""
 
     def take_over(self, before: Self) -> Self:
         """The same target with the classes or the scale of an earlier fit, whose training is continued."""
@@ -47,29 +52,48 @@ class Target(Protocol):
         """The targets in the form that the loss takes."""
 
     def wanted(self, for_loss: torch.Tensor) -> npt.NDArray[np.float32]:
-        """The ideal outputs, (n, k), for targets in the form that the loss takes."""
+        """What is wanted of each row, (n, k), for targets in the form that the loss takes.
 
-    def correction(self, wanted: Doubles, predicted: Doubles, weight: Doubles, *, is_constant: bool) -> Doubles:
+        It is a scaled value, or 1 for the class of the row and 0 for others: what the link makes of ideal outputs.
+        """
+
+    def compared(self, outputs: Doubles) -> Doubles:
+        """Outputs, (n, k), on a scale where squared differences mean the same everywhere, (n, k)."""
+
+    def output_limits(self, wanted: Doubles) -> tuple[Doubles, Doubles] | None:
+        """The smallest and the largest outputs, (k,), that make sense for what is wanted, (n, k); None if all do."""
+
+    def correction(self, rows: PathRows, *, is_constant: bool) -> Doubles:
         """The correction of each node, (T, k), which is added to the outputs of rows whose one path ends there.
 
         Parameters
         ----------
-        wanted, predicted : arrays of shape (T, k)
-            Weighted sums, over the training rows that end in each node, of the ideal and of the actual outputs.
-        weight : array of shape (T, 1)
-            Total weight of these rows.
+        rows : PathRows
+            The training rows.
         is_constant : bool
             Whether all rows that end in a node have the same outputs.
         """
 
     def predictions(self, outputs: Doubles) -> Doubles:
-        """Probabilities of the classes, or values in the units of y, (n, k), from outputs, (n, k)."""
+        """Probabilities of all classes, or values in the units of y, from outputs, (n, k)."""
 
     def answers(self, outputs: Doubles) -> Array:
         """What `predict` returns for outputs, (n, k): labels, or values in the shape of y."""
 
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:
-        """Means and spreads of nodes, (T, k), in the units of the table; spreads are (T, 0) for classes."""
+        """Means and spreads of nodes, (T, k), in the units of the table.
+
+        For classes they are the shares of all classes, and spreads of shape (T, 0).
+        """
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
         """How far soft and hard predictions agree, given the outputs of both, (n, k); 1 means completely."""
+
+
+def check_same_link(target: Target, before: Target) -> None:
+    """Raise an error if training would continue with outputs that mean something else than before."""
+    if target.link is not before.link:
+        raise InputValueError(
+            f"loss must have outputs of the same kind as in the last fit to continue it, {before.link.name}, got "
+            f"{target.link.name}. Set it back, or start again with warm_start=False"
+        )

@@ -1,7 +1,7 @@
 """Training: the loop, and its samples, losses, optimizers, schedules, callbacks and checkpoints."""
 
 from prunus.training.callbacks import Callback, EpochRecord, as_callbacks
-from prunus.training.losses import LOSSES, Loss, find_loss
+from prunus.training.losses import LOSSES, Loss, NamedLoss, find_loss
 from prunus.training.many import Run, train_many
 from prunus.training.optimizers import QHAdam
 from prunus.training.options import TrainingOptions
@@ -15,6 +15,7 @@ __all__ = [
     "EpochRecord",
     "History",
     "Loss",
+    "NamedLoss",
     "ProgressBar",
     "QHAdam",
     "Run",

@@ -13,7 +13,7 @@ from torch import nn
 
 from prunus.errors import CheckpointError
 from prunus.files import write_bytes
-from prunus.training.losses import Loss
+from prunus.training.losses import Loss, NamedLoss
 from prunus.training.options import TrainingOptions
 from prunus.training.samples import Samples
 
@@ -105,6 +105,8 @@ def fingerprint(
 
 
 def _name(option: object) -> str:
+    if isinstance(option, NamedLoss):
+        return str(option)
     return option if isinstance(option, str) else getattr(option, "__qualname__", type(option).__qualname__)
 
 

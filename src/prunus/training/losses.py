@@ -1,6 +1,8 @@
 """Losses: the functions that training minimizes."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,12 +10,39 @@ from torch.nn import functional
 
 from prunus.errors import InputTypeError, InputValueError
 
-__all__ = ["LOSSES", "Loss", "find_loss", "mean_loss"]
+__all__ = ["LOSSES", "Loss", "NamedLoss", "find_loss", "mean_loss"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """``loss(output, target)``: outputs of shape (n, k) and targets to the loss of each sample, of shape (n,) or (n, k).
 
 A loss may also return the mean over the samples, a scalar; it then cannot be used with sample weights."""
+
+
+@dataclass(frozen=True)
+class NamedLoss:
+    """A loss that is known by its name, so that programs without torch can compute it, too.
+
+    Two such losses are equal if they have the same name and the same parameter.
+
+    Examples
+    --------
+    >>> loss = find_loss("quantile", quantile=0.9)
+    >>> loss.name, loss.parameter, str(loss)
+    ('quantile', 0.9, 'quantile(0.9)')
+    """
+
+    name: str
+    formula: Loss = field(repr=False, compare=False)
+    """Computes the loss of each sample, (n,), from outputs, (n, k), and targets."""
+    parameter: float = 0.0
+    """The quantile, or the power of the Tweedie loss; 0 for losses without a parameter."""
+
+    def __call__(self, output: Tensor, target: Tensor) -> Tensor:
+        """The loss of each sample, (n,)."""
+        return self.formula(output, target)
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.parameter:g})" if self.parameter else self.name
 
 
 def squared_error(output: Tensor, target: Tensor) -> Tensor:
@@ -34,29 +63,94 @@ def huber(output: Tensor, target: Tensor) -> Tensor:
     return functional.huber_loss(output, target, reduction="none").mean(1)
 
 
+def quantile_loss(output: Tensor, target: Tensor, quantile: float) -> Tensor:
+    """Absolute difference, times `quantile` if the target is larger and times ``1 - quantile`` otherwise.
+
+    It is averaged over the k outputs of each sample. It is least if this share of the targets is below the output.
+    """
+    _check_same_shape(output, target)
+    difference = target - output
+    return torch.maximum(quantile * difference, (quantile - 1) * difference).mean(1)
+
+
+def poisson(output: Tensor, target: Tensor) -> Tensor:
+    """Half the Poisson deviance of targets that are not negative, up to a constant; outputs are logarithms of means."""
+    _check_same_shape(output, target)
+    return (output.exp() - target * output).mean(1)
+
+
+def gamma(output: Tensor, target: Tensor) -> Tensor:
+    """Half the gamma deviance of positive targets, up to a constant; outputs are logarithms of means."""
+    _check_same_shape(output, target)
+    return (output + target * (-output).exp()).mean(1)
+
+
+def tweedie(output: Tensor, target: Tensor, power: float) -> Tensor:
+    """Half the Tweedie deviance of targets that are not negative, up to a constant; outputs are logarithms of means."""
+    _check_same_shape(output, target)
+    above, below = 2 - power, 1 - power
+    return ((above * output).exp() / above - target * (below * output).exp() / below).mean(1)
+
+
 def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
-    """Minus the logarithm of the probability of the true class; outputs are logits."""
+    """Minus the logarithm of the probability of the true class; outputs are logits.
+
+    Targets are class numbers, (n,), or probabilities of the classes, (n, k).
+    """
     return functional.cross_entropy(output, target, reduction="none")
 
 
-LOSSES: dict[str, Loss] = {
-    "squared_error": squared_error,
-    "absolute_error": absolute_error,
-    "huber": huber,
-    "cross_entropy": cross_entropy,
+def binary_cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """Minus the logarithm of the probability of the true one of two classes; the output is the logit of the second.
+
+    Targets have the shape of the outputs, (n, 1), and their dtype: 0 for the first class, 1 for the second, or the
+    probability of the second.
+    """
+    _check_same_shape(output, target)
+    return functional.binary_cross_entropy_with_logits(output, target, reduction="none").mean(1)
+
+
+def _with_quantile(quantile: float) -> NamedLoss:
+    return NamedLoss("quantile", partial(quantile_loss, quantile=quantile), quantile)
+
+
+def _with_power(power: float) -> NamedLoss:
+    return NamedLoss("tweedie", partial(tweedie, power=power), power)
+
+
+LOSSES: dict[str, NamedLoss] = {
+    loss.name: loss
+    for loss in (
+        NamedLoss("squared_error", squared_error),
+        NamedLoss("absolute_error", absolute_error),
+        NamedLoss("huber", huber),
+        _with_quantile(0.5),
+        NamedLoss("poisson", poisson),
+        NamedLoss("gamma", gamma),
+        _with_power(1.5),
+        NamedLoss("cross_entropy", cross_entropy),
+        NamedLoss("binary_cross_entropy", binary_cross_entropy),
+    )
 }
+"""The losses by name; those with a parameter have its default here."""
 
 
-def find_loss(loss: str | Loss) -> Loss:
+def find_loss(loss: str | Loss, *, quantile: float = 0.5, tweedie_power: float = 1.5) -> Loss:
     """Look up a loss by its name; a callable is returned as it is.
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "huber", "cross_entropy"} or callable
+    loss : str or callable
+        A name in `LOSSES`: "squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie",
+        "cross_entropy" or "binary_cross_entropy".
+    quantile : float, default=0.5
+        The quantile that the loss "quantile" estimates, between 0 and 1.
+    tweedie_power : float, default=1.5
+        The power of the variance in the loss "tweedie", between 1 and 2.
 
     Returns
     -------
-    callable
+    NamedLoss or callable
         ``loss(output, target)``.
 
     Examples
@@ -70,7 +164,11 @@ def find_loss(loss: str | Loss) -> Loss:
         raise InputTypeError(f"loss must be a name or a callable loss(output, target), got {loss!r}")
     if loss not in LOSSES:
         raise InputValueError(f"loss must be one of {list(LOSSES)} or a callable, got {loss!r}")
-    return LOSSES[loss]
+    for name, value, low, high in (("quantile", quantile, 0, 1), ("tweedie_power", tweedie_power, 1, 2)):
+        if not low < value < high:
+            raise InputValueError(f"{name} must be between {low} and {high}, got {value!r}")
+    with_parameter = {"quantile": _with_quantile(float(quantile)), "tweedie": _with_power(float(tweedie_power))}
+    return with_parameter.get(loss, LOSSES[loss])
 
 
 def mean_loss(loss: Loss, output: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from prunus.nn import TreeModel
 from prunus.nn.native import FlatParameters, native_parts, why_not_native
 from prunus.training.callbacks import EpochRecord
-from prunus.training.losses import Loss, mean_loss
+from prunus.training.losses import Loss, NamedLoss, mean_loss
 from prunus.training.masses import refresh_masses, sampling_step
 from prunus.training.native_losses import compared, native_name
 from prunus.training.options import TrainingOptions
@@ -35,7 +35,9 @@ def why_not(
     if reason is not None:
         return reason
     if native_name(loss) is None:
-        return f"it does not know the loss {getattr(loss, '__name__', loss)!r}"
+        return f"it does not know the loss {loss}"
+    if native_name(loss) == "label" and train.y.is_floating_point():
+        return "the targets are probabilities of classes"
     if options.optimizer != "adamw":
         return f"it does not know the optimizer {options.optimizer!r}"
     if refresh not in (None, refresh_masses):
@@ -58,7 +60,7 @@ class NativeEngine:
     def __init__(
         self,
         model: TreeModel,
-        loss: Loss,
+        loss: NamedLoss,
         options: TrainingOptions,
         pace: Pace,
         refresh: RefreshMasses | None,
@@ -84,7 +86,7 @@ class NativeEngine:
             "slopes" in parts,
             "shared_slopes" in parts,
             native_name(loss),
-            float(getattr(loss, "parameter", 0.0)),
+            loss.parameter,
             tree.pruning_strength,
             tree.batch_size or 0,
             options.threads or torch.get_num_threads(),

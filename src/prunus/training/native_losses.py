@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from prunus.training.losses import Loss
+from prunus.training.losses import Loss, NamedLoss
 
 __all__ = ["Compared", "compared", "native_name"]
 
@@ -28,10 +28,6 @@ def _labels(y: Tensor) -> Compared:
     return Compared(y.unsqueeze(1))
 
 
-def _chances(y: Tensor) -> Compared:
-    return Compared(y.reshape(len(y), -1))
-
-
 def _imitated(wanted: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Compared]:
     def compared(y: Tensor) -> Compared:
         shared, outputs = y.chunk(2, 1)
@@ -49,7 +45,7 @@ _LOSSES: dict[str, tuple[str, Callable[[Tensor], Compared]]] = {
     "gamma": ("gamma", _numbers),
     "tweedie": ("tweedie", _numbers),
     "cross_entropy": ("label", _labels),
-    "binary_cross_entropy": ("chance", _chances),
+    "binary_cross_entropy": ("chance", _numbers),
     "imitated_numbers": ("squared", _imitated(lambda outputs: outputs)),
     "imitated_classes": ("shares", _imitated(lambda outputs: outputs.softmax(1))),
     "imitated_chance": ("chance", _imitated(torch.sigmoid)),
@@ -57,15 +53,11 @@ _LOSSES: dict[str, tuple[str, Callable[[Tensor], Compared]]] = {
 """For each loss its name in the engine, and how it reads targets."""
 
 
-def _name(loss: Loss) -> str:
-    return str(getattr(loss, "name", getattr(loss, "__name__", "")))
-
-
 def native_name(loss: Loss) -> str | None:
     """The name that the native engine has for a loss; None if it does not know it."""
-    return _LOSSES.get(_name(loss), (None, None))[0]
+    return _LOSSES.get(loss.name, (None, None))[0] if isinstance(loss, NamedLoss) else None
 
 
-def compared(loss: Loss, y: Tensor) -> Compared:
+def compared(loss: NamedLoss, y: Tensor) -> Compared:
     """What outputs are compared with, given targets for a loss that the engine knows."""
-    return _LOSSES[_name(loss)][1](y)
+    return _LOSSES[loss.name][1](y)

@@ -13,7 +13,7 @@ from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
 from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.engine import Engine
-from prunus.training.losses import Loss
+from prunus.training.losses import Loss, NamedLoss
 from prunus.training.native_engine import NativeEngine, why_not
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
@@ -125,7 +125,7 @@ class Trainer:
         reason = why_not(self.model, self.loss, self.options, self.refresh_masses, train)
         if choice == "native" and reason is not None:
             raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got 'native': {reason}")
-        if choice != "torch" and reason is None and isinstance(self.model, TreeModel):
+        if choice != "torch" and isinstance(self.model, TreeModel) and isinstance(self.loss, NamedLoss) and not reason:
             return NativeEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
         refresh = self.refresh_masses or _no_masses
         return TorchEngine(self.model, self.loss, self.options, pace, refresh, train, valid)

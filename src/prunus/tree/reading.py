@@ -26,9 +26,9 @@ Agree = Callable[[Doubles, Doubles], float]
 """Tells how far soft and hard predictions agree, given the outputs of both, (n, k)."""
 Prune = Callable[[Doubles, Nodes], Bools]
 """Chooses the kept nodes, (T,), given the weight of the rows that pass each node, (T,), and each row's leaf, (n,)."""
-Correct = Callable[[Doubles, Doubles, Doubles], Doubles]
-"""Computes the correction of each node, (T, k), given the sums of ideal outputs, of outputs, (T, k), and of weights,
-(T, 1), of the rows that end there."""
+Correct = Callable[[npt.NDArray[np.floating], Floats, Doubles | None, Nodes, int], Doubles]
+"""Computes the correction of each node, (T, k), given what is wanted of the rows and their outputs, (n, k), their
+weights, (n,), the nodes that they end in, (n,), and the number of nodes, T."""
 COMPARED = 10_000
 """Soft and hard predictions are compared on at most so many of the training rows."""
 
@@ -39,7 +39,7 @@ class TrainedRows(NamedTuple):
     x: Floats
     """The encoded rows, (n, d)."""
     wanted: npt.NDArray[np.floating]
-    """The ideal outputs, (n, k)."""
+    """What is wanted of each row, (n, k), see `prunus.targets.Target.wanted`."""
     weight: Doubles | None
     """(n,)."""
     owner: Nodes
@@ -155,12 +155,5 @@ def _agreement(tree: Tree, x: Floats, ends: Nodes, agree: Agree) -> float | None
 def _correction(leaves: Leaves, mass: Floats, rows: TrainedRows, ends: Nodes, correct: Correct | None) -> Doubles:
     if correct is None:
         return np.zeros((len(mass), len(leaves.bias)))
-
-    def sums(values: npt.NDArray[np.floating]) -> Doubles:
-        """Weighted sums of values, (n, k), over the rows that end in each node, (T, k)."""
-        columns = (values[:, i].astype(np.float64) for i in range(values.shape[1]))
-        weighted = (column if rows.weight is None else column * rows.weight for column in columns)
-        return np.stack([np.bincount(ends, weights=column, minlength=len(mass)) for column in weighted], axis=1)
-
-    predicted = path_outputs(leaves, mass, rows.x, ends).numpy()
-    return correct(sums(rows.wanted), sums(predicted), sums(np.ones((len(ends), 1))))
+    outputs = path_outputs(leaves, mass, rows.x, ends).numpy()
+    return correct(rows.wanted, outputs, rows.weight, ends, len(mass))

@@ -4,7 +4,7 @@ const CURVE = { width: 330, height: 110, top: 6, bottom: 16, left: 44 };
 // Of two classes one curve tells all: the score of the second minus that of the first.
 const isBinary = record.task === "classes" && record.outputs.length === 2;
 const drawnOutputs = () => (isBinary ? [1] : record.outputs.map((_, k) => k));
-const valueOf = (row, k) => (isBinary ? row[1] - row[0] : row[k]);
+const valueOf = (row, k) => (record.link === "logit" ? row[0] : isBinary ? row[1] - row[0] : row[k]);
 const curveColor = (k) => (record.outputs.length > 1 ? colorOf(k) : "var(--accent)");
 
 const axisOf = (values) => {
@@ -54,7 +54,7 @@ const levelCurve = (curve, outputs) => {
 const curvePanel = () => {
   if (!record.curves.length) return;
   const box = byId("curves"), outputs = drawnOutputs();
-  const what = record.task === "classes" ? (isBinary ? `the log odds of ${record.outputs[1]}` : "the scores of the classes") : "the value of a leaf";
+  const what = record.task === "classes" ? (isBinary ? `the log odds of ${record.outputs[1]}` : "the scores of the classes") : record.link === "log" ? "the logarithm of the value of a leaf" : "the value of a leaf";
   box.append(make("h2", {}, "Curves of the columns"), make("p", { class: "soft" }, `What each column adds to ${what}. All leaves share these curves, which are 0 at a typical value. The strongest comes first.`));
   if (outputs.length > 1) {
     const legend = make("p", { class: "legend" });

@@ -115,7 +115,7 @@ const showNode = (t) => {
   if (!record.hard) facts.append(make("dt", {}, "mass a"), make("dd", {}, format(node.mass) + (node.mass > 0 ? "" : ": pruned in soft predictions")));
   if (node.leaf && record.task === "clusters") facts.append(make("dt", {}, "cluster"), make("dd", {}, String(node.label)));
   if (node.value && (node.leaf || node.pruned)) facts.append(make("dt", {}, "predicts"), make("dd", {}, valueText(node.value) + (record.hard ? "" : ", where a path ends here")));
-  if (node.offset && node.leaf && record.task === "numbers") facts.append(make("dt", {}, "predicts"), make("dd", {}, valueText(node.offset) + " + the curves of the columns"));
+  if (node.offset && node.leaf && record.task === "numbers") facts.append(make("dt", {}, "predicts"), make("dd", {}, (record.link === "log" ? "exp(" : "") + valueText(node.offset) + " + the curves of the columns" + (record.link === "log" ? ")" : "")));
   if (node.pruned && !node.leaf) facts.append(make("dt", {}, "pruned"), make("dd", {}, "one child: its rows end here"));
   box.replaceChildren(make("h2", {}, node.leaf ? `Leaf ${t}` : `Split ${t}`), make("p", { class: "soft" }, wayTo(t)), facts);
   if (!node.leaf) {

@@ -60,7 +60,7 @@ const routesOf = (x) => {
 };
 
 const outputsOf = (x, z) => {
-  const k = record.outputs.length, out = [...model.output];
+  const k = model.output.length, out = [...model.output];
   const add = (weights, start, factor) => {
     for (let j = 0; j < k; j++) for (let i = 0; i < width; i++) out[j] += factor * weights[start + j * width + i] * x[i];
   };
@@ -86,13 +86,20 @@ const softmax = (out) => {
   return weights.map((value) => value / total);
 };
 
+// What the link makes of outputs: values, or probabilities of all classes.
+const linked = {
+  identity: (out) => out.map((y, j) => y * record.scale[j] + record.mean[j]),
+  log: (out) => out.map((y, j) => Math.exp(y) * record.mean[j]),
+  softmax,
+  logit: ([y]) => softmax([0, y]),
+};
+
 // {path, routes, outputs} of a row that was entered, or of a row that Python has predicted.
 const predictRow = (values) => {
   const x = encode(values), path = pathOf(x), routes = routesOf(x);
   if (record.task === "clusters") return { path, routes, outputs: [] };
   const out = limited(outputsOf(x, routes), path[path.length - 1]);
-  const outputs = record.task === "classes" ? softmax(out) : out.map((y, j) => y * record.scale[j] + record.mean[j]);
-  return { path, routes, outputs };
+  return { path, routes, outputs: linked[record.link](out) };
 };
 const predictStored = (row) => {
   const path = [row.end];

@@ -96,7 +96,8 @@ class LinearSplit(Split, nn.Linear):
         if self.max_columns is None or share < begin:
             return columns
         done = min(1.0, (share - begin) / (end - begin))
-        return max(self.max_columns, int(round(columns * (self.max_columns / columns) ** done)))
+        count: int = round(columns * (self.max_columns / columns) ** done)
+        return max(self.max_columns, count)
 
     def settled_at(self, share: float) -> bool:
         """Whether the columns no longer change when this share of the training is over."""
