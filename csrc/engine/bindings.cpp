@@ -233,6 +233,27 @@ class BoundEngine {
     Engine<Real> engine_;
 };
 
+// The masses of a tree with linear splits for all rows of x. `lam` is the strength for one row.
+template <class Real>
+void linear_masses(Array<const Real> x, Array<const Real> weight, Flat<const Real> bias,
+                   std::optional<Flat<const Real>> sample_weight, double lam, Flat<Real> mass, int threads) {
+    const std::size_t n = x.shape(0), columns = x.shape(1), splits = bias.shape(0);
+    expect("weight", weight, {splits, columns});
+    expect("sample_weight", sample_weight, {n});
+    expect("mass", mass, {nodes_of(splits)});
+    const nb::gil_scoped_release unlocked;
+    const std::int64_t width = padded(static_cast<std::int64_t>(columns));
+    std::vector<Real> weights(splits * width, Real(0));
+    for (std::size_t t = 0; t < splits; ++t) std::copy_n(weight.data() + t * columns, columns, &weights[t * width]);
+    const auto inputs = static_cast<std::int64_t>(columns);
+    const Examples<Real> examples{static_cast<std::int64_t>(n), inputs,   inputs,  0,
+                                  0,                            x.data(), x.data(), nullptr,
+                                  nullptr,                      sample_weight ? sample_weight->data() : nullptr};
+    Workers workers(std::max(1, threads));
+    MassSolver<Real>().all(examples, {Tree{static_cast<std::int32_t>(splits)}, weights.data(), bias.data(), width}, lam,
+                           workers, mass.data());
+}
+
 template <class Real>
 void bind_real(nb::module_& m, const std::string& suffix) {
     nb::class_<BoundExamples<Real>>(m, ("Examples" + suffix).c_str())
@@ -240,6 +261,8 @@ void bind_real(nb::module_& m, const std::string& suffix) {
                       std::optional<Array<const Real>>, std::optional<Flat<const Real>>, std::int64_t>(),
              "split_inputs"_a.noconvert(), "leaf_inputs"_a.noconvert().none(), "target"_a.noconvert(),
              "offset"_a.noconvert().none(), "weight"_a.noconvert().none(), "outputs"_a);
+    m.def("linear_masses", &linear_masses<Real>, "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(),
+          "sample_weight"_a.noconvert().none(), "lam"_a, "mass"_a.noconvert(), "threads"_a);
     nb::class_<BoundMoments<Real>>(m, ("Moments" + suffix).c_str())
         .def("__init__",
              [](BoundMoments<Real>* self, Flat<Real> theta, std::optional<Flat<Real>> average, Flat<Real> mean,

@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "../parallel.hpp"
-#include "../roots.hpp"
 #include "../tree.hpp"
 #include "adam.hpp"
 #include "columns.hpp"
 #include "examples.hpp"
 #include "gradients.hpp"
 #include "leaves.hpp"
+#include "masses.hpp"
 #include "parameters.hpp"
 #include "reach.hpp"
+#include "scans.hpp"
 #include "workers.hpp"
 
 namespace prunus::engine {
@@ -81,35 +82,20 @@ class Engine {
     // Solves for the masses of every step-th example, or of fewer if these reach too many nodes.
     void masses(const Examples<Real>& examples, std::int64_t step, double scale, Real* theta, Real* mass) {
         const Splits<Real> splits(View<Real>(shape_, theta), static_cast<Real>(scale));
-        std::int64_t rows = 0;
-        while (true) {
-            rows = (examples.n + step - 1) / step;
-            if (collect(examples, step, rows, splits)) break;
-            step *= 2;
-        }
-        const std::int64_t nodes = shape_.tree.nodes(), groups = std::min<std::int64_t>(nodes, 16);
-        const double lam = objective_.lam(rows);
-        std::vector<double> roots(nodes, 1.0);
-        workers_.run(lam > 0 ? groups : 0, [&](std::int64_t g) {
-            const Rows some = Rows::part(nodes, groups, g);
-            for (std::int64_t t = some.begin; t < some.end; ++t) roots[t] = root(t, examples.weight != nullptr, lam);
-        });
-        for (std::int64_t t = 0; t < nodes; ++t) {
-            const Real own = floor_to<Real>(roots[t]);
-            mass[t] = t == 0 ? own : std::min(own, mass[Tree::parent(static_cast<std::int32_t>(t))]);
-        }
+        const std::int64_t rows = (examples.n + step - 1) / step;
+        solver_(examples, step, splits, objective_.lam(rows) / static_cast<double>(rows), workers_, mass);
     }
 
     // The mean loss of examples, with these masses.
     double evaluate(const Examples<Real>& examples, double scale, Real* theta, const Real* mass) {
         const View<Real> view(shape_, theta);
+        std::vector<double> sums(Scans<Real>::parts(examples.n), 0.0);
         const Splits<Real> splits(view, static_cast<Real>(scale));
-        std::vector<double> sums(n_scans(examples.n), 0.0);
-        scan(examples, 1, examples.n, [&](Scan& own, std::int64_t p, Rows rows) {
-            reach(own.batch, rows, splits, own.scratch, own.reached);
-            own.out.reserve(own.batch.n * shape_.outputs);
-            outputs_of(own.batch, rows, view, own.reached, mass, own.routed, own.out.data());
-            sums[p] += losses_of<Real>(own.batch, rows, objective_, shape_.outputs, examples.n, own.out.data(), nullptr);
+        scans_(examples, 1, splits, workers_, [&](Scan<Real>& scan, std::int64_t p) {
+            const Rows rows{0, scan.batch.n};
+            scan.out.reserve(rows.end * shape_.outputs);
+            outputs_of(scan.batch, rows, view, scan.reached, mass, scan.routed, scan.out.data());
+            sums[p] += losses_of<Real>(scan.batch, rows, objective_, shape_.outputs, rows.end, scan.out.data(), nullptr);
             return true;
         });
         double sum = 0;
@@ -118,71 +104,6 @@ class Engine {
     }
 
   private:
-    static constexpr std::int64_t scan_rows = 512;
-
-    // Memory for one of the threads that go through all examples.
-    struct Scan {
-        Batch<Real> batch;
-        Reached<Real> reached;
-        Routed<Real> routed;
-        Buffer<Real> scratch, out;
-        std::vector<std::vector<Real>> u, weight;  // of each node
-    };
-
-    static std::int64_t n_scans(std::int64_t rows) { return std::clamp<std::int64_t>(rows / (4 * scan_rows), 1, 8); }
-
-    // Calls visit(scan, p, rows of the batch) for all blocks of every step-th example; p is the part that they are in.
-    // A part ends when a visit returns false.
-    template <class Visit>
-    void scan(const Examples<Real>& examples, std::int64_t step, std::int64_t rows, const Visit& visit) {
-        const std::int64_t parts = n_scans(rows);
-        if (static_cast<std::int64_t>(scans_.size()) < parts) scans_.resize(parts);
-        workers_.run(parts, [&](std::int64_t p) {
-            const Rows all = Rows::part(rows, parts, p);
-            for (std::int64_t begin = all.begin; begin < all.end; begin += scan_rows) {
-                const std::int64_t count = std::min(scan_rows, all.end - begin);
-                scans_[p].batch.gather(examples, nullptr, begin * step, step, count);
-                if (!visit(scans_[p], p, Rows{0, count})) return;
-            }
-        });
-    }
-
-    // Collects for each node the u of the rows that reach it; false if there are too many.
-    bool collect(const Examples<Real>& examples, std::int64_t step, std::int64_t rows, const Splits<Real>& splits) {
-        constexpr std::int64_t most = std::int64_t{1} << 24;
-        const std::int64_t parts = n_scans(rows), nodes = shape_.tree.nodes();
-        if (static_cast<std::int64_t>(scans_.size()) < parts) scans_.resize(parts);
-        std::vector<std::int64_t> size(parts, 0);
-        for (auto& own : scans_) {
-            for (auto* lists : {&own.u, &own.weight}) {
-                lists->resize(nodes);
-                for (auto& list : *lists) list.clear();
-            }
-        }
-        scan(examples, step, rows, [&](Scan& own, std::int64_t p, Rows block) {
-            reach(own.batch, block, splits, own.scratch, own.reached);
-            for (const auto& visit : own.reached.visits) {
-                const Real* u = own.reached.u.data() + visit.begin;
-                own.u[visit.node].insert(own.u[visit.node].end(), u, u + visit.count);
-                if (!own.batch.weighted()) continue;
-                const std::int32_t* row = own.reached.row.data() + visit.begin;
-                for (std::int32_t i = 0; i < visit.count; ++i) own.weight[visit.node].push_back(own.batch.weight(row[i]));
-            }
-            size[p] += own.reached.size;
-            return size[p] <= most / parts || rows <= scan_rows;
-        });
-        return rows <= scan_rows || std::all_of(size.begin(), size.end(), [&](auto s) { return s <= most / parts; });
-    }
-
-    double root(std::int64_t t, bool weighted, double lam) {
-        std::vector<Real> &u = scans_[0].u[t], &weight = scans_[0].weight[t];
-        for (std::size_t p = 1; p < scans_.size(); ++p) {
-            u.insert(u.end(), scans_[p].u[t].begin(), scans_[p].u[t].end());
-            weight.insert(weight.end(), scans_[p].weight[t].begin(), scans_[p].weight[t].end());
-        }
-        return own_root(u.data(), weighted ? weight.data() : nullptr, static_cast<std::int64_t>(u.size()), lam);
-    }
-
     void update(const Moments<Real>& all, const Optimizer& optimizer, double rate, double forget, std::int64_t steps,
                 double squares) {
         const double norm = std::sqrt(squares);
@@ -210,7 +131,8 @@ class Engine {
     Workers workers_;
     Batch<Real> batch_;
     Gradients<Real> gradients_;
-    std::vector<Scan> scans_;
+    MassSolver<Real> solver_;
+    Scans<Real> scans_;
 };
 
 }  // namespace prunus::engine

@@ -60,6 +60,8 @@ struct Splits {
     std::int64_t width;
     Real scale;
 
+    Splits(Tree tree, const Real* weight, const Real* bias, std::int64_t width)
+        : tree(tree), weight(weight), bias(bias), width(width), scale(1) {}
     Splits(const View<Real>& view, Real scale)
         : tree(view.shape.tree),
           weight(view.split_weights),

@@ -89,8 +89,8 @@ def test_node_models_start_at_zero(head: type[nn.Module]) -> None:
 
 @pytest.mark.parametrize("head", HEADS.values())
 def test_a_depth_out_of_range_is_refused(head: type[nn.Module]) -> None:
-    with pytest.raises(InputValueError, match="depth must be from 0 to 12, got 13"):
-        head(5, 13, 2)
+    with pytest.raises(InputValueError, match="depth must be from 0 to 16, got 17"):
+        head(5, 17, 2)
 
 
 @pytest.mark.parametrize(("features", "outputs"), [(3, 9), (9, 3)])

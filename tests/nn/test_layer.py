@@ -132,9 +132,9 @@ def test_scores_with_another_number_of_dimensions_are_refused() -> None:
         layer(torch.zeros(2, 9, 5))
 
 
-@pytest.mark.parametrize("depth", [-1, 13])
+@pytest.mark.parametrize("depth", [-1, 17])
 def test_a_depth_out_of_range_is_refused(depth: int) -> None:
-    with pytest.raises(InputValueError, match=rf"depth must be from 0 to 12, got {depth}"):
+    with pytest.raises(InputValueError, match=rf"depth must be from 0 to 16, got {depth}"):
         TreeLayer(nn.Identity(), depth)
 
 

@@ -67,7 +67,7 @@ def _seed(text: str) -> int:
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "depth": {"type": int, "metavar": "N", "help": "depth of the tree before pruning, at most 12"},
+    "depth": {"type": int, "metavar": "N", "help": "depth of the tree before pruning, at most 16"},
     "pruning_strength": {"type": float, "metavar": "X", "help": "how strongly nodes that few rows reach are pruned"},
     "routing": {"choices": list(ROUTINGS), "help": f"which way a row takes through the tree: {_words(ROUTINGS)}"},
     "split": {"choices": list(SPLITS), "help": f"how a node decides: {_words(SPLITS)}"},

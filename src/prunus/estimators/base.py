@@ -60,7 +60,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "depth": [Interval(Integral, 0, 12, closed="both")],
+        "depth": [Interval(Integral, 0, 16, closed="both")],
         "pruning_strength": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "routing": [StrOptions({"soft", "hard"})],
         "split": [StrOptions(set(SPLITS)), callable],

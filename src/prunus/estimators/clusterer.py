@@ -49,7 +49,7 @@ class ArgminTreeClusterer(
     Parameters
     ----------
     depth : int, default=8
-        Largest depth of the tree, from 0 to 12.
+        Largest depth of the tree, from 0 to 16.
     max_leaf_nodes : int or None, default=64
         Largest number of clusters at the bottom of the hierarchy: the closest ones are merged until there are no more
         than this. None means 2**depth.

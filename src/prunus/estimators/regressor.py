@@ -26,7 +26,7 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
     Parameters
     ----------
     depth : int, default=4
-        Depth of the tree before pruning, from 0 to 12. A tree that is not pruned has 2**depth leaves.
+        Depth of the tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
     routing : {"soft", "hard"}, default="soft"

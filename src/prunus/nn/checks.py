@@ -6,7 +6,7 @@ from prunus.errors import InputTypeError, InputValueError
 
 __all__ = ["MAX_DEPTH", "check_batch_size", "check_depth", "check_pruning_strength"]
 
-MAX_DEPTH = 12
+MAX_DEPTH = 16
 """A deeper tree would have more nodes than most data sets have samples for."""
 
 

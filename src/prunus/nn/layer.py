@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from prunus.errors import InputValueError
 from prunus.nn.checks import check_batch_size, check_depth, check_pruning_strength
 from prunus.nn.modes import evaluating
+from prunus.nn.splits.split import Split
 from prunus.ops import TreeArgmin, tree_traverse
 from prunus.ops.checks import shape
 from prunus.ops.heap import n_nodes, n_splits
-from prunus.ops.masses import streamed_masses
+from prunus.ops.masses import linear_masses, streamed_masses
 from prunus.ops.routes import tree_routes
 
 __all__ = ["TreeLayer"]
@@ -20,6 +21,8 @@ __all__ = ["TreeLayer"]
 CHUNK = 8192
 HARDENING = (0.1, 0.9)
 """The part of training, as shares, during which the scale of the scores grows."""
+EXACT = (torch.float32, torch.float64)
+"""Types that the compiled kernels know."""
 CELLS = 2**22
 """Largest number of routes, samples times nodes, for which masses are solved at once: they take 16 MiB."""
 
@@ -36,7 +39,7 @@ class TreeLayer(nn.Module):
     split : Module
         Maps inputs to scores of shape (n, 2**depth - 1).
     depth : int
-        Depth of the tree, from 0 to 12.
+        Depth of the tree, from 0 to 16.
     pruning_strength : float, default=1.0
         How strongly nodes that few samples reach are pruned: the `lam` of the quadratic program.
     batch_size : int, optional
@@ -139,6 +142,11 @@ class TreeLayer(nn.Module):
     def _masses(
         self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int
     ) -> Tensor:
+        planes = self.split.planes(inputs) if isinstance(self.split, Split) else None
+        if planes is not None and x.ndim == 2 and x.device.type == "cpu" and x.dtype == planes[0].dtype in EXACT:
+            scale = 1.0 if self.final_scale == 1 else float(self.scale)
+            return linear_masses(x, planes[0] * scale, planes[1] * scale, weight, lam)
+
         def chunks(x: Tensor, weight: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
             for k in range(0, len(x), chunk):
                 rows = slice(k, k + chunk)

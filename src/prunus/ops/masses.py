@@ -9,7 +9,7 @@ from prunus.ops.backends import kernels_for
 from prunus.ops.checks import check_lam, check_values, check_weight
 from prunus.ops.library import solve_dtype, to_dtype
 
-__all__ = ["Chunks", "streamed_masses"]
+__all__ = ["Chunks", "linear_masses", "streamed_masses"]
 
 Chunks = Callable[[], Iterable[tuple[Tensor, Tensor | None]]]
 
@@ -42,6 +42,37 @@ def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
     while bool(((proposed := _step(chunks, strength, a)) > a + 1e-9).any()):
         a = torch.maximum(a, proposed)
     return a.to(start.dtype)
+
+
+def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor | None, lam: float) -> Tensor:
+    """The node masses of `tree_traverse` for scores ``x @ weight.T + bias``, on the CPU.
+
+    Scores are computed only for the samples that reach a split, so deep trees cost little more than the paths of the
+    samples through them.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, d)
+    weight : Tensor of shape (2**depth - 1, d)
+    bias : Tensor of shape (2**depth - 1,)
+    sample_weight : Tensor of shape (n,) or None
+    lam : float
+        Pruning strength for the sum over all samples, at least 0. At 0 nothing is pruned.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[0.25], [0.75]])
+    >>> linear_masses(x, torch.ones(1, 1), torch.zeros(1), None, 0.5)
+    tensor([1.0000, 0.1667, 0.8333])
+    """
+    from prunus import _core
+
+    a = x.new_ones(2 * len(bias) + 1)
+    checked = check_weight(sample_weight, x, x.dtype)
+    check_values(check_lam(lam, x, torch.float64), checked)
+    parts = (part.detach().contiguous() for part in (x, weight, bias))
+    _core.linear_masses(*parts, checked, lam / len(x), a, torch.get_num_threads())
+    return a
 
 
 def _step(chunks: Chunks, lam: Tensor, a: Tensor) -> Tensor:

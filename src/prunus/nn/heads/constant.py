@@ -22,7 +22,7 @@ class ConstantHead(Head):
     in_features : int
         Number of inputs, d. The head ignores the inputs; it takes this argument because other heads do.
     depth : int
-        Depth of the tree, from 0 to 12.
+        Depth of the tree, from 0 to 16.
     out_features : int
         Number of outputs, k.
 

@@ -23,7 +23,7 @@ class MLPHead(Head):
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree, from 0 to 12.
+        Depth of the tree, from 0 to 16.
     out_features : int
         Number of outputs, k.
     hidden : sequence of int, default=(128, 128)

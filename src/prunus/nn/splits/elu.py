@@ -20,7 +20,7 @@ class ELUSplit(LinearSplit):
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree, from 0 to 12.
+        Depth of the tree, from 0 to 16.
     max_columns : int, optional
         Largest number of columns in each split, see `LinearSplit`; by default all.
     owner : sequence of int of length d, optional

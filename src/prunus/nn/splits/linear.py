@@ -11,6 +11,7 @@ from prunus.errors import InputValueError
 from prunus.nn.checks import check_depth
 from prunus.nn.networks import read_layers
 from prunus.nn.splits.split import Split
+from prunus.nn.whiten import Whiten, in_encoded
 from prunus.ops.heap import n_splits
 from prunus.tree import Splits
 
@@ -28,7 +29,7 @@ class LinearSplit(Split, nn.Linear):
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree, from 0 to 12.
+        Depth of the tree, from 0 to 16.
     max_columns : int, optional
         Largest number of columns in each split; by default all. During training, the columns with the smallest weights
         leave a split one after another until so many are left, so inputs should have one scale.
@@ -126,6 +127,11 @@ class LinearSplit(Split, nn.Linear):
         if self.max_columns is not None:
             options |= {"max_columns": self.max_columns, "owner": self.owner}
         return options
+
+    def planes(self, inputs: Any) -> tuple[Tensor, Tensor] | None:
+        """Weights and biases of the scores as functions of what `inputs` is applied to."""
+        known = isinstance(inputs, (Whiten, nn.Identity))
+        return in_encoded(inputs, self.used_weight.detach(), self.bias.detach()) if known else None
 
     def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
         """Views of the parameters for the native engine."""

@@ -22,7 +22,7 @@ class MLPSplit(Split):
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree, from 0 to 12.
+        Depth of the tree, from 0 to 16.
     hidden : sequence of int, default=(64,)
         Number of units in each hidden layer; each layer is followed by an ELU and dropout.
     dropout : float, default=0.0

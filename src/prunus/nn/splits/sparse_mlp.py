@@ -23,7 +23,7 @@ class SparseMLPSplit(MLPSplit):
     in_features : int
         Number of inputs, d.
     depth : int
-        Depth of the tree, from 0 to 12.
+        Depth of the tree, from 0 to 16.
     hidden : int, default=256
         Number of hidden units, each a rectified sum of features; all nodes share them.
     sparsity : float, default=0.05

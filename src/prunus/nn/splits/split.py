@@ -30,6 +30,13 @@ class Split(nn.Module):
         """The splits as plain arrays that apply to encoded rows; the model passes these through `inputs` first."""
         raise NotImplementedError
 
+    def planes(self, inputs: Any) -> tuple[Tensor, Tensor] | None:  # noqa: ARG002
+        """Weights, (S, d), and biases, (S,), of scores that are linear functions of what `inputs` is applied to.
+
+        None if the scores are not linear.
+        """
+        return None
+
     def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
         """The names of the parameters and views of them for the native engine, see `prunus.nn.native`.
 
