@@ -10,6 +10,7 @@ import torch
 
 from prunus.nn import TreeModel
 from prunus.nn.registry import read_leaves
+from prunus.nn.uncompiled import uncompiled
 from prunus.tree.paths import Nodes, path_sums
 
 __all__ = ["Fit", "LeafModels", "read_models", "refit"]
@@ -28,6 +29,7 @@ MAX_REFITTED = 400
 """With more columns than this only constants are refitted."""
 MAX_ROWS, ITERATIONS = 50_000, 30
 """Logistic regression takes at most so many rows and iterations."""
+LBFGS = uncompiled(torch.optim.LBFGS)
 
 
 @dataclass(frozen=True)
@@ -154,13 +156,13 @@ def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: fl
         for part in (rows.design[chosen], before[chosen], rows.wanted[chosen], leaf, weight[chosen])
     )
     change = torch.zeros(len(nodes), design.shape[1], before.shape[1], dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    optimizer = LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
     order = torch.argsort(leaves, stable=True)
     counts = leaves.bincount(minlength=len(nodes)).tolist()
     parts = torch.split(design[order], counts)
 
     def objective() -> float:
-        optimizer.zero_grad()
+        change.grad = None
         outputs = start[order] + torch.cat([part @ own for part, own in zip(parts, change, strict=True)])
         losses = torch.nn.functional.cross_entropy(outputs, wanted[order], reduction="none")
         loss = (losses * weights[order]).sum() + strength * change.square().sum()
