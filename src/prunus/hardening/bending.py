@@ -1,6 +1,7 @@
 """Levels of a tree with linear leaves: leaves are split where the function that they should follow bends most."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Bent:
     owner: Nodes
     """The column of the table that each encoded column belongs to, (d,)."""
 
-    @property
+    @cached_property
     def scale(self) -> Doubles:
         """The scale of each encoded column, (d,)."""
         scale: Doubles = np.maximum(self.x.std(0, dtype=np.float64), 1e-6)

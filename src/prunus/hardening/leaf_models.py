@@ -150,27 +150,30 @@ def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: fl
     chosen = np.flatnonzero(weight > 0)
     all_rows, chosen = len(chosen), chosen[:: -(-len(chosen) // MAX_ROWS)]
     strength *= len(chosen) / all_rows
-    nodes, leaf = np.unique(rows.ends[chosen], return_inverse=True)
-    design, start, wanted, leaves, weights = (
-        torch.from_numpy(np.ascontiguousarray(part))
-        for part in (rows.design[chosen], before[chosen], rows.wanted[chosen], leaf, weight[chosen])
-    )
-    change = torch.zeros(len(nodes), design.shape[1], before.shape[1], dtype=torch.float64, requires_grad=True)
+    nodes, counts = np.unique(rows.ends[chosen], return_counts=True)
+    chosen = chosen[np.argsort(rows.ends[chosen], kind="stable")]
+    parts = np.split(rows.design[chosen], np.cumsum(counts)[:-1])
+    start, wanted, weights = (part[chosen].T.copy() for part in (before, rows.wanted, weight[:, None]))
+    total = wanted.sum(0)
+    change = torch.zeros(len(nodes), parts[0].shape[1], len(start), dtype=torch.float64)
     optimizer = LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
-    order = torch.argsort(leaves, stable=True)
-    counts = leaves.bincount(minlength=len(nodes)).tolist()
-    parts = torch.split(design[order], counts)
 
     def objective() -> float:
-        change.grad = None
-        outputs = start[order] + torch.cat([part @ own for part, own in zip(parts, change, strict=True)])
-        losses = torch.nn.functional.cross_entropy(outputs, wanted[order], reduction="none")
-        loss = (losses * weights[order]).sum() + strength * change.square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach())
+        """The penalized loss and its gradient; arrays, (k, n), take a fraction of the time that tensors take."""
+        found = change.numpy()
+        outputs = start + np.concatenate([own.T @ part.T for part, own in zip(parts, found, strict=True)], axis=1)
+        outputs -= outputs.max(0)
+        shares = np.exp(outputs)
+        sums = shares.sum(0)
+        slopes = (shares * (total / sums) - wanted) * weights
+        by_leaf = zip(parts, np.split(slopes, np.cumsum(counts)[:-1], axis=1), strict=True)
+        grad = np.stack([part.T @ own.T for part, own in by_leaf]) + 2 * strength * found
+        change.grad = torch.from_numpy(grad)
+        losses = total * np.log(sums) - (wanted * outputs).sum(0)
+        return float(weights[0] @ losses + strength * np.square(found).sum())
 
     optimizer.step(objective)  # type: ignore[no-untyped-call]
-    return dict(zip(nodes.tolist(), change.detach().numpy(), strict=True))
+    return dict(zip(nodes.tolist(), change.numpy(), strict=True))
 
 
 def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
