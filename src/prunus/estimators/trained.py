@@ -12,6 +12,8 @@ __all__ = ["check_learned", "diverged", "refresh_masses"]
 
 MASS_SAMPLES = 16_384
 """Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
+CHECKED_SAMPLES = 2_048
+"""At the end of training the outputs of about so many samples are looked at."""
 
 
 def refresh_masses(model: torch.nn.Module, train: Samples) -> EpochRecord:
@@ -28,7 +30,7 @@ def check_learned(model: TreeModel, train: Samples) -> None:
 
     The losses do not show that: each is computed before its step.
     """
-    some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
+    some = train[:: math.ceil(len(train) / CHECKED_SAMPLES)]
     numbers = (*model.parameters(), model(some.x))
     if not all(bool(number.isfinite().all()) for number in numbers):
         raise diverged()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -152,28 +153,51 @@ def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: fl
     strength *= len(chosen) / all_rows
     nodes, counts = np.unique(rows.ends[chosen], return_counts=True)
     chosen = chosen[np.argsort(rows.ends[chosen], kind="stable")]
-    parts = np.split(rows.design[chosen], np.cumsum(counts)[:-1])
-    start, wanted, weights = (part[chosen].T.copy() for part in (before, rows.wanted, weight[:, None]))
-    total = wanted.sum(0)
-    change = torch.zeros(len(nodes), parts[0].shape[1], len(start), dtype=torch.float64)
-    optimizer = LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    loss_of = _Logistic(
+        np.split(rows.design[chosen], np.cumsum(counts)[:-1]),
+        *(part[chosen].T.copy() for part in (before, rows.wanted, weight[:, None])),
+        strength,
+    )
+    change = torch.zeros(len(nodes), rows.design.shape[1], before.shape[1], dtype=torch.float64)
 
     def objective() -> float:
-        """The penalized loss and its gradient; arrays, (k, n), take a fraction of the time that tensors take."""
-        found = change.numpy()
-        outputs = start + np.concatenate([own.T @ part.T for part, own in zip(parts, found, strict=True)], axis=1)
+        loss, grad = loss_of(change.numpy())
+        change.grad = torch.from_numpy(grad)
+        return loss
+
+    LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe").step(objective)  # type: ignore[no-untyped-call]
+    return dict(zip(nodes.tolist(), change.numpy(), strict=True))
+
+
+class _Logistic(NamedTuple):
+    """The loss of logistic regression as a function of the change of the models, with its gradient.
+
+    Plain arrays with one row for each class take a small part of the time that torch takes.
+    """
+
+    designs: list[Doubles]
+    """The rows of each leaf, (., 1 + d)."""
+    start: Doubles
+    """The outputs before, (k, n), leaf by leaf, as all that follows."""
+    wanted: Doubles
+    """(k, n)."""
+    weight: Doubles
+    """(1, n)."""
+    strength: float
+
+    def __call__(self, change: Doubles) -> tuple[float, Doubles]:
+        """The penalized loss of a change, (leaves, 1 + d, k), and its gradient."""
+        more = [own.T @ design.T for design, own in zip(self.designs, change, strict=True)]
+        outputs = self.start + np.concatenate(more, axis=1)
         outputs -= outputs.max(0)
         shares = np.exp(outputs)
-        sums = shares.sum(0)
-        slopes = (shares * (total / sums) - wanted) * weights
-        by_leaf = zip(parts, np.split(slopes, np.cumsum(counts)[:-1], axis=1), strict=True)
-        grad = np.stack([part.T @ own.T for part, own in by_leaf]) + 2 * strength * found
-        change.grad = torch.from_numpy(grad)
-        losses = total * np.log(sums) - (wanted * outputs).sum(0)
-        return float(weights[0] @ losses + strength * np.square(found).sum())
-
-    optimizer.step(objective)  # type: ignore[no-untyped-call]
-    return dict(zip(nodes.tolist(), change.numpy(), strict=True))
+        sums, total = shares.sum(0), self.wanted.sum(0)
+        slopes = (shares * (total / sums) - self.wanted) * self.weight
+        ends = np.cumsum([len(design) for design in self.designs])
+        by_leaf = zip(self.designs, np.split(slopes, ends[:-1], axis=1), strict=True)
+        grad = np.stack([design.T @ own.T for design, own in by_leaf]) + 2 * self.strength * change
+        losses = total * np.log(sums) - (self.wanted * outputs).sum(0)
+        return float(self.weight[0] @ losses + self.strength * np.square(change).sum()), grad
 
 
 def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
