@@ -1,6 +1,6 @@
 """The linear models of the leaves of a hard tree: read from a trained one, refitted, and merged."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,6 +19,8 @@ __all__ = ["Fit", "LeafModels", "read_models", "refit"]
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
+Changes = dict[int, Doubles]
+"""The change of the model of each leaf, (1 + d, k)."""
 
 STRENGTHS = (0.03, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """How strongly a refit is drawn to what was learned before; the best on validation rows is taken."""
@@ -104,18 +106,18 @@ def refit(models: LeafModels, rows: Fit) -> LeafModels:
     if rows.held_out.any():
         checked = np.flatnonzero(rows.held_out)
 
-        def losses(changes: dict[int, Doubles]) -> Doubles:
+        def losses(changes: Changes) -> Doubles:
             outputs = before[checked] + _outputs(changes, rows.design[checked], rows.ends[checked], before.shape[1])
             return _losses(outputs, rows.wanted[checked], rows.weight[checked], is_share=rows.is_share)
 
         learning = np.where(rows.held_out, 0.0, rows.weight)
         strengths = CLASS_STRENGTHS if rows.is_share else STRENGTHS
-        strength = strongest(
-            {np.inf: losses({})} | {tried: losses(change(rows, before, learning, tried)) for tried in strengths}
-        )
+        tried = zip(strengths, change(rows, before, learning, strengths), strict=True)
+        strength = strongest({np.inf: losses({})} | {each: losses(changes) for each, changes in tried})
     if not np.isfinite(strength):
         return models
-    return _added(models, change(rows, before, np.where(rows.fitted, rows.weight, 0.0), strength), rows)
+    (changes,) = change(rows, before, np.where(rows.fitted, rows.weight, 0.0), (strength,))
+    return _added(models, changes, rows)
 
 
 def strongest(losses: dict[float, Doubles]) -> float:
@@ -133,21 +135,28 @@ def strongest(losses: dict[float, Doubles]) -> float:
     return max(filter(is_as_good, losses))
 
 
-def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
-    """The change of the model of each leaf, (1 + d, k), by least squares; constants are penalized less than slopes."""
-    found = {}
+def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
+    """The changes by least squares for each strength; constants are penalized less than slopes."""
+    penalty = np.outer(strengths, np.ones(rows.design.shape[1]))
+    penalty[:, 0] *= 0.1
+    diagonal = penalty[:, :, None] * np.eye(penalty.shape[1])
+    found: list[Changes] = [{} for _ in strengths]
     for node, here in _by_leaf(rows.ends, weight):
         design = rows.design[here]
         weighted = design * weight[here, None]
-        penalty = np.full(design.shape[1], strength)
-        penalty[0] *= 0.1
-        products = weighted.T @ design + np.diag(penalty)
-        found[node] = np.linalg.solve(products, weighted.T @ (rows.wanted[here] - before[here])).astype(np.float64)
+        crossed = weighted.T @ (rows.wanted[here] - before[here])
+        solved = np.linalg.solve(weighted.T @ design + diagonal, crossed).astype(np.float64)  # (strengths, 1 + d, k)
+        for changes, change in zip(found, solved, strict=True):
+            changes[node] = change
     return found
 
 
-def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
-    """The change of the model of each leaf, (1 + d, k), by logistic regression on at most MAX_ROWS rows."""
+def _change_of_classes(rows: Fit, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
+    """The changes by logistic regression on at most MAX_ROWS rows for each strength."""
+    return [_regression(rows, before, weight, strength) for strength in strengths]
+
+
+def _regression(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> Changes:
     chosen = np.flatnonzero(weight > 0)
     all_rows, chosen = len(chosen), chosen[:: -(-len(chosen) // MAX_ROWS)]
     strength *= len(chosen) / all_rows
@@ -208,7 +217,7 @@ def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
     yield from zip(nodes.tolist(), np.split(rows, begins[1:]), strict=True)
 
 
-def _outputs(changes: dict[int, Doubles], design: Doubles, ends: Nodes, k: int) -> Doubles:
+def _outputs(changes: Changes, design: Doubles, ends: Nodes, k: int) -> Doubles:
     out = np.zeros((len(design), k))
     for node, change in changes.items():
         here = np.flatnonzero(ends == node)
@@ -224,7 +233,7 @@ def _losses(outputs: Doubles, wanted: Doubles, weight: Doubles, *, is_share: boo
     return weight * losses
 
 
-def _added(models: LeafModels, changes: dict[int, Doubles], rows: Fit) -> LeafModels:
+def _added(models: LeafModels, changes: Changes, rows: Fit) -> LeafModels:
     constant, slope = models.constant.copy(), models.slope.copy()
     for node, change in changes.items():
         constant[node] += change[0]
