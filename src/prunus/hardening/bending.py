@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -193,7 +193,7 @@ class _Sums:
     def on_both_sides(self, whole: "_Sums") -> tuple["_Sums", "_Sums"]:
         """The sums of all parts before, and of all parts after, each bound between two parts."""
         own = (self.products, self.crossed, self.square, self.rows)
-        left = [np.cumsum(part, axis=0)[:-1] for part in own]
+        left: list[Any] = [np.cumsum(part, axis=0)[:-1] for part in own]
         of_all = (whole.products, whole.crossed, whole.square, whole.rows)
         return _Sums(*left), _Sums(*(total - part for total, part in zip(of_all, left, strict=True)))
 

@@ -162,11 +162,9 @@ def _regression(rows: Fit, before: Doubles, weight: Doubles, strength: float) ->
     strength *= len(chosen) / all_rows
     nodes, counts = np.unique(rows.ends[chosen], return_counts=True)
     chosen = chosen[np.argsort(rows.ends[chosen], kind="stable")]
-    loss_of = _Logistic(
-        np.split(rows.design[chosen], np.cumsum(counts)[:-1]),
-        *(part[chosen].T.copy() for part in (before, rows.wanted, weight[:, None])),
-        strength,
-    )
+    designs = np.split(rows.design[chosen], np.cumsum(counts)[:-1])
+    start, wanted, weights = (part[chosen].T.copy() for part in (before, rows.wanted, weight[:, None]))
+    loss_of = _Logistic(designs, start, wanted, weights, strength)
     change = torch.zeros(len(nodes), rows.design.shape[1], before.shape[1], dtype=torch.float64)
 
     def objective() -> float:
