@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from prunus.data import TableEncoder
-from prunus.data.spread import measure
+from prunus.data.spread import measure, quantiles
 
 ROWS = 20_000
 RNG = np.random.default_rng(0)
@@ -162,3 +162,12 @@ def test_booleans_are_one_column() -> None:
     as_objects = TableEncoder().fit(table.astype(object))
     assert as_objects.columns_ == encoder.columns_
     np.testing.assert_array_equal(encoder.transform(table.astype(int)), encoder.transform(table))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 101])
+@pytest.mark.parametrize("values", [2, 1000])
+def test_quantiles_without_weights_are_those_with_equal_weights(n: int, values: int) -> None:
+    x = np.random.default_rng(n).integers(0, values, size=n).astype(float)
+    shares = [0.0, 0.25, 0.5, 0.7, 0.75, 1.0]
+    assert quantiles(x, None, shares).tolist() == quantiles(x, np.ones(n), shares).tolist()
+    assert quantiles(x, None, [0.5]) == np.median(x)

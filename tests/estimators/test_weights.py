@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.errors import InputTypeError, InputValueError
+from prunus.estimators.preparation import Rows, merge_rows
 from tests.estimators.problems import LEAVES, Floats, as_pandas, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import SAME_TRAINING
 
@@ -151,3 +152,15 @@ def test_class_weights_that_are_none_are_refused(weights: Any, message: str) -> 
 def test_weights_of_classes_that_are_not_there_are_refused() -> None:
     with pytest.raises(ValueError, match="are not in class_weight"):
         classifier(class_weight={"no": 1.0, "yes": 2.0}).fit(X, labels(X))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 200])
+@pytest.mark.parametrize("values_each", [1, 3, 1000])
+def test_equal_rows_are_merged_in_the_order_of_their_values(n: int, values_each: int) -> None:
+    random = np.random.default_rng(n + values_each)
+    rows = (random.integers(0, values_each, size=(n, 4)) - values_each // 2) * random.choice([-0.5, 0.5])
+    merged = merge_rows(Rows(rows[:, 1:].astype(np.float32), rows[:, 0]))
+    expected, count = np.unique(rows, axis=0, return_counts=True)
+    assert_array_equal(np.column_stack((merged.y, merged.x)), expected)
+    weight = np.full(len(expected), count[0]) if merged.weight is None else merged.weight
+    assert_array_equal(weight, count)

@@ -11,6 +11,7 @@ from prunus.hardening import leaf_models as module
 from prunus.hardening.leaf_models import Fit, LeafModels, read_models, refit
 from prunus.training import LOSSES
 from tests.hardening.problems import Doubles, rows, soft_tree
+from tests.tolerances import ROUNDING
 
 N, D, K = 4000, 3, 2
 LARGE = 10_000
@@ -255,3 +256,20 @@ def test_separable_classes_have_finite_models() -> None:
     found = refitted(**case)
     assert np.isfinite(found.slope).all()
     assert (found.outputs(case["x"], case["ends"]).argmax(1) == case["wanted"].argmax(1)).mean() > 0.95
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "huber", "poisson"])
+def test_the_gradient_of_a_refit_is_that_of_its_loss(name: str) -> None:
+    random = np.random.default_rng(0)
+    designs = [random.normal(size=(n, D)) for n in (5, 1, 8)]
+    start, weight = random.normal(size=(K, 14)), random.uniform(size=(1, 14))
+    wanted = random.dirichlet(np.ones(K), size=14).T
+    change = torch.from_numpy(random.normal(size=(3, D, K))).requires_grad_()
+    outputs = torch.cat([torch.from_numpy(x) @ own for x, own in zip(designs, change, strict=True)])
+    losses = LOSSES[name](outputs + torch.from_numpy(start.T), torch.from_numpy(wanted.T))
+    expected = (losses * torch.from_numpy(weight[0])).sum() + 0.3 * change.square().sum()
+    (slope,) = torch.autograd.grad(expected, change)
+    slopes = module._slopes_of(LOSSES[name])
+    loss, grad = module._Penalized(designs, start, wanted, weight, 0.3, slopes)(change.detach().numpy())
+    assert loss == pytest.approx(float(expected.detach()), rel=ROUNDING[torch.float64])
+    assert_allclose(grad, slope, atol=ROUNDING[torch.float64])

@@ -161,3 +161,11 @@ def test_another_module_is_refused(split: nn.Module) -> None:
 def test_no_samples_are_refused() -> None:
     with pytest.raises(InputValueError, match=r"x must have at least one sample .* got x.shape=\(0, 5\)"):
         spread_splits(LinearSplit(5, 3), inputs(0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 200])
+def test_a_split_is_placed_at_the_median(n: int) -> None:
+    x = inputs(n, 3)
+    split = spread(LinearSplit(3, depth=1), x)
+    scores = split(x).detach().flatten()
+    assert float(scores.quantile(0.5, interpolation="midpoint")) == pytest.approx(0.0, abs=SINGLE_PRECISION_SPREAD)

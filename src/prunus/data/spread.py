@@ -108,8 +108,7 @@ def quantiles(x: Floats, weight: Floats | None, shares: Iterable[float]) -> Floa
     >>> quantiles(np.array([3.0, 1.0, 2.0]), None, [0.0, 0.5, 1.0])
     array([1., 2., 3.])
     """
-    x, _, below = _sort(*_sample(x, weight))
-    return np.array([_quantile(x, below, share) for share in shares])
+    return _quantiles(*_sample(x, weight), shares)
 
 
 def _sample(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
@@ -127,32 +126,35 @@ def _rounded(scale: float) -> float:
 
 def _robust(x: Floats, weight: Floats | None) -> tuple[float, float]:
     """Median and scale; the scale is 0 if all numbers are equal."""
-    x, weight, below = _sort(x, weight)
-    first, center, third = (_quantile(x, below, p) for p in (0.25, 0.5, 0.75))
-    deviation, weight, below = _sort(np.abs(x - center), weight)
-    start = int(np.searchsorted(deviation, 0.0, side="right"))
-    if start == deviation.size:
+    first, center, third = _quantiles(x, weight, (0.25, 0.5, 0.75)).tolist()
+    deviation = np.abs(x - center)
+    differ = deviation > 0
+    if not differ.any():
         return center, 0.0
-    before = 0.0 if start == 0 else float(below[start - 1])
-    cut = min(_CUT * _quantile(deviation[start:], below[start:] - before, 0.5), float(deviation[-1]))
+    middle = float(_quantiles(deviation[differ], None if weight is None else weight[differ], (0.5,))[0])
+    cut = min(_CUT * middle, float(deviation.max()))
     mean_square = float(np.average(np.square(np.minimum(deviation / cut, 1.0)), weights=weight))
     return center, max((third - first) / _NORMAL_QUARTILES, cut * mean_square**0.5, cut / _CUT)
 
 
-def _sort(x: Floats, weight: Floats | None) -> tuple[Floats, Floats | None, npt.NDArray[Any]]:
-    """Sort numbers; return them, their weights, and the cumulative sums of the weights."""
-    if weight is None:
-        return np.sort(x), None, np.arange(1, x.size + 1)
-    order = np.argsort(x)
-    return x[order], weight[order], np.cumsum(weight[order])
-
-
-def _quantile(x: Floats, below: npt.NDArray[Any], p: float) -> float:
-    """The number at which the distribution function passes p, or the middle of the interval on which it equals p.
+def _quantiles(x: Floats, weight: Floats | None, shares: Iterable[float]) -> Floats:
+    """The numbers at which the distribution function passes each share, or the middle of where it equals the share.
 
     By this definition of a quantile, repeating a row is the same as weighting it.
     """
-    target = p * float(below[-1])
+    if weight is None:  # without weights the ranks are known, and x need not be sorted
+        below: npt.NDArray[Any] = np.arange(1, x.size + 1)
+        places = [_places(below, share) for share in shares]
+        x = np.partition(x, sorted({i for pair in places for i in pair}))
+    else:
+        order = np.argsort(x)
+        x, below = x[order], np.cumsum(weight[order])
+        places = [_places(below, share) for share in shares]
+    return np.array([0.5 * x[i] + 0.5 * x[j] for i, j in places])
+
+
+def _places(below: npt.NDArray[Any], share: float) -> tuple[int, int]:
+    """The positions of the two sorted numbers whose middle is a quantile, given the weight up to each number."""
+    target = share * float(below[-1])
     i = int(np.searchsorted(below, target))
-    j = i + 1 if below[i] == target and i + 1 < x.size else i
-    return float(0.5 * x[i] + 0.5 * x[j])
+    return i, i + 1 if below[i] == target and i + 1 < below.size else i

@@ -7,9 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.linalg import LinAlgWarning
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 
 from prunus.estimators.building import start_model
@@ -158,6 +156,8 @@ def _boundary(
     centers, total = _groups(x, weight, random)
     if len(centers) < 2:
         return None
+    from sklearn.linear_model import LogisticRegression  # slow to import, and only clusters need it
+
     half = agreed_halves([centers @ view for view in views] or [centers], total)
     with warnings.catch_warnings():
         for warning in (ConvergenceWarning, LinAlgWarning):  # a nearly optimal boundary is good enough
@@ -182,6 +182,8 @@ def _groups(x: npt.NDArray[np.float32], weight: Floats, random: np.random.Random
         x, weight = x[some], weight[some]
     if len(x) <= GROUPS:
         return x.astype(np.float64), weight
+    from sklearn.cluster import KMeans  # slow to import, and only clusters need it
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # raised if there are fewer different rows than groups
         means = KMeans(GROUPS, n_init=1, max_iter=10, init="random", random_state=random).fit(x, sample_weight=weight)

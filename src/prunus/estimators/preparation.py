@@ -100,15 +100,41 @@ def _merged(rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
         rows = rows[rows.weight > 0]
     if len(rows) > MERGE_LIMIT:
         return rows, np.arange(len(rows))
-    y = rows.y.reshape(len(rows), -1).astype(np.float64)
-    table = np.concatenate((y, rows.x.astype(np.float64)), axis=1)
-    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    group = group.ravel()
+    first, group = _equal_rows([*rows.y.reshape(len(rows), -1).T, *rows.x.T])
     weight = np.bincount(group, weights=rows.weight, minlength=len(first)).astype(np.float64)
     merged = rows[first]
     if rows.weight is None and len(first) == len(rows):
         return Rows(merged.x, merged.y), group
     return Rows(merged.x, merged.y, None if np.ptp(weight) == 0 else weight), group
+
+
+def _equal_rows(columns: list[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The first row of each group of equal rows, in the order of their values, and the number of each row's group.
+
+    Rows are sorted by the first column, then those that are still tied by the next one, until none are.
+    """
+    tied = np.arange(len(columns[0]))
+    group = np.zeros_like(tied)  # the position of its first row among all sorted rows
+    for column in columns:
+        tied = tied[np.lexsort((column[tied], group[tied]))]
+        begins = _changes(group[tied])
+        parts = begins | _changes(column[tied])
+        group[tied] += _latest(parts) - _latest(begins)
+        tied = tied[~(parts & np.append(parts[1:], True))]  # without rows that are a part by themselves
+        if not len(tied):
+            break
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    return first, group
+
+
+def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether each value differs from the one before it; True for the first one."""
+    return np.append(True, values[1:] != values[:-1])
+
+
+def _latest(marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """The position of the latest mark up to each place; the first place has a mark."""
+    return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), 0))
 
 
 def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple[Rows, Rows]:

@@ -1,13 +1,17 @@
 """A trained model between epochs and at the end: its node masses, and whether its numbers are sound."""
 
+import math
+
 import torch
 
 from prunus.errors import TrainingError
 from prunus.nn import TreeModel
 from prunus.training import Samples
-from prunus.training.masses import sampling_step
 
 __all__ = ["check_learned", "diverged"]
+
+CHECKED_SAMPLES, CHECKED_ROUTES = 2_048, 1 << 22
+"""At the end of training the outputs of about so many samples are looked at, with at most so many routes in all."""
 
 
 @torch.no_grad()
@@ -16,7 +20,8 @@ def check_learned(model: TreeModel, train: Samples) -> None:
 
     The losses do not show that: each is computed before its step.
     """
-    some = train[:: sampling_step(len(train))]
+    rows = min(CHECKED_SAMPLES, max(1, CHECKED_ROUTES // len(model.tree.a)))
+    some = train[:: math.ceil(len(train) / rows)]
     numbers = (*model.parameters(), model(some.x))
     if not all(bool(number.isfinite().all()) for number in numbers):
         raise diverged()

@@ -1,9 +1,12 @@
 """Levels of a tree with linear leaves: leaves are split where the function that they should follow bends most."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from prunus.hardening.leaf_models import Doubles, Floats
 from prunus.hardening.sketch import Sketch
@@ -47,7 +50,7 @@ class Bent:
     owner: Nodes
     """The column of the table that each encoded column belongs to, (d,)."""
 
-    @property
+    @cached_property
     def scale(self) -> Doubles:
         """The scale of each encoded column, (d,)."""
         scale: Doubles = np.maximum(self.x.std(0, dtype=np.float64), 1e-6)
@@ -104,33 +107,30 @@ def grow_where_bent(sketch: Sketch, rows: Bent) -> None:
 def _best_cut(rows: Bent, here: Nodes, design: Doubles, residual: Doubles, fewest: int, least: float) -> Cut | None:
     """The best of the tried splits of a leaf; None if none is worth it."""
     weight = rows.weight[here]
-    whole = _Sums.of(design, residual, weight)
-    change, error = whole.solved()
+    whole = _Sums.of(design, residual, weight, [0, len(here)])
+    (change,), (error,) = whole.solved()
     if error <= least:
         return None
     rest = (residual - design @ change) * weight[:, None]
-    cuts = []
-    for direction in _directions(rows, here, rest):
-        a = rows.x[here] @ direction
+    x = rows.x[here].astype(np.float64)
+    cuts: list[Cut] = []
+    for direction in _directions(rows, x, rest):
+        a = x @ direction
         thresholds = np.unique(np.quantile(a, SHARES))
-        part = np.searchsorted(thresholds, a, side="right")
-        parts = [
-            _Sums.of(design[part == i], residual[part == i], weight[part == i]) for i in range(len(thresholds) + 1)
-        ]
-        left = parts[0]
-        for threshold, more in zip(thresholds, parts[1:], strict=True):
-            right = whole.plus(left, -1)
-            if min(left.rows, right.rows) >= fewest:
-                (change_left, error_left), (change_right, error_right) = left.solved(), right.solved()
-                cuts.append(Cut(error_left + error_right, direction, -float(threshold), change_left, change_right))
-            left = left.plus(more)
+        part = np.searchsorted(thresholds, a, side="right").astype(np.int8)
+        order, counts = np.argsort(part, kind="stable"), np.bincount(part, minlength=len(thresholds) + 1)
+        parts = _Sums.of(design[order], residual[order], weight[order], [0, *np.cumsum(counts).tolist()])
+        left, right = parts.on_both_sides(whole)
+        allowed = np.minimum(left.rows, right.rows) >= fewest
+        (to_left, error_left), (to_right, error_right) = left[allowed].solved(), right[allowed].solved()
+        found = zip(error_left + error_right, -thresholds[allowed], to_left, to_right, strict=True)
+        cuts += [Cut(float(both), direction, float(bias), one, other) for both, bias, one, other in found]
     best = min(cuts, key=lambda cut: cut.error, default=None)
     return best if best is not None and best.error <= (1 - LEAST_GAIN) * error else None
 
 
-def _directions(rows: Bent, here: Nodes, rest: Doubles) -> list[Doubles]:
-    """Directions, (d,), in which the weighted residuals, (n, k), bend most."""
-    x = rows.x[here].astype(np.float64)
+def _directions(rows: Bent, x: Doubles, rest: Doubles) -> list[Doubles]:
+    """Directions, (d,), in which the weighted residuals, (n, k), of rows, (n, d), bend most."""
     x = (x - x.mean(0)) / rows.scale
     if rows.max_columns is not None:
         return [_few_columns(hessian, rows) / rows.scale for hessian in _hessians(x, rest)[:1]]
@@ -162,30 +162,45 @@ def _few_columns(hessian: Doubles, rows: Bent) -> Doubles:
     return direction
 
 
-class _Sums(NamedTuple):
-    """The sums over rows that a linear fit is made from."""
+@dataclass(frozen=True)
+class _Sums:
+    """The sums over the rows of several parts that a linear fit of each part is made from."""
 
     products: Doubles
+    """(m, 1 + d, 1 + d)."""
     crossed: Doubles
-    square: float
-    rows: int
+    """(m, 1 + d, k)."""
+    square: Doubles
+    """(m,)."""
+    rows: Nodes
+    """(m,)."""
 
     @classmethod
-    def of(cls, design: Doubles, residual: Doubles, weight: Doubles) -> "_Sums":
-        weighted = design * weight[:, None]
-        square = float(weight @ np.square(residual).sum(1))
-        return cls(weighted.T @ design, weighted.T @ residual, square, len(design))
+    def of(cls, design: Doubles, residual: Doubles, weight: Doubles, bounds: list[int]) -> "_Sums":
+        """The sums of the rows between one bound and the next."""
+        weighted, square = design * weight[:, None], weight * np.square(residual).sum(1)
+        parts = [slice(*pair) for pair in pairwise(bounds)]
+        return cls(
+            np.stack([weighted[part].T @ design[part] for part in parts]),
+            np.stack([weighted[part].T @ residual[part] for part in parts]),
+            np.array([square[part].sum() for part in parts]),
+            np.diff(bounds),
+        )
 
-    def plus(self, other: "_Sums", sign: int = 1) -> "_Sums":
-        products, crossed = self.products + sign * other.products, self.crossed + sign * other.crossed
-        return _Sums(products, crossed, self.square + sign * other.square, self.rows + sign * other.rows)
+    def __getitem__(self, parts: npt.NDArray[np.bool_]) -> "_Sums":
+        return _Sums(self.products[parts], self.crossed[parts], self.square[parts], self.rows[parts])
 
-    def solved(self) -> tuple[Doubles, float]:
-        """The change of the model, (1 + d, k), and the squared error that is left."""
-        penalty = np.full(len(self.products), PENALTY)
+    def on_both_sides(self, whole: "_Sums") -> tuple["_Sums", "_Sums"]:
+        """The sums of all parts before, and of all parts after, each bound between two parts."""
+        own = (self.products, self.crossed, self.square, self.rows)
+        left: list[Any] = [np.cumsum(part, axis=0)[:-1] for part in own]
+        of_all = (whole.products, whole.crossed, whole.square, whole.rows)
+        return _Sums(*left), _Sums(*(total - part for total, part in zip(of_all, left, strict=True)))
+
+    def solved(self) -> tuple[Doubles, Doubles]:
+        """The change of the model, (m, 1 + d, k), and the squared error that is left, (m,)."""
+        penalty = np.full(self.products.shape[1], PENALTY)
         penalty[0] *= 0.1
         change: Doubles = np.linalg.solve(self.products + np.diag(penalty), self.crossed).astype(np.float64)
-        error = (
-            self.square - 2 * float((change * self.crossed).sum()) + float((change * (self.products @ change)).sum())
-        )
-        return change, error
+        improved = 2 * self.crossed - self.products @ change
+        return change, self.square - (change * improved).sum((1, 2))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
 from prunus.hardening.leaf_models import Doubles, Floats
 from prunus.hardening.sketch import Sketch
@@ -80,6 +79,7 @@ def grow_by_columns(
 
     A split that lowers the mean squared error of the rows of its leaf by less than `price` is taken back.
     """
+    from sklearn.tree import DecisionTreeRegressor  # slow to import, and few trees need it
 
     def grow(node: int, rows: Nodes) -> None:
         levels = sketch.depth - int(np.log2(node + 1))

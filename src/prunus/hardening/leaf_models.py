@@ -1,8 +1,9 @@
 """The linear models of the leaves of a hard tree: read from a trained one, refitted, and merged."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import torch
 
 from prunus.nn import TreeModel
 from prunus.nn.registry import read_leaves
+from prunus.nn.uncompiled import uncompiled
 from prunus.training.losses import LOSSES, Loss
 from prunus.tree.paths import Nodes, path_sums
 
@@ -18,6 +20,10 @@ __all__ = ["Fit", "LeafModels", "read_models", "refit"]
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
+Changes = dict[int, Doubles]
+"""The change of the model of each leaf, (1 + d, k)."""
+Slopes = Callable[[Doubles, Doubles], tuple[Doubles, Doubles]]
+"""From outputs and what is wanted, (k, n), to the loss of each row, (n,), and its gradient, (k, n)."""
 
 STRENGTHS = (0.03, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """How strongly a refit is drawn to what was learned before; the best on validation rows is taken."""
@@ -29,6 +35,7 @@ MAX_REFITTED = 400
 """With more columns than this only constants are refitted."""
 MAX_ROWS, ITERATIONS = 50_000, 30
 """Gradient descent takes at most so many rows and iterations."""
+LBFGS = uncompiled(torch.optim.LBFGS)
 
 
 @dataclass(frozen=True)
@@ -107,18 +114,18 @@ def refit(models: LeafModels, rows: Fit) -> LeafModels:
     if rows.held_out.any():
         checked = np.flatnonzero(rows.held_out)
 
-        def losses(changes: dict[int, Doubles]) -> Doubles:
+        def losses(changes: Changes) -> Doubles:
             outputs = before[checked] + _outputs(changes, rows.design[checked], rows.ends[checked], before.shape[1])
             return rows.weight[checked] * _losses(rows.loss, outputs, rows.wanted[checked])
 
         learning = np.where(rows.held_out, 0.0, rows.weight)
         strengths = STRENGTHS if rows.is_square else FEW_STRENGTHS
-        strength = strongest(
-            {np.inf: losses({})} | {tried: losses(change(rows, before, learning, tried)) for tried in strengths}
-        )
+        tried = zip(strengths, change(rows, before, learning, strengths), strict=True)
+        strength = strongest({np.inf: losses({})} | {each: losses(changes) for each, changes in tried})
     if not np.isfinite(strength):
         return models
-    return _added(models, change(rows, before, np.where(rows.fitted, rows.weight, 0.0), strength), rows)
+    (changes,) = change(rows, before, np.where(rows.fitted, rows.weight, 0.0), (strength,))
+    return _added(models, changes, rows)
 
 
 def strongest(losses: dict[float, Doubles]) -> float:
@@ -136,44 +143,89 @@ def strongest(losses: dict[float, Doubles]) -> float:
     return max(filter(is_as_good, losses))
 
 
-def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
-    """The change of the model of each leaf, (1 + d, k), by least squares; constants are penalized less than slopes."""
-    found = {}
+def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
+    """The changes by least squares for each strength; constants are penalized less than slopes."""
+    penalty = np.outer(strengths, np.ones(rows.design.shape[1]))
+    penalty[:, 0] *= 0.1
+    diagonal = penalty[:, :, None] * np.eye(penalty.shape[1])
+    found: list[Changes] = [{} for _ in strengths]
     for node, here in _by_leaf(rows.ends, weight):
         design = rows.design[here]
         weighted = design * weight[here, None]
-        penalty = np.full(design.shape[1], strength)
-        penalty[0] *= 0.1
-        products = weighted.T @ design + np.diag(penalty)
-        found[node] = np.linalg.solve(products, weighted.T @ (rows.wanted[here] - before[here])).astype(np.float64)
+        crossed = weighted.T @ (rows.wanted[here] - before[here])
+        solved = np.linalg.solve(weighted.T @ design + diagonal, crossed).astype(np.float64)  # (strengths, 1 + d, k)
+        for changes, change in zip(found, solved, strict=True):
+            changes[node] = change
     return found
 
 
-def _change_by_descent(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> dict[int, Doubles]:
-    """The change of the model of each leaf, (1 + d, k), for the loss of at most MAX_ROWS rows."""
+def _change_by_descent(rows: Fit, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
+    """The changes by gradient descent on at most MAX_ROWS rows for each strength."""
+    return [_descended(rows, before, weight, strength) for strength in strengths]
+
+
+def _descended(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> Changes:
     chosen = np.flatnonzero(weight > 0)
     all_rows, chosen = len(chosen), chosen[:: -(-len(chosen) // MAX_ROWS)]
     strength *= len(chosen) / all_rows
-    nodes, leaf = np.unique(rows.ends[chosen], return_inverse=True)
-    design, start, wanted, leaves, weights = (
-        torch.from_numpy(np.ascontiguousarray(part))
-        for part in (rows.design[chosen], before[chosen], rows.wanted[chosen], leaf, weight[chosen])
-    )
-    change = torch.zeros(len(nodes), design.shape[1], before.shape[1], dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
-    order = torch.argsort(leaves, stable=True)
-    counts = leaves.bincount(minlength=len(nodes)).tolist()
-    parts = torch.split(design[order], counts)
+    nodes, counts = np.unique(rows.ends[chosen], return_counts=True)
+    chosen = chosen[np.argsort(rows.ends[chosen], kind="stable")]
+    designs = np.split(rows.design[chosen], np.cumsum(counts)[:-1])
+    start, wanted, weights = (part[chosen].T.copy() for part in (before, rows.wanted, weight[:, None]))
+    loss_of = _Penalized(designs, start, wanted, weights, strength, _slopes_of(rows.loss))
+    change = torch.zeros(len(nodes), rows.design.shape[1], before.shape[1], dtype=torch.float64)
 
     def objective() -> float:
-        optimizer.zero_grad()
-        outputs = start[order] + torch.cat([part @ own for part, own in zip(parts, change, strict=True)])
-        loss = (rows.loss(outputs, wanted[order]) * weights[order]).sum() + strength * change.square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach())
+        loss, grad = loss_of(change.numpy())
+        change.grad = torch.from_numpy(grad)
+        return loss
 
-    optimizer.step(objective)  # type: ignore[no-untyped-call]
-    return dict(zip(nodes.tolist(), change.detach().numpy(), strict=True))
+    LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe").step(objective)  # type: ignore[no-untyped-call]
+    return dict(zip(nodes.tolist(), change.numpy(), strict=True))
+
+
+class _Penalized(NamedTuple):
+    """The loss as a function of the change of the models, with its gradient."""
+
+    designs: list[Doubles]
+    """The rows of each leaf, (., 1 + d)."""
+    start: Doubles
+    """The outputs before, (k, n), leaf by leaf, as all that follows."""
+    wanted: Doubles
+    """(k, n)."""
+    weight: Doubles
+    """(1, n)."""
+    strength: float
+    slopes: Slopes
+
+    def __call__(self, change: Doubles) -> tuple[float, Doubles]:
+        """The penalized loss of a change, (leaves, 1 + d, k), and its gradient."""
+        more = [own.T @ design.T for design, own in zip(self.designs, change, strict=True)]
+        losses, slopes = self.slopes(self.start + np.concatenate(more, axis=1), self.wanted)
+        ends = np.cumsum([len(design) for design in self.designs])
+        by_leaf = zip(self.designs, np.split(slopes * self.weight, ends[:-1], axis=1), strict=True)
+        grad = np.stack([design.T @ own.T for design, own in by_leaf]) + 2 * self.strength * change
+        return float(self.weight[0] @ losses + self.strength * np.square(change).sum()), grad
+
+
+def _slopes_of_classes(outputs: Doubles, wanted: Doubles) -> tuple[Doubles, Doubles]:
+    """The cross-entropy of each row, (n,), and its gradient, (k, n), in a small part of the time that torch takes."""
+    outputs = outputs - outputs.max(0)
+    shares = np.exp(outputs)
+    sums, total = shares.sum(0), wanted.sum(0)
+    return total * np.log(sums) - (wanted * outputs).sum(0), shares * (total / sums) - wanted
+
+
+def _slopes_of(loss: Loss) -> Slopes:
+    """The same for any loss, by torch."""
+
+    def slopes(outputs: Doubles, wanted: Doubles) -> tuple[Doubles, Doubles]:
+        by_row = torch.from_numpy(outputs.T).requires_grad_()
+        losses = loss(by_row, torch.from_numpy(wanted.T))
+        (grad,) = torch.autograd.grad(losses.sum(), by_row)
+        return losses.detach().numpy(), grad.numpy().T
+
+    return _slopes_of_classes if loss == LOSSES["cross_entropy"] else slopes
 
 
 def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
@@ -184,7 +236,7 @@ def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
     yield from zip(nodes.tolist(), np.split(rows, begins[1:]), strict=True)
 
 
-def _outputs(changes: dict[int, Doubles], design: Doubles, ends: Nodes, k: int) -> Doubles:
+def _outputs(changes: Changes, design: Doubles, ends: Nodes, k: int) -> Doubles:
     out = np.zeros((len(design), k))
     for node, change in changes.items():
         here = np.flatnonzero(ends == node)
@@ -198,7 +250,7 @@ def _losses(loss: Loss, outputs: Doubles, wanted: Doubles) -> Doubles:
     return losses
 
 
-def _added(models: LeafModels, changes: dict[int, Doubles], rows: Fit) -> LeafModels:
+def _added(models: LeafModels, changes: Changes, rows: Fit) -> LeafModels:
     constant, slope = models.constant.copy(), models.slope.copy()
     for node, change in changes.items():
         constant[node] += change[0]

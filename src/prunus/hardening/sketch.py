@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from prunus.hardening.leaf_models import Doubles, Floats, LeafModels
 from prunus.ops.heap import depth_of_nodes, n_nodes, n_splits
+from prunus.ops.routes import linear_leaves
 from prunus.tree.paths import Nodes, last_kept
 
 __all__ = ["Sketch", "complete_sketch", "deepened"]
@@ -46,17 +48,13 @@ class Sketch:
     def ends(self, x: Floats) -> Nodes:
         """The leaf that each row, (n, d), ends in."""
         ends = np.zeros(len(x), dtype=np.int64)
+        if not self.depth:
+            return ends
+        weight, bias = torch.from_numpy(self.weight), torch.from_numpy(self.bias)
         for begin in range(0, len(x), CHUNK):
             rows = slice(begin, begin + CHUNK)
-            ends[rows] = self._descend(x[rows].astype(np.float64))
+            ends[rows] = linear_leaves(torch.from_numpy(x[rows].astype(np.float64)), weight, bias).numpy()
         return last_kept(self.kept)[ends]
-
-    def _descend(self, x: Doubles) -> Nodes:
-        node = np.zeros(len(x), dtype=np.int64)
-        for _ in range(self.depth):
-            score = np.einsum("nd,nd->n", x, self.weight[node]) + self.bias[node]
-            node = 2 * node + 1 + (score >= 0)
-        return node
 
     def split(self, node: int, weight: Doubles, bias: float) -> tuple[int, int]:
         """Give a leaf two children with its own model, and return them."""

@@ -77,16 +77,32 @@ def _is_affine(split: nn.Module) -> TypeGuard[AffineSplit]:
 
 def _place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float) -> None:
     """Scale the directions, (S, d), and set the biases, (S,), in place, by the samples that reach each split."""
-    arrived = {0: torch.arange(len(features), device=features.device)}
+    arrived = {0: features}
+    everywhere = _deviations(features, weight)
     for t in range(weight.shape[0]):
-        rows = arrived.pop(t)
-        everywhere = features @ weight[t]
-        projected = everywhere[rows] if len(rows) > 1 else everywhere  # all samples place a split that none reach
-        bias[t] = -projected.quantile(0.5, interpolation="midpoint")
+        rows, direction = arrived.pop(t), weight[t]
+        # All samples place a split that none reach.
+        projected = (rows if len(rows) > 1 else features) @ direction
+        middle = -_median(projected)
         # If samples are nearly equal, the direction must not become very large.
-        scale = spread / torch.maximum(projected.std(correction=0), 1e-3 * everywhere.std(correction=0))
+        scale = spread / torch.maximum(projected.std(correction=0), 1e-3 * everywhere[t])
         scale = scale.nan_to_num(nan=1.0, posinf=1.0)  # if all samples are equal
-        weight[t] *= scale
-        bias[t] *= scale
-        right = features[rows] @ weight[t] + bias[t] >= 0
-        arrived[2 * t + 1], arrived[2 * t + 2] = rows[~right], rows[right]
+        direction *= scale
+        bias[t] = middle * scale
+        if 2 * t + 1 < weight.shape[0]:
+            right = rows @ direction + bias[t] >= 0
+            arrived[2 * t + 1], arrived[2 * t + 2] = rows[~right], rows[right]
+
+
+def _deviations(features: Tensor, weight: Tensor) -> Tensor:
+    """Standard deviations, (S,), of the samples in some directions, (S, d)."""
+    centered = (features - features.mean(0)).double()
+    covariance = centered.T @ centered / len(centered)
+    return (weight.double() @ covariance * weight).sum(1).clamp(min=0).sqrt().to(weight.dtype)
+
+
+def _median(values: Tensor) -> Tensor:
+    """The middle value, or the middle of the two middle values; found without sorting, unlike a quantile of torch."""
+    n = len(values)
+    low = values.kthvalue((n + 1) // 2).values
+    return low if n % 2 else torch.lerp(low, values.kthvalue(n // 2 + 1).values, 0.5)

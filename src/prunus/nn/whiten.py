@@ -51,7 +51,8 @@ class Whiten(nn.Module):
 
     def __init__(self, features: int) -> None:
         super().__init__()
-        self.register_buffer("matrix", torch.eye(features))  # applied as x @ matrix.T
+        self.register_buffer("matrix", torch.zeros(features, features))  # applied as x @ matrix.T
+        self.matrix.diagonal().fill_(1.0)  # without data, `torch.eye` would import torch's compiler
         self.register_buffer("offset", torch.zeros(features))
         self.left_out: Tensor | None = None
 

@@ -36,7 +36,7 @@ def register(
     qualified = f"prunus::{name}"
     _LIBRARY.define(schema)
     _LIBRARY.impl(name, kernel, "CompositeExplicitAutograd")
-    torch.library.register_fake(qualified, fake, lib=_LIBRARY)
+    _LIBRARY.impl(name, fake, "Meta")
     operator = getattr(torch.ops.prunus, name).default
     _LIBRARY.impl(name, _autograd_kernel(operator, backward or _refusal(name), setup_context), "Autograd")
     for device in ("cpu", "cuda"):

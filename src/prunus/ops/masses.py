@@ -70,8 +70,8 @@ def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor
     a = x.new_ones(2 * len(bias) + 1)
     checked = check_weight(sample_weight, x, x.dtype)
     check_values(check_lam(lam, x, torch.float64), checked)
-    parts = (part.detach().contiguous() for part in (x, weight, bias))
-    _core.linear_masses(*parts, checked, lam / len(x), a, torch.get_num_threads())
+    x, weight, bias = (part.detach().contiguous() for part in (x, weight, bias))
+    _core.linear_masses(x, weight, bias, checked, lam / len(x), a, torch.get_num_threads())
     return a
 
 

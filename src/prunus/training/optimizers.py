@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from prunus.errors import InputTypeError, InputValueError
+from prunus.nn.uncompiled import uncompiled
 
 __all__ = ["OPTIMIZERS", "QHAdam", "make_optimizer"]
 
@@ -114,12 +115,15 @@ class QHAdam(torch.optim.Optimizer):
             param.addcdiv_(mean, square.sqrt_().add_(group["eps"]), value=-group["lr"])
 
 
+_AdamW, _SGD = uncompiled(torch.optim.AdamW), uncompiled(torch.optim.SGD)
+
+
 def _adamw(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(params, lr=lr, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
+    return _AdamW(params, lr=lr, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
 
 
 def _sgd(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    return torch.optim.SGD(params, lr=lr, momentum=0.9, nesterov=True, weight_decay=weight_decay)
+    return _SGD(params, lr=lr, momentum=0.9, nesterov=True, weight_decay=weight_decay)
 
 
 def _qhadam(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:

@@ -36,6 +36,8 @@ CHUNK = 2048
 """Number of rows for which routes along one path are written out at a time."""
 MAX_PRODUCTS = 1 << 25
 """Largest number of products of rows, nodes and outputs, or of rows, inputs and outputs, that are in memory at once."""
+CACHED_PRODUCTS = 1 << 18
+"""As many products of rows, inputs and outputs as stay in the cache."""
 UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
 
 
@@ -154,10 +156,11 @@ def _path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tenso
 
 def _add_slopes(out: Tensor, slopes: Floats, rows: Tensor, ends: Nodes) -> None:
     """Add the linear model of the node that each row ends in, in place."""
-    size = max(1, MAX_PRODUCTS // max(1, slopes[0].size))
-    for node in np.unique(ends).tolist():
-        for here in torch.split(_tensor(np.flatnonzero(ends == node)), size):
-            out[here] += (rows[here].unsqueeze(1) * _tensor(slopes[node])).sum(2)
+    size, of_nodes = max(1, CACHED_PRODUCTS // max(1, slopes[0].size)), _tensor(slopes)
+    for begin in range(0, len(rows), size):
+        chunk = slice(begin, begin + size)
+        own = of_nodes.index_select(0, _tensor(ends[chunk]))  # (m, k, d)
+        out[chunk] += own.mul_(rows[chunk].unsqueeze(1)).sum(2)
 
 
 def _network_outputs(leaves: Leaves, mass: Floats, rows: Tensor, ends: Nodes) -> Tensor:
