@@ -173,7 +173,8 @@ def _change_by_descent(rows: Fit, before: Doubles, weight: Doubles, strength: fl
         return float(loss.detach())
 
     optimizer.step(objective)  # type: ignore[no-untyped-call]
-    return dict(zip(nodes.tolist(), change.detach().numpy(), strict=True))
+    found = zip(nodes.tolist(), change.detach().numpy(), strict=True)
+    return {node: own for node, own in found if np.isfinite(own).all()}  # losses with exponentials can overflow
 
 
 def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
