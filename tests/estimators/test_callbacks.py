@@ -20,7 +20,7 @@ class Watch:
 
     def on_epoch_end(self, record: EpochRecord) -> bool:
         self.records.append(record)
-        return record["epoch"] == self.last
+        return bool(record["epoch"] == self.last)
 
 
 def test_a_function_is_told_of_each_epoch() -> None:

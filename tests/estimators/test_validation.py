@@ -136,6 +136,6 @@ def test_many_rows_are_validated_by_default() -> None:
 
 def test_history_has_an_entry_for_each_epoch() -> None:
     history = classifier().fit(X, Y, eval_set=(X, Y)).history_
-    assert set(history) == {"epoch", "train_loss", "valid_loss", "learning_rate", "active_nodes", "seconds"}
+    assert set(history) == {"epoch", "train_loss", "valid_loss", "learning_rate", "active_nodes", "seconds", "engine"}
     assert {len(entries) for entries in history.values()} == {5}
     assert history["epoch"] == [1, 2, 3, 4, 5]

@@ -18,7 +18,7 @@ class Watcher:
 
     def on_epoch_end(self, record: EpochRecord) -> bool:
         self.records.append(dict(record))
-        return record["epoch"] == self.stop_after
+        return bool(record["epoch"] == self.stop_after)
 
 
 def test_an_object_sees_each_epoch() -> None:
@@ -37,7 +37,7 @@ def test_a_function_sees_each_epoch() -> None:
 def test_a_record_has_the_numbers_of_the_epoch() -> None:
     watcher = Watcher()
     run(callbacks=[watcher], valid=samples(30), refresh_masses=refresh_masses)
-    names = {"epoch", "train_loss", "valid_loss", "learning_rate", "seconds", "active_nodes"}
+    names = {"epoch", "train_loss", "valid_loss", "learning_rate", "seconds", "active_nodes", "engine"}
     assert all(set(record) == names for record in watcher.records)
     assert all(record["seconds"] > 0 for record in watcher.records)
 
@@ -45,7 +45,9 @@ def test_a_record_has_the_numbers_of_the_epoch() -> None:
 def test_a_record_has_no_validation_loss_without_validation() -> None:
     watcher = Watcher()
     run(callbacks=[watcher], refresh_masses=refresh_masses)
-    assert all(set(record) == {"epoch", "train_loss", "learning_rate", "seconds"} for record in watcher.records)
+    assert all(
+        set(record) == {"epoch", "train_loss", "learning_rate", "seconds", "engine"} for record in watcher.records
+    )
 
 
 def test_true_stops_the_run() -> None:

@@ -44,7 +44,7 @@ def test_the_loss_falls() -> None:
 
 def test_histories_have_an_entry_for_each_epoch() -> None:
     history = run(valid=samples(30), refresh_masses=refresh_masses).history
-    assert set(history) == {"epoch", "train_loss", "valid_loss", "active_nodes", "learning_rate", "seconds"}
+    assert set(history) == {"epoch", "train_loss", "valid_loss", "active_nodes", "learning_rate", "seconds", "engine"}
     assert {len(values) for values in history.values()} == {4}
 
 
@@ -230,7 +230,7 @@ def test_validation_uses_weights() -> None:
 def test_evaluation_does_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome, valid = run(max_epochs=1), samples(30, seed=1, weighted=True)
     at_once = outcome.trainer.evaluate(outcome.model, valid)
-    monkeypatch.setattr("prunus.training.trainer.EVALUATION_CHUNK", 7)
+    monkeypatch.setattr("prunus.training.torch_engine.EVALUATION_CHUNK", 7)
     assert outcome.trainer.evaluate(outcome.model, valid) == pytest.approx(at_once)
 
 

@@ -31,7 +31,7 @@ from prunus.estimators.preparation import (
     to_samples,
 )
 from prunus.estimators.torch_state import plain_torch
-from prunus.estimators.trained import check_learned, diverged, refresh_masses
+from prunus.estimators.trained import check_learned, diverged
 from prunus.hardening import HardTree, read_hard_tree
 from prunus.nn import TreeModel
 from prunus.nn.draws import OwnDraws
@@ -45,6 +45,7 @@ from prunus.training import (
     TrainingOptions,
     as_callbacks,
 )
+from prunus.training.masses import refresh_masses
 from prunus.tree import Tree
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 

@@ -1,25 +1,13 @@
 """A trained model between epochs and at the end: its node masses, and whether its numbers are sound."""
 
-import math
-
 import torch
 
 from prunus.errors import TrainingError
 from prunus.nn import TreeModel
-from prunus.training import EpochRecord, Samples
+from prunus.training import Samples
+from prunus.training.masses import sampling_step
 
-__all__ = ["check_learned", "diverged", "refresh_masses"]
-
-MASS_SAMPLES = 16_384
-"""Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
-
-
-def refresh_masses(model: torch.nn.Module, train: Samples) -> EpochRecord:
-    """Solve the node masses on some of the samples; the share of nodes that stay active goes into the history."""
-    assert isinstance(model, TreeModel)
-    some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
-    model.solve_masses(some.x, some.weight)
-    return {"active_nodes": float((model.tree.a > 0).double().mean())}
+__all__ = ["check_learned", "diverged"]
 
 
 @torch.no_grad()
@@ -28,7 +16,7 @@ def check_learned(model: TreeModel, train: Samples) -> None:
 
     The losses do not show that: each is computed before its step.
     """
-    some = train[:: math.ceil(len(train) / MASS_SAMPLES)]
+    some = train[:: sampling_step(len(train))]
     numbers = (*model.parameters(), model(some.x))
     if not all(bool(number.isfinite().all()) for number in numbers):
         raise diverged()

@@ -91,10 +91,18 @@ class TreeLayer(nn.Module):
 
     def on_progress(self, share: float) -> None:
         """Set the scale of the scores by the share of the training that is over; the trainer calls this."""
-        begin, end = HARDENING
         if self.final_scale > 1:
-            self.scale.fill_(self.final_scale ** min(1.0, max(0.0, (share - begin) / (end - begin))))
-            self.settled = share >= end
+            self.scale.fill_(self.scale_at(share))
+            self.settled = self.settled_at(share)
+
+    def scale_at(self, share: float) -> float:
+        """The scale of the scores when this share of the training is over."""
+        begin, end = HARDENING
+        return float(self.final_scale ** min(1.0, max(0.0, (share - begin) / (end - begin))))
+
+    def settled_at(self, share: float) -> bool:
+        """Whether the scale no longer changes when this share of the training is over."""
+        return self.final_scale == 1 or share >= HARDENING[1]
 
     @torch.no_grad()
     def solve_masses(

@@ -2,6 +2,7 @@
 
 from prunus.training.callbacks import Callback, EpochRecord, as_callbacks
 from prunus.training.losses import LOSSES, Loss, NamedLoss, find_loss
+from prunus.training.many import Run, train_many
 from prunus.training.optimizers import QHAdam
 from prunus.training.options import TrainingOptions
 from prunus.training.progress import ProgressBar
@@ -17,9 +18,11 @@ __all__ = [
     "NamedLoss",
     "ProgressBar",
     "QHAdam",
+    "Run",
     "Samples",
     "Trainer",
     "TrainingOptions",
     "as_callbacks",
     "find_loss",
+    "train_many",
 ]

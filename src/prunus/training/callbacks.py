@@ -7,8 +7,9 @@ from prunus.errors import InputTypeError
 
 __all__ = ["Callback", "EpochRecord", "as_callbacks", "asks_to_stop"]
 
-EpochRecord = dict[str, float]
-"""The numbers of an epoch: epoch, train_loss, learning_rate, seconds, and with validation data valid_loss."""
+EpochRecord = dict[str, Any]
+"""What is known of an epoch: the numbers epoch, train_loss, learning_rate and seconds, with validation data valid_loss,
+and the name of the engine that took the steps."""
 
 
 @runtime_checkable

@@ -93,7 +93,7 @@ def fingerprint(
     dict
         Options by name, and a short text for the loss, the model and the data each.
     """
-    skipped = ("checkpoint", "checkpoint_every")
+    skipped = ("checkpoint", "checkpoint_every", "threads")
     return {name: value for name, value in vars(options).items() if name not in skipped} | {
         "optimizer": _name(options.optimizer),
         "loss": _name(loss),

@@ -52,6 +52,10 @@ class Samples:
         weight = None if self.weight is None else self.weight.to(device)
         return Samples(self.x.to(device), self.y.to(device), weight)
 
+    def order(self, size: int, generator: torch.Generator) -> Tensor | None:
+        """The order of the samples in batches of this size: a random one, or None if one batch holds them all."""
+        return None if len(self) <= size else torch.randperm(len(self), generator=generator)
+
     def batches(self, size: int, generator: torch.Generator) -> Iterator["Samples"]:
         """Iterate over the samples once, in random order.
 
@@ -66,11 +70,11 @@ class Samples:
         ------
         Samples
         """
-        if len(self) <= size:
+        order = self.order(size, generator)
+        if order is None:
             yield self
             return
-        order = torch.randperm(len(self), generator=generator).to(self.x.device)
-        for rows in torch.split(order, size):
+        for rows in torch.split(order.to(self.x.device), size):
             yield Samples(
                 self.x.index_select(0, rows),
                 self.y.index_select(0, rows),

@@ -1,37 +1,32 @@
 """The training loop."""
 
-import copy
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from prunus.errors import CheckpointError, InputValueError, TrainingError
-from prunus.nn.draws import OwnDraws
+from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
 from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
-from prunus.training.losses import Loss, mean_loss
-from prunus.training.optimizers import make_optimizer
+from prunus.training.engine import Engine
+from prunus.training.losses import Loss, NamedLoss
+from prunus.training.native_engine import NativeEngine, why_not
 from prunus.training.options import TrainingOptions
+from prunus.training.pace import Pace
 from prunus.training.samples import Samples
-from prunus.training.schedules import make_schedule
+from prunus.training.torch_engine import RefreshMasses, TorchEngine, evaluate
 
 __all__ = ["History", "Trainer"]
 
-History = dict[str, list[float]]
+History = dict[str, list[Any]]
 """The records of all epochs: for each entry of a record the list of its values."""
 
-EVALUATION_CHUNK = 8192
-"""Number of samples that are evaluated at once."""
 CHECKPOINT_SECONDS = 10.0
 """A checkpoint is written after an epoch that ends at least this many seconds after the last checkpoint."""
-MIN_WORK_FOR_THREADS = 8_000_000
-"""With a smaller product of batch size and number of parameters, one thread is faster than several."""
 
 
 class Trainer:
@@ -54,12 +49,6 @@ class Trainer:
         solves and stores the node masses. It is called before each validation, and at the end if there is none. It
         returns a dict of further entries for the epoch's record.
 
-    Attributes
-    ----------
-    averaged : Module
-        The model whose weights would be kept if training stopped now: a copy with averaged weights if
-        ``options.average`` is not 0, else `model` itself.
-
     Examples
     --------
     >>> from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
@@ -79,14 +68,22 @@ class Trainer:
         options: TrainingOptions,
         *,
         callbacks: Iterable[Any] | None = None,
-        refresh_masses: Callable[[nn.Module, Samples], EpochRecord] | None = None,
+        refresh_masses: RefreshMasses | None = None,
     ) -> None:
         self.model = model
         self.loss = loss
         self.options = options
         self.callbacks = as_callbacks(callbacks)
-        self.refresh_masses = refresh_masses or (lambda _model, _samples: {})
-        self.averaged = model
+        self.refresh_masses = refresh_masses
+        self._engine: Engine | None = None
+
+    @property
+    def averaged(self) -> nn.Module:
+        """The model whose weights would be kept if training stopped now.
+
+        It is a copy with averaged weights if ``options.average`` is not 0, else `model` itself.
+        """
+        return self.model if self._engine is None else self._engine.averaged
 
     def fit(self, train: Samples, valid: Samples | None = None, *, resume: bool = False) -> History:
         """Train the model and leave it in eval mode.
@@ -112,63 +109,43 @@ class Trainer:
         for name, given in (("train", train), ("valid", valid)):
             if given is not None and not len(given):
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
-        run = _Run(self, train, valid)
-        self.averaged = run.averaged
-        with _limited_threads(self.options.batch_size, run.parameters):
+        pace = Pace(self.options, len(train))
+        self._engine = self._choose_engine(pace, train, valid)
+        run = _Run(self, self._engine, pace, train, valid)
+        with self._engine.running():
             if resume and self.options.checkpoint is not None and self.options.checkpoint.exists():
                 run.restore(self.options.checkpoint)
             while not run.stopped and run.epoch < self.options.max_epochs:
                 self._epoch(run, train, valid)
-        run.announce_progress(run.all_steps)
-        if run.best_state is not None:
-            run.averaged.load_state_dict(run.best_state)
-        elif run.epoch:
-            run.copy_buffers()
-            self.refresh_masses(run.averaged, train)
-        if run.averaged is not self.model:
-            self.model.load_state_dict(run.averaged.state_dict())
-        self.model.eval()
+        self._engine.finish(run.best_state)
         return run.history
+
+    def _choose_engine(self, pace: Pace, train: Samples, valid: Samples | None) -> Engine:
+        choice = self.options.engine
+        reason = why_not(self.model, self.loss, self.options, self.refresh_masses, train)
+        if choice == "native" and reason is not None:
+            raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got 'native': {reason}")
+        if choice != "torch" and isinstance(self.model, TreeModel) and isinstance(self.loss, NamedLoss) and not reason:
+            return NativeEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
+        refresh = self.refresh_masses or _no_masses
+        return TorchEngine(self.model, self.loss, self.options, pace, refresh, train, valid)
 
     def _epoch(self, run: "_Run", train: Samples, valid: Samples | None) -> None:
         start = time.perf_counter()
-        record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": self._train_epoch(run, train)}
-        run.copy_buffers()
+        record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": run.engine.train_epoch()}
+        _check_finite(record["train_loss"], "training", run, train)
         if valid is not None:
-            record |= {name: float(value) for name, value in self.refresh_masses(run.averaged, train).items()}
-            record["valid_loss"] = self.evaluate(run.averaged, valid)
+            record |= run.engine.evaluate()
             _check_finite(record["valid_loss"], "validation", run, valid)
-        record["learning_rate"] = run.optimizer.param_groups[0]["lr"]
+        record["learning_rate"] = run.pace.rate(run.engine.steps - 1)
         record["seconds"] = time.perf_counter() - start
+        record["engine"] = run.engine.name
         run.end_epoch(record, keep_best=valid is not None)
         stops = [asks_to_stop(callback.on_epoch_end(record)) for callback in self.callbacks]
         run.stopped = run.should_stop_early() or any(stops)
         if self.options.checkpoint is not None and run.checkpoint_is_due():
             run.save(self.options.checkpoint)
 
-    def _train_epoch(self, run: "_Run", train: Samples) -> float:
-        self.model.train()
-        total = torch.zeros((), device=train.x.device)
-        for batch in train.batches(self.options.batch_size, run.generator):
-            total += self._step(run, batch) * len(batch)
-        mean = float(total) / len(train)
-        _check_finite(mean, "training", run, train)
-        return mean
-
-    def _step(self, run: "_Run", batch: Samples) -> Tensor:
-        run.announce_progress(run.steps)
-        with run.draws if run.may_draw else nullcontext():
-            loss = mean_loss(self.loss, self.model(batch.x, batch.weight), batch.y, batch.weight)
-        if not loss.requires_grad:
-            raise InputValueError("a loss must be computed from the outputs by torch, got one without gradients")
-        run.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        if self.options.gradient_clip is not None:
-            nn.utils.clip_grad_norm_(run.parameters, self.options.gradient_clip)
-        run.step()
-        return loss.detach()
-
-    @torch.no_grad()
     def evaluate(self, model: nn.Module, samples: Samples) -> float:
         """Compute the mean loss of a model, which is put into eval mode.
 
@@ -182,41 +159,23 @@ class Trainer:
         -------
         float
         """
-        model.eval()
-        total = 0.0
-        for chunk in samples.chunks(EVALUATION_CHUNK):
-            total += float(mean_loss(self.loss, model(chunk.x), chunk.y, chunk.weight)) * len(chunk)
-        return total / len(samples)
+        return evaluate(model, self.loss, samples)
+
+
+def _no_masses(_model: nn.Module, _samples: Samples) -> EpochRecord:
+    return {}
 
 
 class _Run:
-    """The state of a run: everything that changes during it, and how it is stored in a checkpoint."""
+    """What a run has come to, epoch by epoch, and how it is stored in a checkpoint."""
 
-    def __init__(self, trainer: Trainer, train: Samples, valid: Samples | None) -> None:
-        options = self.options = trainer.options
-        self.model = trainer.model
-        self.averaged = copy.deepcopy(trainer.model) if options.average else trainer.model
-        self.parameters: list[Tensor] = [p for p in self.model.parameters() if p.requires_grad]
-        self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
-        self.after_step_modules: list[Any] = [m for m in self.model.modules() if hasattr(m, "after_step")]
-        self.progress_modules: list[Any] = [m for m in self.model.modules() if hasattr(m, "on_progress")]
-        if self.averaged is not self.model:
-            self.progress_modules += [m for m in self.averaged.modules() if hasattr(m, "on_progress")]
-        self.optimizer = make_optimizer(
-            options.optimizer,
-            _parameter_groups(self.model, options.no_decay),
-            lr=options.learning_rate,
-            weight_decay=options.weight_decay,
-        )
-        self.all_steps = options.max_epochs * -(-len(train) // options.batch_size)
-        self.schedule = make_schedule(options.schedule, self.all_steps)
-        self.generator = torch.Generator().manual_seed(options.seed)
-        self.draws = OwnDraws(options.seed)
-        self.may_draw = any(map(_may_draw, (trainer.loss, *self.model.modules())))
+    def __init__(self, trainer: Trainer, engine: Engine, pace: Pace, train: Samples, valid: Samples | None) -> None:
+        self.options, self.engine, self.pace = trainer.options, engine, pace
         self.fingerprint: dict[str, Any] = {}
-        if options.checkpoint is not None:
-            self.fingerprint = fingerprint(options, trainer.loss, self.model, train, valid)
-        self.epoch = self.steps = self.best_epoch = 0
+        if self.options.checkpoint is not None:
+            self.fingerprint = fingerprint(self.options, trainer.loss, trainer.model, train, valid)
+            self.fingerprint["engine"] = engine.name
+        self.epoch = self.best_epoch = 0
         self.best_loss = math.inf
         self.best_state: dict[str, Tensor] | None = None
         self.history: History = {}
@@ -224,46 +183,19 @@ class _Run:
         self.last_saved = time.monotonic()
         self.warned = False
 
-    def announce_progress(self, steps: int) -> None:
-        """Tell the modules how much of the training is over after so many steps."""
-        share = min(1.0, steps / max(1, self.all_steps - 1))
-        for module in self.progress_modules:
-            module.on_progress(share)
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """Update the weights, then their moving average."""
-        rate = self.options.learning_rate * self.schedule.factor(self.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-        for module in self.after_step_modules:
-            module.after_step(rate)
-        self.steps += 1
-        if self.options.average:
-            # The decay is smaller at first, so that the average soon forgets the starting weights.
-            decay = min(self.options.average, (1 + self.steps) / (10 + self.steps))
-            torch._foreach_lerp_(self.averaged_parameters, self.parameters, 1 - decay)
-
-    def copy_buffers(self) -> None:
-        """Copy to the averaged model what is not averaged, such as the statistics of a normalization."""
-        for target, buffer in zip(self.averaged.buffers(), self.model.buffers(), strict=True):
-            if target is not buffer:
-                target.copy_(buffer)
-
     def end_epoch(self, record: EpochRecord, *, keep_best: bool) -> None:
         """Append the record to the history and take note of an improvement."""
         self.epoch += 1
         for name, value in record.items():
             self.history.setdefault(name, []).append(value)
-        loss = record.get("valid_loss", record["train_loss"])
-        self.schedule.end_epoch(loss)
-        if not all(getattr(module, "settled", True) for module in self.progress_modules):
+        loss: float = record["valid_loss" if "valid_loss" in record else "train_loss"]
+        self.pace.schedule.end_epoch(loss)
+        if not self.engine.settled:
             self.best_epoch = self.epoch
         elif loss < self.best_loss:
             self.best_loss, self.best_epoch = loss, self.epoch
             if keep_best:
-                self.best_state = {name: x.detach().clone() for name, x in self.averaged.state_dict().items()}
+                self.best_state = self.engine.kept()
 
     def should_stop_early(self) -> bool:
         """Return whether the loss has not improved for as many epochs as the options allow."""
@@ -276,19 +208,12 @@ class _Run:
         is_over = self.stopped or self.epoch == self.options.max_epochs
         return self.epoch % self.options.checkpoint_every == 0 or is_over or long_ago
 
-    _PLAIN_ATTRIBUTES = ("epoch", "steps", "best_epoch", "best_loss", "history", "stopped", "best_state", "fingerprint")
+    _PLAIN_ATTRIBUTES = ("epoch", "best_epoch", "best_loss", "history", "stopped", "best_state", "fingerprint")
 
     def save(self, path: Any) -> None:
         """Write a checkpoint; if that fails, warn once and let training go on."""
         state = {name: getattr(self, name) for name in self._PLAIN_ATTRIBUTES}
-        state |= {name: getattr(self, name).state_dict() for name in ("model", "averaged", "optimizer")}
-        device = self.parameters[0].device
-        state |= {
-            "schedule": self.schedule.state,
-            "order": self.generator.get_state(),
-            "random": self.draws.generator("cpu").get_state(),
-            "random_cuda": self.draws.generator(device).get_state() if device.type == "cuda" else None,
-        }
+        state |= {"engine": self.engine.state(), "schedule": self.pace.schedule.state}
         try:
             write_checkpoint(path, state)
         except OSError as error:
@@ -304,60 +229,20 @@ class _Run:
         for name in self._PLAIN_ATTRIBUTES:
             setattr(self, name, state[name])
         try:
-            for name in ("model", "averaged", "optimizer"):
-                getattr(self, name).load_state_dict(state[name])
+            self.engine.restore(state["engine"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise CheckpointError(
                 f"{path} must hold the model and the optimizer of this run, got others: {error}"
             ) from error
-        self.announce_progress(max(0, self.steps - 1))
-        self.schedule.state.update(state["schedule"])
-        self.generator.set_state(state["order"])
-        self.draws.generator("cpu").set_state(state["random"])
-        if state["random_cuda"] is not None:
-            self.draws.generator(self.parameters[0].device).set_state(state["random_cuda"])
-
-
-def _parameter_groups(model: nn.Module, no_decay: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Split parameters into those with weight decay and those without: vectors, and those named in `no_decay`."""
-    named = dict(model.named_parameters())
-    unknown = [name for name in no_decay if name not in named]
-    if unknown:
-        raise InputValueError(f"no_decay must name parameters of the model, got {unknown[0]!r}")
-    excluded = {name for name, parameter in named.items() if parameter.ndim <= 1} | set(no_decay)
-    learned = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
-    with_decay = {"params": [parameter for name, parameter in learned.items() if name not in excluded]}
-    without = {"params": [parameter for name, parameter in learned.items() if name in excluded], "weight_decay": 0.0}
-    return [group for group in (with_decay, without) if group["params"]]
-
-
-def _may_draw(part: object) -> bool:
-    """Whether a module or loss may draw random numbers: dropout does, and a user's own one may.
-
-    `OwnDraws` costs a few microseconds for each function of torch, which models without random numbers do not pay.
-    """
-    ours = getattr(part, "__module__", "").startswith(
-        ("prunus.", "torch.nn.modules.linear", "torch.nn.modules.container")
-    )
-    return not ours and not isinstance(part, (nn.Identity, nn.ELU, nn.ReLU))
-
-
-@contextmanager
-def _limited_threads(batch_size: int, parameters: list[Tensor]) -> Iterator[None]:
-    """Use one thread if steps are so small that several threads would mostly wait for each other."""
-    threads = torch.get_num_threads()
-    if batch_size * sum(p.numel() for p in parameters) < MIN_WORK_FOR_THREADS:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+        self.pace.schedule.state.update(state["schedule"])
 
 
 def _check_finite(loss: float, kind: str, run: _Run, samples: Samples) -> None:
     if not math.isfinite(loss):
         cause = _likely_cause(run, samples)
-        raise TrainingError(f"the {kind} loss became {loss} in epoch {run.epoch + 1}, after {run.steps} steps; {cause}")
+        raise TrainingError(
+            f"the {kind} loss became {loss} in epoch {run.epoch + 1}, after {run.engine.steps} steps; {cause}"
+        )
 
 
 def _likely_cause(run: _Run, samples: Samples) -> str:
@@ -365,6 +250,6 @@ def _likely_cause(run: _Run, samples: Samples) -> str:
     for name, values in (("inputs", samples.x), ("targets", samples.y), ("sample weights", samples.weight)):
         if values is not None and not bool(values.isfinite().all()):
             return f"some of the {name} are NaN or infinite: fill them in or leave those samples out"
-    if run.steps <= 1:
+    if run.engine.steps <= 1:
         return "the loss function or the model returns NaN or infinity for finite numbers"
     return f"the learning rate is likely too high (learning_rate={run.options.learning_rate}): try a tenth of it"

@@ -52,3 +52,11 @@ class AdditiveHead(Head):
         """The leaves as plain arrays."""
         shared, bias = in_encoded(inputs, self.slope.detach(), self.bias.detach())
         return Leaves(array(bias), constant=array(self.weight.T), shared=array(shared))
+
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """Views of the parameters for the native engine."""
+        return {
+            "constants": ("weight", self.weight.T),
+            "shared_slopes": ("slope", self.slope),
+            "bias": ("bias", self.bias),
+        }

@@ -50,6 +50,10 @@ class ConstantHead(Head):
         """The leaves as plain arrays."""
         return Leaves(array(self.bias), constant=array(self.weight.T))
 
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """Views of the parameters for the native engine."""
+        return {"constants": ("weight", self.weight.T), "bias": ("bias", self.bias)}
+
     @torch.no_grad()
     def start(self, means: Tensor) -> None:
         """Set the values so that their sum along the path to each node is the given mean, (T, k)."""

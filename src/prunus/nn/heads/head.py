@@ -68,5 +68,12 @@ class Head(nn.Module):
         """The leaves as plain arrays that apply to encoded rows; the model passes these through `inputs` first."""
         raise NotImplementedError
 
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """The names of the parameters and views of them for the native engine, see `prunus.nn.native`.
+
+        None if the engine does not know this kind.
+        """
+        return None
+
     def start(self, means: Tensor) -> None:
         """Start from the mean targets, (T, k), of the samples that pass each node; most heads ignore them."""

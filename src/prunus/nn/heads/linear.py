@@ -81,3 +81,12 @@ class LinearHead(Head):
         slope = weight.view(self.out_features, nodes, -1).transpose(0, 1)  # (T, k, d)
         constant = offset.view(self.out_features, nodes).T
         return Leaves(array(self.bias), constant=array(constant), slope=array(slope))
+
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """Views of the parameters for the native engine."""
+        outputs, nodes = self.out_features, n_nodes(self.depth)
+        return {
+            "constants": ("offset", self.offset.view(outputs, nodes).T),
+            "slopes": ("weight", self.weight.view(outputs, nodes, -1).transpose(0, 1)),
+            "bias": ("bias", self.bias),
+        }

@@ -89,19 +89,30 @@ class LinearSplit(Split, nn.Linear):
         """Scores, (n, S)."""
         return functional.linear(x, self.used_weight, self.bias)
 
+    def columns_at(self, share: float) -> int:
+        """The largest number of columns in each split when this share of the training is over."""
+        begin, end = CHOOSING
+        columns = max(self.owner) + 1
+        if self.max_columns is None or share < begin:
+            return columns
+        done = min(1.0, (share - begin) / (end - begin))
+        count: int = round(columns * (self.max_columns / columns) ** done)
+        return max(self.max_columns, count)
+
+    def settled_at(self, share: float) -> bool:
+        """Whether the columns no longer change when this share of the training is over."""
+        return self.max_columns is None or share >= CHOOSING[1]
+
     @torch.no_grad()
     def on_progress(self, share: float) -> None:
         """Keep fewer columns in each split the more of the training is over; the trainer calls this before each step.
 
         The number falls by equal factors. A column that has left a split does not come back.
         """
-        begin, end = CHOOSING
-        self.settled = self.max_columns is None or share >= end
-        if self.max_columns is None or share < begin or not self.out_features:
+        self.settled = self.settled_at(share)
+        if self.max_columns is None or not self.out_features:
             return
-        columns = max(self.owner) + 1
-        done = min(1.0, (share - begin) / (end - begin))
-        count = max(self.max_columns, round(columns * (self.max_columns / columns) ** done))
+        columns, count = max(self.owner) + 1, self.columns_at(share)
         if count >= columns:
             return
         owner = torch.tensor(self.owner, device=self.weight.device)
@@ -115,6 +126,10 @@ class LinearSplit(Split, nn.Linear):
         if self.max_columns is not None:
             options |= {"max_columns": self.max_columns, "owner": self.owner}
         return options
+
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """Views of the parameters for the native engine."""
+        return {"split_weights": ("weight", self.weight), "split_biases": ("bias", self.bias)}
 
     def read(self, inputs: nn.Module) -> Splits:
         """The splits as plain arrays."""

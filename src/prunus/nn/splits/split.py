@@ -30,6 +30,13 @@ class Split(nn.Module):
         """The splits as plain arrays that apply to encoded rows; the model passes these through `inputs` first."""
         raise NotImplementedError
 
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """The names of the parameters and views of them for the native engine, see `prunus.nn.native`.
+
+        None if the engine does not know this kind.
+        """
+        return None
+
     def set_planes(self, weight: Tensor, bias: Tensor) -> None:
         """Place the boundaries: set weights, (S, d), and biases, (S,), of scores that are 0 on them."""
         raise NotImplementedError

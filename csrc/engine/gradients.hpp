@@ -1,0 +1,344 @@
+// The loss of a batch and its gradient with respect to all parameters, computed for the nodes that rows reach alone.
+//
+// Rows are divided into parts, nodes into groups; threads share the parts while they follow rows, and the groups while
+// they solve for masses and sum gradients. How many parts there are does not depend on the number of threads, and
+// neither do the results.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "../backward.hpp"
+#include "../memory.hpp"
+#include "../parallel.hpp"
+#include "../roots.hpp"
+#include "../tree.hpp"
+#include "columns.hpp"
+#include "examples.hpp"
+#include "leaves.hpp"
+#include "losses.hpp"
+#include "parameters.hpp"
+#include "reach.hpp"
+#include "workers.hpp"
+
+namespace prunus::engine {
+
+// What is minimized.
+template <class Real>
+struct Objective {
+    Loss loss;
+    Real parameter;
+    double strength;         // of the pruning
+    std::int64_t meant_for;  // the number of rows that the strength is meant for, or 0 if it is meant for all numbers
+
+    double lam(std::int64_t n) const {
+        return meant_for == 0 ? strength : strength * static_cast<double>(n) / static_cast<double>(meant_for);
+    }
+};
+
+// The weighted sum of the losses of some rows; writes the gradients of their mean over n rows if `grad` is not null.
+template <class Real>
+double losses_of(const Batch<Real>& batch, Rows rows, const Objective<Real>& objective, std::int64_t outputs,
+                 std::int64_t n, Real* out, Real* grad) {
+    double sum = 0;
+    Buffer<Real> unused(outputs);
+    for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+        Real *of_row = out + i * outputs, *to_row = grad == nullptr ? unused.data() : grad + i * outputs;
+        if (const Real* offset = batch.offset(i)) {
+            for (std::int64_t k = 0; k < outputs; ++k) of_row[k] += offset[k];
+        }
+        const Compared<Real> with{batch.target(i), outputs, objective.parameter};
+        const Real loss = row_loss(objective.loss, of_row, with, to_row), weight = batch.weight(i);
+        sum += static_cast<double>(weight) * static_cast<double>(loss);
+        const Real share = weight / static_cast<Real>(n);
+        for (std::int64_t k = 0; k < outputs; ++k) to_row[k] *= share;
+    }
+    return sum;
+}
+
+template <class Real>
+class Gradients {
+  public:
+    // Computes the mean loss of a batch and adds its gradient to `grad`. Returns the loss, and in `squares` the sum of
+    // the squared gradients.
+    double operator()(const Batch<Real>& batch, const View<Real>& theta, Real scale, const Objective<Real>& objective,
+                      const Columns<Real>& columns, Workers& workers, const View<Real>& grad, double& squares) {
+        const std::int64_t n_parts = number_of_parts(batch, theta.shape);
+        parts_.resize(n_parts);
+        const Splits<Real> splits(theta, scale);
+        workers.run(n_parts, [&](std::int64_t p) {
+            parts_[p].rows = Rows::part(batch.n, n_parts, p);
+            reach(batch, parts_[p].rows, splits, parts_[p].scratch, parts_[p].reached);
+        });
+        meet(n_parts);
+        const double lam = objective.lam(batch.n);
+        solve(batch, theta.shape.tree, lam, n_parts, workers);
+        const std::int64_t outputs = theta.shape.outputs;
+        out_.reserve(batch.n * outputs);
+        grad_out_.reserve(batch.n * outputs);
+        workers.run(n_parts, [&](std::int64_t p) { forward(batch, theta, objective, parts_[p]); });
+        to_masses(lam, n_parts);
+        workers.run(n_parts, [&](std::int64_t p) { backward(batch, parts_[p]); });
+        to_parameters(batch, scale, columns, n_parts, workers, grad);
+        squares = 0;
+        for (const Meeting& meeting : meetings_) squares += meeting.squares;
+        squares += shared_squares_;
+        double sum = 0;
+        for (std::int64_t p = 0; p < n_parts; ++p) sum += parts_[p].loss;
+        return sum / static_cast<double>(batch.n);
+    }
+
+  private:
+    // Some rows of the batch and what they reach.
+    struct Part {
+        Rows rows{};
+        Reached<Real> reached;
+        Routed<Real> routed;
+        Buffer<Real> scratch;
+        Buffer<Real> to_u, to_score;                   // gradients at the places of `reached`
+        std::vector<std::int32_t> meeting;             // of each visit
+        std::vector<double> mass_grad, active_weight;  // of each visit
+        double loss = 0;
+    };
+
+    // A node that rows of some parts reach.
+    struct Meeting {
+        std::int32_t node;
+        double root;
+        Real sum_grad;
+        double squares;  // of the node's gradients
+    };
+
+    // One part for every two million products, so that threads have enough to do between their meetings.
+    static std::int64_t number_of_parts(const Batch<Real>& batch, const Parameters& shape) {
+        constexpr std::int64_t nodes = 32, products = std::int64_t{1} << 21, most = 8;
+        const std::int64_t of_row = shape.split_width + (shape.leaf_slopes ? shape.outputs * shape.leaf_width : 0);
+        return std::clamp<std::int64_t>(batch.n * of_row * nodes / products, 1, most);
+    }
+
+    static constexpr std::int64_t no_visit = -1;
+
+    // Finds for each node the visits of all parts. Visits are ordered by node.
+    void meet(std::int64_t n_parts) {
+        meetings_.clear();
+        visits_.clear();
+        if (n_parts == 1) return meet_alone(parts_[0]);
+        std::vector<std::size_t> next(n_parts, 0);
+        for (std::int64_t p = 0; p < n_parts; ++p) parts_[p].meeting.resize(parts_[p].reached.visits.size());
+        while (true) {
+            std::int32_t node = std::numeric_limits<std::int32_t>::max();
+            for (std::int64_t p = 0; p < n_parts; ++p) {
+                const auto& visits = parts_[p].reached.visits;
+                if (next[p] < visits.size()) node = std::min(node, visits[next[p]].node);
+            }
+            if (node == std::numeric_limits<std::int32_t>::max()) return;
+            for (std::int64_t p = 0; p < n_parts; ++p) {
+                const auto& visits = parts_[p].reached.visits;
+                const bool here = next[p] < visits.size() && visits[next[p]].node == node;
+                visits_.push_back(here ? static_cast<std::int64_t>(next[p]) : no_visit);
+                if (here) parts_[p].meeting[next[p]++] = static_cast<std::int32_t>(meetings_.size());
+            }
+            meetings_.push_back({node, 1.0, Real(0), 0.0});
+        }
+    }
+
+    void meet_alone(Part& part) {
+        const std::size_t count = part.reached.visits.size();
+        part.meeting.resize(count);
+        visits_.resize(count);
+        meetings_.reserve(count);
+        for (std::size_t v = 0; v < count; ++v) {
+            part.meeting[v] = static_cast<std::int32_t>(v);
+            visits_[v] = static_cast<std::int64_t>(v);
+            meetings_.push_back({part.reached.visits[v].node, 1.0, Real(0), 0.0});
+        }
+    }
+
+    // Calls visit(part, visit) for the parts whose rows reach the m-th node.
+    template <class Each>
+    void for_visits(std::int64_t m, std::int64_t n_parts, const Each& each) {
+        for (std::int64_t p = 0; p < n_parts; ++p) {
+            const std::int64_t v = visits_[m * n_parts + p];
+            if (v != no_visit) each(parts_[p], parts_[p].reached.visits[v]);
+        }
+    }
+
+    // Divides the nodes among threads, and calls work(first, last, group).
+    template <class Work>
+    void for_groups(std::int64_t n_parts, Workers& workers, const Work& work) {
+        const auto nodes = static_cast<std::int64_t>(meetings_.size());
+        const std::int64_t groups = n_parts == 1 ? 1 : std::min<std::int64_t>(nodes, 4 * n_parts);
+        groups_.resize(std::max<std::size_t>(groups_.size(), groups));
+        workers.run(groups, [&](std::int64_t g) {
+            const Rows some = Rows::part(nodes, groups, g);
+            work(some.begin, some.end, groups_[g]);
+        });
+    }
+
+    struct Group {
+        Buffer<Real> u, weight, factor;
+        Buffer<std::int32_t> row;
+    };
+
+    // The masses of the nodes that are reached.
+    void solve(const Batch<Real>& batch, Tree tree, double lam, std::int64_t n_parts, Workers& workers) {
+        mass_.resize(tree.nodes());
+        if (lam > 0) {
+            for_groups(n_parts, workers, [&](std::int64_t first, std::int64_t last, Group& group) {
+                for (std::int64_t m = first; m < last; ++m) meetings_[m].root = root(batch, m, lam, n_parts, group);
+            });
+        }
+        for (const Meeting& meeting : meetings_) {
+            const std::int32_t t = meeting.node;
+            const Real own = floor_to<Real>(meeting.root);
+            mass_[t] = t == 0 ? own : std::min(own, mass_[Tree::parent(t)]);  // by the lemma only rounding is capped
+        }
+    }
+
+    double root(const Batch<Real>& batch, std::int64_t m, double lam, std::int64_t n_parts, Group& group) {
+        std::int64_t count = 0;
+        for_visits(m, n_parts, [&](Part& part, const Visit& visit) {
+            group.u.reserve(count + visit.count);
+            std::copy_n(part.reached.u.data() + visit.begin, visit.count, group.u.data() + count);
+            if (batch.weighted()) {
+                group.weight.reserve(count + visit.count);
+                const std::int32_t* row = part.reached.row.data() + visit.begin;
+                for (std::int32_t i = 0; i < visit.count; ++i) group.weight[count + i] = batch.weight(row[i]);
+            }
+            count += visit.count;
+        });
+        Real *u = group.u.data(), *weight = batch.weighted() ? group.weight.data() : nullptr;
+        if (count == 1 && weight == nullptr && u[0] > 0) return std::min(1.0, newton_step({u[0], 1.0, 1.0}, lam));
+        return own_root(u, weight, count, lam);
+    }
+
+    // Outputs, losses, and the gradients that arrive at routes and masses.
+    void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, Part& part) {
+        const Reached<Real>& reached = part.reached;
+        outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
+        part.loss = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
+        part.to_u.reserve(reached.size);
+        part.mass_grad.assign(reached.visits.size(), 0.0);
+        part.active_weight.assign(reached.visits.size(), 0.0);
+        for (std::size_t v = 0; v < reached.visits.size(); ++v) {
+            const Visit& visit = reached.visits[v];
+            Real* to_u = part.to_u.data() + visit.begin;
+            to_routes(visit, theta, reached, part.routed, grad_out_.data(), to_u);
+            const Real a = mass_[visit.node];
+            if (!is_free(a)) continue;
+            const Real* u = reached.u.data() + visit.begin;
+            const std::int32_t* row = reached.row.data() + visit.begin;
+            for (std::int32_t i = 0; i < visit.count; ++i) {
+                part.mass_grad[v] += u[i] >= a ? static_cast<double>(to_u[i]) : 0.0;
+                part.active_weight[v] += u[i] > a ? static_cast<double>(batch.weight(row[i])) : 0.0;
+            }
+        }
+    }
+
+    void to_masses(double lam, std::int64_t n_parts) {
+        for (std::int64_t m = 0; m < static_cast<std::int64_t>(meetings_.size()); ++m) {
+            if (!is_free(mass_[meetings_[m].node])) continue;
+            double mass_grad = 0, active_weight = 0;
+            for (std::int64_t p = 0; p < n_parts; ++p) {
+                const std::int64_t v = visits_[m * n_parts + p];
+                if (v == no_visit) continue;
+                mass_grad += parts_[p].mass_grad[v];
+                active_weight += parts_[p].active_weight[v];
+            }
+            meetings_[m].sum_grad = static_cast<Real>(mass_grad / (lam + active_weight));
+        }
+    }
+
+    // From the routes back to the scores: the gradient of u goes to the score that it comes from, or to the u above.
+    void backward(const Batch<Real>& batch, Part& part) {
+        const Reached<Real>& reached = part.reached;
+        part.to_score.reserve(reached.size);
+        Real *to_u = part.to_u.data(), *to_score = part.to_score.data();
+        std::fill_n(to_score, reached.size, Real(0));
+        for (const Visit& visit : reached.visits) {
+            const Real a = mass_[visit.node], sum_grad = meetings_[part.meeting[&visit - reached.visits.data()]].sum_grad;
+            for (std::int32_t place = visit.begin; place < visit.begin + visit.count; ++place) {
+                const Real u = reached.u[place];
+                const Real active = u > a ? batch.weight(reached.row[place]) * sum_grad : Real(0);
+                to_u[place] = u < a ? to_u[place] : active;
+            }
+        }
+        for (std::size_t v = reached.visits.size() - 1; v > 0; --v) {
+            const Visit& visit = reached.visits[v];
+            const Real sign = visit.is_left() ? Real(-1) : Real(1);
+            for (std::int32_t place = visit.begin; place < visit.begin + visit.count; ++place) {
+                Real* to = (reached.by_score[place] ? to_score : to_u) + reached.above[place];
+                *to += reached.by_score[place] ? sign * to_u[place] : to_u[place];
+            }
+        }
+    }
+
+    void to_parameters(const Batch<Real>& batch, Real scale, const Columns<Real>& columns, std::int64_t n_parts,
+                       Workers& workers, const View<Real>& grad) {
+        for_groups(n_parts, workers, [&](std::int64_t first, std::int64_t last, Group& group) {
+            for (std::int64_t m = first; m < last; ++m) {
+                const std::int32_t t = meetings_[m].node;
+                for_visits(m, n_parts, [&](Part& part, const Visit& visit) {
+                    to_leaf(batch, visit, part.reached, part.routed, grad_out_.data(), group.factor, grad);
+                    if (t < grad.shape.tree.splits) to_split(batch, visit, part, scale, group, grad);
+                });
+                if (columns.used != nullptr && t < grad.shape.tree.splits) columns.mask(t, grad.split_weight(t));
+                meetings_[m].squares = squares_of_node(t, grad);
+            }
+        });
+        to_shared(batch, grad_out_.data(), grad);
+        const std::int64_t outputs = grad.shape.outputs;
+        shared_squares_ = squares_of(grad.bias, outputs);
+        if (grad.shape.shared_slopes) shared_squares_ += squares_of(grad.shared_slopes, outputs * grad.shape.leaf_width);
+    }
+
+    // Only rows in the margin of a split have a gradient there.
+    void to_split(const Batch<Real>& batch, const Visit& visit, const Part& part, Real scale, Group& group,
+                  const View<Real>& grad) {
+        const Real* to_score = part.to_score.data() + visit.begin;
+        const std::int32_t* row = part.reached.row.data() + visit.begin;
+        group.row.reserve(visit.count + 1);
+        group.factor.reserve(visit.count + 1);
+        std::int32_t count = 0;
+        Real sum = 0;
+        for (std::int32_t i = 0; i < visit.count; ++i) {
+            const Real factor = scale * to_score[i];
+            group.row[count] = row[i];
+            group.factor[count] = factor;
+            count += factor != 0;
+            sum += factor;
+        }
+        if (count == 0) return;
+        grad.split_biases[visit.node] += sum;
+        add_rows(batch.split_inputs(), {group.row.data(), count}, group.factor.data(), grad.split_weight(visit.node));
+    }
+
+    static double squares_of(const Real* x, std::int64_t size) {
+        Real sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t i = 0; i < size; ++i) sum += x[i] * x[i];
+        return static_cast<double>(sum);
+    }
+
+    static double squares_of_node(std::int32_t t, const View<Real>& grad) {
+        const Parameters& shape = grad.shape;
+        double sum = squares_of(grad.constant(t), shape.outputs);
+        if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.leaf_width);
+        if (t < shape.tree.splits && grad.split_biases[t] != 0) {
+            sum += squares_of(grad.split_weight(t), shape.split_width) + squares_of(grad.split_biases + t, 1);
+        }
+        return sum;
+    }
+
+    std::vector<Part> parts_;
+    std::vector<Meeting> meetings_;
+    std::vector<std::int64_t> visits_;  // of each node and part, or no_visit
+    std::vector<Group> groups_;
+    std::vector<Real> mass_;  // of the nodes that are reached, (nodes,)
+    Buffer<Real> out_, grad_out_;
+    double shared_squares_ = 0;
+};
+
+}  // namespace prunus::engine

@@ -1,0 +1,127 @@
+"""What the native engine trains: which models, and where it has their parameters.
+
+The engine has all parameters in one flat array, with a part for each of `PARTS`. Modules give the engine views of their
+parameters in the shape of these parts.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from prunus.nn.heads.head import Head
+from prunus.nn.layer import TreeLayer
+from prunus.nn.model import TreeModel
+from prunus.nn.splits.split import Split
+from prunus.nn.whiten import Whiten
+
+__all__ = ["PARTS", "FlatParameters", "NativePart", "native_parts", "why_not_native"]
+
+PARTS = ("split_weights", "split_biases", "constants", "slopes", "shared_slopes", "bias")
+LANES = 8
+"""Inputs are padded with zeros to a multiple of this many."""
+
+
+class NativePart(NamedTuple):
+    """A part of the flat array."""
+
+    parameter: str
+    """The name of the parameter of the model."""
+    values: Tensor
+    """A view of it, whose last dimension is that of the inputs in the case of weights and slopes."""
+
+
+def native_parts(model: TreeModel) -> dict[str, NativePart]:
+    """The parts of a model that `why_not_native` has nothing against."""
+    found: dict[str, NativePart] = {}
+    for prefix, module in (("tree.split", model.tree.split), ("head", model.head)):
+        assert isinstance(module, (Split, Head))
+        parts = module.native_parts()
+        assert parts is not None
+        found |= {part: NativePart(f"{prefix}.{name}", values) for part, (name, values) in parts.items()}
+    return found
+
+
+def why_not_native(model: nn.Module) -> str | None:
+    """Why the native engine cannot train a model; None if it can."""
+    if type(model) is not TreeModel or type(model.tree) is not TreeLayer:
+        return "the model is not a TreeModel with a TreeLayer"
+    for module in (model.tree.split, model.head):
+        if not isinstance(module, (Split, Head)) or module.native_parts() is None:
+            return f"it does not know {type(module).__name__}"
+    for inputs in (model.inputs, model.split_inputs):
+        if inputs is not None and type(inputs) not in (Whiten, nn.Identity):
+            return f"it does not know {type(inputs).__name__} as inputs"
+    if any(_has_hooks(module) for module in model.modules()):
+        return "some modules have hooks"
+    parameters = list(model.parameters())
+    if any(not p.requires_grad or p.dtype != parameters[0].dtype for p in parameters):
+        return "some parameters are not trained, or have another precision"
+    if parameters[0].device.type != "cpu" or parameters[0].dtype not in (torch.float32, torch.float64):
+        return f"the parameters are {parameters[0].dtype} on {parameters[0].device}"
+    return None
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    hooks: Any = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks)
+
+
+class FlatParameters:
+    """Copies parameters from a model to a flat array and back.
+
+    Parameters
+    ----------
+    model : TreeModel
+    sizes : list of int
+        The size of each part of the flat array, with padding.
+
+    Examples
+    --------
+    >>> from prunus.nn import ConstantHead, LinearSplit
+    >>> model = TreeModel(TreeLayer(LinearSplit(3, depth=1), depth=1), ConstantHead(3, depth=1, out_features=1))
+    >>> flat = FlatParameters(model, [8, 1, 3, 0, 0, 1])
+    >>> array = flat.read()
+    >>> flat.write(array + 1)
+    >>> bool((flat.read()[8] == array[8] + 1).all())
+    True
+    """
+
+    def __init__(self, model: TreeModel, sizes: list[int]) -> None:
+        self.model = model
+        self.sizes = sizes
+
+    def read(self) -> Tensor:
+        """The parameters of the model as a new flat array."""
+        flat = self._any().new_zeros(sum(self.sizes))
+        with torch.no_grad():
+            for place, values in self._parts(self.model, flat):
+                place.copy_(values)
+        return flat
+
+    def write(self, flat: Tensor, model: TreeModel | None = None) -> None:
+        """Give the model, or another one of the same shape, the parameters of a flat array."""
+        with torch.no_grad():
+            for place, values in self._parts(model or self.model, flat):
+                values.copy_(place)
+
+    def decays(self, decaying: dict[str, bool]) -> Tensor:
+        """Whether each part decays, as bytes, given the same for each parameter."""
+        parts = native_parts(self.model)
+        return torch.tensor([part in parts and decaying[parts[part].parameter] for part in PARTS], dtype=torch.uint8)
+
+    def _any(self) -> Tensor:
+        return next(self.model.parameters())
+
+    def _parts(self, model: TreeModel, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """For each part its place in the flat array, without padding, and the view of the model's parameter."""
+        found, views = [], native_parts(model)
+        for part, piece in zip(PARTS, torch.split(flat, self.sizes), strict=True):
+            if part not in views:
+                continue
+            values = views[part].values.detach()
+            columns = values.shape[-1]
+            if part in ("split_weights", "slopes", "shared_slopes"):
+                piece = piece.view(*values.shape[:-1], -(-columns // LANES) * LANES)[..., :columns]
+            found.append((piece.view(values.shape) if piece.is_contiguous() else piece, values))
+        return found

@@ -1,0 +1,71 @@
+"""Several runs at once, on all cores."""
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+
+from prunus.training.samples import Samples
+from prunus.training.trainer import History, Trainer
+
+__all__ = ["Run", "train_many"]
+
+
+class Run(NamedTuple):
+    """A run that is to be made: the arguments of `Trainer.fit` for a trainer."""
+
+    trainer: Trainer
+    train: Samples
+    valid: Samples | None = None
+
+
+def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[History]:
+    """Train several models at once, each by one thread if there are as many models as threads.
+
+    Each run ends as it would end alone, whatever the number of threads. If one fails, the others still end before its
+    error is raised.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        Each with a model of its own; samples may be shared.
+    n_jobs : int, optional
+        Number of threads; by default as many as torch uses. -1 means all cores.
+
+    Returns
+    -------
+    list of History
+        In the order of the runs.
+
+    Examples
+    --------
+    >>> from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
+    >>> from prunus.training import TrainingOptions, find_loss
+    >>> x = torch.rand(100, 2)
+    >>> def trainer(seed):
+    ...     model = TreeModel(TreeLayer(LinearSplit(2, depth=2), depth=2), ConstantHead(2, depth=2, out_features=1))
+    ...     return Trainer(model, find_loss("squared_error"), TrainingOptions(max_epochs=3, seed=seed))
+    >>> histories = train_many([Run(trainer(seed), Samples(x, x[:, :1])) for seed in range(4)])
+    >>> len(histories), histories[0]["epoch"]
+    (4, [1, 2, 3])
+    """
+    listed = list(runs)
+    threads = _threads(n_jobs)
+    own = max(1, threads // max(1, len(listed)))
+
+    def fit(run: Run) -> History:
+        trainer, train, valid = run
+        trainer.options = replace(trainer.options, threads=own)
+        return trainer.fit(train, valid)
+
+    with ThreadPoolExecutor(max(1, min(threads, len(listed)))) as pool:
+        return [future.result() for future in [pool.submit(fit, run) for run in listed]]
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return torch.get_num_threads()
+    return n_jobs if n_jobs > 0 else os.cpu_count() or 1

@@ -1,0 +1,288 @@
+"""The engine that takes the steps of a run in C++, without torch or Python for each step."""
+
+import copy
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prunus.nn import TreeModel
+from prunus.nn.native import FlatParameters, native_parts, why_not_native
+from prunus.training.callbacks import EpochRecord
+from prunus.training.losses import Loss, NamedLoss, mean_loss
+from prunus.training.masses import refresh_masses, sampling_step
+from prunus.training.native_losses import compared, native_name
+from prunus.training.options import TrainingOptions
+from prunus.training.pace import Pace
+from prunus.training.samples import Samples
+from prunus.training.torch_engine import RefreshMasses, decaying
+
+__all__ = ["NativeEngine", "why_not"]
+
+SLICE_SECONDS = 0.05
+"""A call to the engine returns after so many seconds, so that Ctrl-C is noticed."""
+CHUNK = 65_536
+BITS = {torch.float32: "32", torch.float64: "64"}
+
+
+def why_not(
+    model: nn.Module, loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples
+) -> str | None:
+    """Why the native engine cannot take the steps of a run; None if it can."""
+    reason = why_not_native(model)
+    if reason is not None:
+        return reason
+    if native_name(loss) is None:
+        return f"it does not know the loss {loss}"
+    if native_name(loss) == "label" and train.y.is_floating_point():
+        return "the targets are probabilities of classes"
+    if options.optimizer != "adamw":
+        return f"it does not know the optimizer {options.optimizer!r}"
+    if refresh not in (None, refresh_masses):
+        return "refresh_masses is a function of its own"
+    parameter = next(model.parameters())
+    if train.x.ndim != 2 or train.x.dtype != parameter.dtype or train.x.device.type != "cpu":
+        return f"the inputs are {train.x.ndim}-dimensional {train.x.dtype} on {train.x.device}"
+    return None
+
+
+class NativeEngine:
+    """Takes steps in C++ for models that `why_not` has nothing against; see `prunus.training.engine.Engine`.
+
+    The inputs of the tree and of the leaves do not change during training, so they are computed once. All parameters
+    are in one flat array, whose averages are written to the model in the end.
+    """
+
+    name = "native"
+
+    def __init__(
+        self,
+        model: TreeModel,
+        loss: NamedLoss,
+        options: TrainingOptions,
+        pace: Pace,
+        refresh: RefreshMasses | None,
+        train: Samples,
+        valid: Samples | None,
+    ) -> None:
+        from prunus import _core
+
+        self.model, self.loss, self.options, self.pace = model, loss, options, pace
+        self.refreshes = refresh is not None
+        self.train, self.valid = train, valid
+        self.steps = 0
+        self.finished = False
+        self.bits = BITS[next(model.parameters()).dtype]
+        self._core: Any = _core
+        tree, parts = model.tree, native_parts(model)
+        self.outputs = len(parts["bias"].values)
+        self.native = self._new("Engine")(
+            tree.depth,
+            train.x.shape[1],
+            train.x.shape[1],
+            self.outputs,
+            "slopes" in parts,
+            "shared_slopes" in parts,
+            native_name(loss),
+            loss.parameter,
+            tree.pruning_strength,
+            tree.batch_size or 0,
+            options.threads or torch.get_num_threads(),
+        )
+        self.flat = FlatParameters(model, self.native.sizes)
+        self.mass = tree.a.detach().clone()
+        self._start()
+        self._read_samples()
+
+    def _new(self, kind: str) -> Any:
+        return getattr(self._core, kind + self.bits)
+
+    def _start(self) -> None:
+        """The state at the start: parameters, moments, and the columns of splits that have few."""
+        split: Any = self.model.tree.split
+        self.used: Tensor | None = None
+        self.columns: Any = None
+        if split.max_columns is not None:
+            self.used = split.used.detach().clone()
+            self.columns = self._new("Columns")(torch.tensor(split.owner, dtype=torch.int32), self.used)
+        self.theta = self.flat.read()
+        self.average = self.theta.clone() if self.options.average else None
+        self.m, self.v, self.grad = (torch.zeros_like(self.theta) for _ in range(3))
+        self.moments = self._new("Moments")(self.theta, self.average, self.m, self.v, self.grad)
+        self.decays = self.flat.decays(decaying(self.model, self.options.no_decay))
+        self.generator = torch.Generator().manual_seed(self.options.seed)
+
+    def _read_samples(self) -> None:
+        self.examples = self._examples(self.train)
+        self.valid_examples = None if self.valid is None else self._examples(self.valid)
+
+    @torch.no_grad()
+    def _examples(self, samples: Samples) -> Any:
+        """The samples as the engine reads them."""
+        first = samples[:1]
+        mean_loss(self.loss, first.x.new_zeros(len(first), self.outputs), first.y, first.weight)  # raises clear errors
+        real = self.theta.dtype
+        model, target = self.model, compared(self.loss, samples.y)
+        for_leaves = _applied(model.inputs, samples.x)
+        for_splits = for_leaves if model.split_inputs is None else _applied(model.split_inputs, samples.x)
+        return self._new("Examples")(
+            for_splits,
+            None if for_leaves is for_splits else for_leaves,
+            target.target.to(real).contiguous(),
+            None if target.offset is None else target.offset.to(real).contiguous(),
+            None if samples.weight is None else samples.weight.to(real).contiguous(),
+            self.outputs,
+        )
+
+    @property
+    def averaged(self) -> nn.Module:
+        """The model with the averaged weights of now: a copy of it, unless weights are not averaged."""
+        if self.finished:
+            return self.model
+        model = self.model if self.average is None else copy.deepcopy(self.model)
+        self._write(model, self._now())
+        return model
+
+    @property
+    def settled(self) -> bool:
+        """Whether neither the scale of the scores nor the columns of the splits still change."""
+        split: Any = self.model.tree.split
+        share = self._last_share()
+        return self.model.tree.settled_at(share) and bool(split.settled_at(share))
+
+    def running(self) -> AbstractContextManager[None]:
+        """Nothing: the engine has threads of its own."""
+        return nullcontext()
+
+    def train_epoch(self) -> float:
+        """Take the steps of one epoch and return the mean loss."""
+        n = len(self.train)
+        size = min(self.options.batch_size, n)
+        order = self.train.order(size, self.generator)
+        order = torch.arange(n) if order is None else order
+        plan, most_columns = self._plan()
+        row, total = 0, 0.0
+        while row < n:
+            row, loss = self.native.train(
+                self.examples,
+                order,
+                size,
+                row,
+                self.steps,
+                plan,
+                most_columns,
+                self.columns,
+                self.options.weight_decay,
+                self.options.gradient_clip or 0.0,
+                self.decays,
+                self.moments,
+                SLICE_SECONDS,
+            )
+            total += loss
+        self.steps += len(plan[0])
+        return total / n
+
+    def _plan(self) -> tuple[Any, Any]:
+        """Learning rate, scale and share in the average of each step of an epoch, (3, steps), and columns, (steps,)."""
+        tree, pace = self.model.tree, self.pace
+        split: Any = tree.split
+        steps = range(self.steps, self.steps + pace.steps_an_epoch)
+        shares = [pace.share(step) for step in steps]
+        plan = [[pace.rate(step) for step in steps], [tree.scale_at(share) for share in shares]]
+        plan.append([pace.forget(step) for step in steps])
+        few = self.columns is not None
+        return np.array(plan), np.array([split.columns_at(share) for share in shares]) if few else None
+
+    def evaluate(self) -> EpochRecord:
+        """The validation loss of the averaged weights, after the share of nodes that stay active."""
+        weights = self.theta if self.average is None else self.average
+        record = {}
+        if self.refreshes:
+            self._refresh(weights)
+            record["active_nodes"] = float((self.mass > 0).double().mean())
+        return record | {"valid_loss": self.native.evaluate(self.valid_examples, self._scale(), weights, self.mass)}
+
+    def _refresh(self, weights: Tensor) -> None:
+        self.native.masses(self.examples, sampling_step(len(self.train)), self._scale(), weights, self.mass)
+
+    def gradient(self, rows: Tensor) -> tuple[float, Tensor]:
+        """The loss of these training samples as one batch, and its gradient, for tests."""
+        grad = torch.zeros_like(self.theta)
+        scale = self.model.tree.scale_at(self.pace.share(self.steps))
+        return self.native.gradient(self.examples, rows, scale, self.columns, self.theta, grad), grad
+
+    def kept(self) -> dict[str, Tensor]:
+        """Copies of the averaged weights, the masses, the scale and the columns in use."""
+        return {name: values.clone() for name, values in self._now().items()}
+
+    def _now(self) -> dict[str, Tensor]:
+        now = {"theta": self.theta if self.average is None else self.average, "mass": self.mass}
+        now["scale"] = torch.tensor(self._scale(), dtype=torch.float64)
+        return now if self.used is None else now | {"used": self.used}
+
+    def finish(self, kept: dict[str, Tensor] | None) -> None:
+        """Give the model the kept weights, or the averaged ones of now, and put it in eval mode."""
+        split: Any = self.model.tree.split
+        self._write(self.model, self._now() | {"theta": self.theta})
+        for part in (self.model.tree, split):  # chooses columns by the present weights, as torch does
+            part.on_progress(1.0)
+        if kept is not None:
+            self._write(self.model, kept)
+        else:
+            self.flat.write(self._now()["theta"])
+            if self.refreshes:
+                refresh_masses(self.model, self.train)
+        self.model.eval()
+        self.finished = True
+
+    def _write(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
+        assert isinstance(model, TreeModel)
+        self.flat.write(weights["theta"], model)
+        model.tree.a.copy_(weights["mass"])
+        if model.tree.final_scale > 1:
+            model.tree.scale.copy_(weights["scale"])
+        if self.used is not None:
+            split: Any = model.tree.split
+            split.used.copy_(weights["used"])
+
+    _CHANGED = ("theta", "average", "m", "v", "mass", "used")
+
+    def state(self) -> dict[str, Any]:
+        """The parameters, their moments, and the state of the order."""
+        return {name: getattr(self, name) for name in self._CHANGED} | {
+            "steps": self.steps,
+            "order": self.generator.get_state(),
+            "inputs": [module.state_dict() for module in self._inputs()],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        for name in self._CHANGED:
+            own = getattr(self, name)
+            if (own is None) != (state[name] is None):
+                raise ValueError(f"{name} is not in both")
+            if own is not None:
+                own.copy_(state[name])
+        self.steps = state["steps"]
+        self.generator.set_state(state["order"])
+        for module, buffers in zip(self._inputs(), state["inputs"], strict=True):
+            module.load_state_dict(buffers)
+        self._read_samples()
+
+    def _inputs(self) -> list[nn.Module]:
+        return [module for module in (self.model.inputs, self.model.split_inputs) if module is not None]
+
+    def _last_share(self) -> float:
+        return self.pace.share(max(0, self.steps - 1))
+
+    def _scale(self) -> float:
+        return self.model.tree.scale_at(self._last_share())
+
+
+def _applied(inputs: nn.Module, x: Tensor) -> Tensor:
+    """The inputs of all samples, (n, d), computed in chunks."""
+    if isinstance(inputs, nn.Identity):
+        return x.contiguous()
+    return torch.cat([inputs(rows) for rows in torch.split(x, CHUNK)])

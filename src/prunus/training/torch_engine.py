@@ -1,0 +1,209 @@
+"""The engine that takes the steps of a run by torch: for every model, loss and optimizer."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from prunus.errors import InputValueError
+from prunus.nn.draws import OwnDraws
+from prunus.training.callbacks import EpochRecord
+from prunus.training.losses import Loss, mean_loss
+from prunus.training.optimizers import make_optimizer
+from prunus.training.options import TrainingOptions
+from prunus.training.pace import Pace
+from prunus.training.samples import Samples
+
+__all__ = ["RefreshMasses", "TorchEngine", "decaying", "evaluate"]
+
+RefreshMasses = Callable[[nn.Module, Samples], EpochRecord]
+
+EVALUATION_CHUNK = 8192
+"""Number of samples that are evaluated at once."""
+MIN_WORK_FOR_THREADS = 8_000_000
+"""With a smaller product of batch size and number of parameters, one thread is faster than several."""
+
+
+class TorchEngine:
+    """Takes steps by torch's automatic differentiation; see `prunus.training.engine.Engine`."""
+
+    name = "torch"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        options: TrainingOptions,
+        pace: Pace,
+        refresh_masses: RefreshMasses,
+        train: Samples,
+        valid: Samples | None,
+    ) -> None:
+        self.model, self.loss, self.options, self.pace = model, loss, options, pace
+        self.refresh_masses, self.train, self.valid = refresh_masses, train, valid
+        self.averaged = copy.deepcopy(model) if options.average else model
+        self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
+        self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
+        self.after_step_modules: list[Any] = [m for m in model.modules() if hasattr(m, "after_step")]
+        self.progress_modules: list[Any] = [m for m in model.modules() if hasattr(m, "on_progress")]
+        if self.averaged is not model:
+            self.progress_modules += [m for m in self.averaged.modules() if hasattr(m, "on_progress")]
+        self.optimizer = make_optimizer(
+            options.optimizer,
+            _parameter_groups(model, options.no_decay),
+            lr=options.learning_rate,
+            weight_decay=options.weight_decay,
+        )
+        self.generator = torch.Generator().manual_seed(options.seed)
+        self.draws = OwnDraws(options.seed)
+        self.may_draw = any(map(_may_draw, (loss, *model.modules())))
+        self.steps = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether no module still changes with the progress of training."""
+        return all(getattr(module, "settled", True) for module in self.progress_modules)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Use one thread if steps are so small that several threads would mostly wait for each other."""
+        threads = torch.get_num_threads()
+        wanted = threads if self.options.threads is None else self.options.threads
+        small = self.options.batch_size * sum(p.numel() for p in self.parameters) < MIN_WORK_FOR_THREADS
+        torch.set_num_threads(1 if small else wanted)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+    def train_epoch(self) -> float:
+        """Take the steps of one epoch and return the mean loss."""
+        self.model.train()
+        total = torch.zeros((), device=self.train.x.device)
+        for batch in self.train.batches(self.options.batch_size, self.generator):
+            total += self._step(batch) * len(batch)
+        return float(total) / len(self.train)
+
+    def _step(self, batch: Samples) -> Tensor:
+        self._announce_progress(self.steps)
+        with self.draws if self.may_draw else nullcontext():
+            loss = mean_loss(self.loss, self.model(batch.x, batch.weight), batch.y, batch.weight)
+        if not loss.requires_grad:
+            raise InputValueError("a loss must be computed from the outputs by torch, got one without gradients")
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.options.gradient_clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.options.gradient_clip)
+        self._update()
+        return loss.detach()
+
+    @torch.no_grad()
+    def _update(self) -> None:
+        """Update the weights, then their moving average."""
+        rate = self.pace.rate(self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        for module in self.after_step_modules:
+            module.after_step(rate)
+        if self.options.average:
+            torch._foreach_lerp_(self.averaged_parameters, self.parameters, self.pace.forget(self.steps))
+        self.steps += 1
+
+    def evaluate(self) -> EpochRecord:
+        """The validation loss of the averaged weights, after what `refresh_masses` returns."""
+        assert self.valid is not None
+        self._copy_buffers()
+        record = {name: float(value) for name, value in self.refresh_masses(self.averaged, self.train).items()}
+        return record | {"valid_loss": evaluate(self.averaged, self.loss, self.valid)}
+
+    def kept(self) -> dict[str, Tensor]:
+        """A copy of the state of the averaged model."""
+        return {name: x.detach().clone() for name, x in self.averaged.state_dict().items()}
+
+    def finish(self, kept: dict[str, Tensor] | None) -> None:
+        """Give the model the kept weights, or the averaged ones of now, and put it in eval mode."""
+        self._announce_progress(self.pace.all_steps)
+        if kept is not None:
+            self.averaged.load_state_dict(kept)
+        elif self.steps:
+            self._copy_buffers()
+            self.refresh_masses(self.averaged, self.train)
+        if self.averaged is not self.model:
+            self.model.load_state_dict(self.averaged.state_dict())
+        self.model.eval()
+
+    def state(self) -> dict[str, Any]:
+        """The states of the models, of the optimizer and of all generators."""
+        device = self.parameters[0].device
+        return {name: getattr(self, name).state_dict() for name in ("model", "averaged", "optimizer")} | {
+            "steps": self.steps,
+            "order": self.generator.get_state(),
+            "random": self.draws.generator("cpu").get_state(),
+            "random_cuda": self.draws.generator(device).get_state() if device.type == "cuda" else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        for name in ("model", "averaged", "optimizer"):
+            getattr(self, name).load_state_dict(state[name])
+        self.steps = state["steps"]
+        self._announce_progress(max(0, self.steps - 1))
+        self.generator.set_state(state["order"])
+        self.draws.generator("cpu").set_state(state["random"])
+        if state["random_cuda"] is not None:
+            self.draws.generator(self.parameters[0].device).set_state(state["random_cuda"])
+
+    def _announce_progress(self, steps: int) -> None:
+        """Tell the modules how much of the training is over after so many steps."""
+        share = self.pace.share(steps)
+        for module in self.progress_modules:
+            module.on_progress(share)
+
+    def _copy_buffers(self) -> None:
+        """Copy to the averaged model what is not averaged, such as the statistics of a normalization."""
+        for target, buffer in zip(self.averaged.buffers(), self.model.buffers(), strict=True):
+            if target is not buffer:
+                target.copy_(buffer)
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, loss: Loss, samples: Samples) -> float:
+    """The mean loss of a model, which is put into eval mode."""
+    model.eval()
+    total = 0.0
+    for chunk in samples.chunks(EVALUATION_CHUNK):
+        total += float(mean_loss(loss, model(chunk.x), chunk.y, chunk.weight)) * len(chunk)
+    return total / len(samples)
+
+
+def decaying(model: nn.Module, no_decay: tuple[str, ...]) -> dict[str, bool]:
+    """For each parameter, by its name, whether weight decay shrinks it: not if it is a vector or in `no_decay`."""
+    named = dict(model.named_parameters())
+    unknown = [name for name in no_decay if name not in named]
+    if unknown:
+        raise InputValueError(f"no_decay must name parameters of the model, got {unknown[0]!r}")
+    return {name: parameter.ndim > 1 and name not in no_decay for name, parameter in named.items()}
+
+
+def _parameter_groups(model: nn.Module, no_decay: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Split parameters into those with weight decay and those without."""
+    decays = decaying(model, no_decay)
+    learned = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    with_decay = {"params": [parameter for name, parameter in learned.items() if decays[name]]}
+    without = {"params": [parameter for name, parameter in learned.items() if not decays[name]], "weight_decay": 0.0}
+    return [group for group in (with_decay, without) if group["params"]]
+
+
+def _may_draw(part: object) -> bool:
+    """Whether a module or loss may draw random numbers: dropout does, and a user's own one may.
+
+    `OwnDraws` costs a few microseconds for each function of torch, which models without random numbers do not pay.
+    """
+    ours = getattr(part, "__module__", "").startswith(
+        ("prunus.", "torch.nn.modules.linear", "torch.nn.modules.container")
+    )
+    return not ours and not isinstance(part, (nn.Identity, nn.ELU, nn.ReLU))
