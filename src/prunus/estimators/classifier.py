@@ -343,5 +343,6 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ndarray of shape (n, n_classes), or (n,) for two classes
             For two classes it is the score of the second minus that of the first.
         """
-        scores = self.target_.scores(self._outputs(X, hard=False))
+        outputs = self._outputs(X, hard=False)
+        scores = self.target_.scores(outputs)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

@@ -181,7 +181,8 @@ def _descended(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> 
         return loss
 
     LBFGS([change], max_iter=ITERATIONS, line_search_fn="strong_wolfe").step(objective)  # type: ignore[no-untyped-call]
-    return dict(zip(nodes.tolist(), change.numpy(), strict=True))
+    found = zip(nodes.tolist(), change.numpy(), strict=True)
+    return {node: own for node, own in found if np.isfinite(own).all()}  # losses with exponentials can overflow
 
 
 class _Penalized(NamedTuple):
