@@ -90,11 +90,13 @@ def test_public_names_of_training() -> None:
         "NamedLoss",
         "ProgressBar",
         "QHAdam",
+        "Run",
         "Samples",
         "Trainer",
         "TrainingOptions",
         "as_callbacks",
         "find_loss",
+        "train_many",
     ]
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.ops import tree_traverse
-from prunus.ops.masses import Chunks, streamed_masses
+from prunus.ops.masses import Chunks, linear_masses, streamed_masses
 from tests.ops.conftest import Target
 from tests.ops.problems import parents, scores, weights
 from tests.tolerances import STREAMED, assert_same
@@ -149,3 +149,22 @@ def test_the_start_stays_as_it_is() -> None:
     start = torch.full((15,), 0.3)
     streamed_masses(cut(scores(63, 3), 9), 1.0, start)
     assert (start == torch.full((15,), 0.3)).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "depth", "sharpness"), [(50, 0, 1.0), (300, 5, 1.0), (40_000, 9, 0.1), (3_000, 12, 30.0)]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_masses_of_linear_splits(n: int, depth: int, sharpness: float, weighted: bool) -> None:
+    """The third case reaches too many nodes to be solved at once."""
+    generator = torch.Generator().manual_seed(0)
+    x, weight, bias = (torch.randn(size, generator=generator) for size in ((n, 4), (2**depth - 1, 4), (2**depth - 1,)))
+    weight, bias = sharpness * weight, sharpness * bias
+    sample_weight = torch.rand(n, generator=generator) if weighted else None
+    found = linear_masses(x, weight, bias, sample_weight, 0.02 * n)
+    expected = streamed(x @ weight.T + bias, 0.02 * n, 8192, sample_weight)
+    assert_same(found, expected, 1e-5)  # scores are rounded differently
+
+
+def test_linear_splits_without_strength_have_full_masses() -> None:
+    assert linear_masses(torch.ones(3, 1), torch.ones(1, 1), torch.zeros(1), None, 0.0).tolist() == [1.0, 1.0, 1.0]

@@ -14,6 +14,7 @@ from prunus.ops import TreeArgmin, tree_traverse
 from prunus.ops.checks import shape
 from prunus.ops.heap import n_nodes, n_splits
 from prunus.ops.masses import linear_masses, streamed_masses
+from prunus.ops.native import PRECISIONS, has_native
 from prunus.ops.routes import tree_routes
 
 __all__ = ["TreeLayer"]
@@ -21,8 +22,6 @@ __all__ = ["TreeLayer"]
 CHUNK = 8192
 HARDENING = (0.1, 0.9)
 """The part of training, as shares, during which the scale of the scores grows."""
-EXACT = (torch.float32, torch.float64)
-"""Types that the compiled kernels know."""
 CELLS = 2**22
 """Largest number of routes, samples times nodes, for which masses are solved at once: they take 16 MiB."""
 
@@ -143,7 +142,13 @@ class TreeLayer(nn.Module):
         self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int
     ) -> Tensor:
         planes = self.split.planes(inputs) if isinstance(self.split, Split) else None
-        if planes is not None and x.ndim == 2 and x.device.type == "cpu" and x.dtype == planes[0].dtype in EXACT:
+        if (
+            planes is not None
+            and has_native()
+            and x.ndim == 2
+            and x.device.type == "cpu"
+            and x.dtype == planes[0].dtype in PRECISIONS
+        ):
             scale = 1.0 if self.final_scale == 1 else float(self.scale)
             return linear_masses(x, planes[0] * scale, planes[1] * scale, weight, lam)
 

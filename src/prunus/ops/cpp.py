@@ -95,6 +95,15 @@ def sums_above(s: Tensor, weight: Tensor | None, a: Tensor) -> tuple[Tensor, Ten
     return total, active_weight
 
 
+def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor | None, lam: float) -> Tensor:
+    """Node masses, (nodes,), of linear splits; lam is the strength for one row."""
+    a = x.new_ones(2 * len(bias) + 1)
+    _core.linear_masses(
+        _rows(x), _rows(weight), _rows(bias), _rows(sample_weight), lam, _rows(a), torch.get_num_threads()
+    )
+    return a
+
+
 def linear_leaves(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Leaf, (n,), of each row of x, (n, d), for linear splits with weight, (S, d), and bias, (S,)."""
     leaf = x.new_empty(x.shape[0], dtype=torch.int64)

@@ -65,14 +65,12 @@ def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor
     >>> linear_masses(x, torch.ones(1, 1), torch.zeros(1), None, 0.5)
     tensor([1.0000, 0.1667, 0.8333])
     """
-    from prunus import _core
+    from prunus.ops import cpp
 
-    a = x.new_ones(2 * len(bias) + 1)
     checked = check_weight(sample_weight, x, x.dtype)
     check_values(check_lam(lam, x, torch.float64), checked)
     x, weight, bias = (part.detach().contiguous() for part in (x, weight, bias))
-    _core.linear_masses(x, weight, bias, checked, lam / len(x), a, torch.get_num_threads())
-    return a
+    return cpp.linear_masses(x, weight, bias, checked, lam / len(x))
 
 
 def _step(chunks: Chunks, lam: Tensor, a: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from prunus.nn import TreeModel
 from prunus.nn.native import FlatParameters, native_parts, why_not_native
+from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, NamedLoss, mean_loss
 from prunus.training.masses import refresh_masses, sampling_step
@@ -24,14 +25,13 @@ __all__ = ["NativeEngine", "why_not"]
 SLICE_SECONDS = 0.05
 """A call to the engine returns after so many seconds, so that Ctrl-C is noticed."""
 CHUNK = 65_536
-BITS = {torch.float32: "32", torch.float64: "64"}
 
 
 def why_not(
     model: nn.Module, loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples
 ) -> str | None:
     """Why the native engine cannot take the steps of a run; None if it can."""
-    reason = why_not_native(model)
+    reason = why_not_native(model) if has_native() else "the compiled extension prunus._core is missing"
     if reason is not None:
         return reason
     if native_name(loss) is None:
@@ -67,15 +67,11 @@ class NativeEngine:
         train: Samples,
         valid: Samples | None,
     ) -> None:
-        from prunus import _core
-
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes = refresh is not None
         self.train, self.valid = train, valid
         self.steps = 0
         self.finished = False
-        self.bits = BITS[next(model.parameters()).dtype]
-        self._core: Any = _core
         tree, parts = model.tree, native_parts(model)
         self.outputs = len(parts["bias"].values)
         self.native = self._new("Engine")(
@@ -97,7 +93,7 @@ class NativeEngine:
         self._read_samples()
 
     def _new(self, kind: str) -> Any:
-        return getattr(self._core, kind + self.bits)
+        return native_class(kind, next(self.model.parameters()).dtype)
 
     def _start(self) -> None:
         """The state at the start: parameters, moments, and the columns of splits that have few."""
