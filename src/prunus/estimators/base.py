@@ -45,6 +45,7 @@ from prunus.training import (
     TrainingOptions,
     as_callbacks,
 )
+from prunus.training.many import n_threads
 from prunus.training.masses import refresh_masses
 from prunus.tree import Tree
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
@@ -79,6 +80,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO}), None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "device": [str, torch.device],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
@@ -113,6 +115,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         early_stopping_rounds: int | str | None = AUTO,
         validation_fraction: float = 0.15,
         device: Any = AUTO,
+        n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -139,6 +142,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
@@ -318,6 +322,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             optimizer=self.optimizer,
             schedule=self.schedule,
             seed=seed,
+            threads=n_threads(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
         with ProgressBar(recipe.max_epochs, shown=None if self.verbose else False) as bar:

@@ -87,6 +87,9 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+    n_jobs : int, default=None
+        Number of threads that training uses; None means as many as torch uses, -1 all cores. The learned tree does not
+        depend on it.
     random_state : int, RandomState or None, default=None
         Seed of all random choices; with an int, a fit can be repeated exactly.
     warm_start : bool, default=False
@@ -177,6 +180,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         validation_fraction: float = 0.15,
         class_weight: Any = None,
         device: Any = AUTO,
+        n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -204,6 +208,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
             early_stopping_rounds=early_stopping_rounds,
             validation_fraction=validation_fraction,
             device=device,
+            n_jobs=n_jobs,
             random_state=random_state,
             warm_start=warm_start,
             checkpoint=checkpoint,

@@ -17,6 +17,7 @@ from prunus.targets import Target
 from prunus.targets.links import LOG
 from prunus.training import History, ProgressBar, Samples, Trainer, TrainingOptions, as_callbacks
 from prunus.training.losses import Loss, NamedLoss, find_loss
+from prunus.training.many import n_threads
 
 __all__ = ["HardenedTree", "checkpoint_files", "joined"]
 
@@ -35,6 +36,7 @@ class HardenedTree:
     max_split_features: int | None
     max_leaf_nodes: int | None
     checkpoint: Any
+    n_jobs: int | None
     verbose: int
     callbacks: Any
     keeps_checkpoint: bool = False
@@ -103,7 +105,7 @@ class HardenedTree:
 
         def train_student(student: TreeModel, loss: Loss, options: TrainingOptions, samples: Samples) -> None:
             checkpoint = None if self.checkpoint is None or history is None else checkpoint_files(self.checkpoint)[1]
-            options = replace(options, checkpoint=checkpoint)
+            options = replace(options, checkpoint=checkpoint, threads=n_threads(self.n_jobs))
             with ProgressBar(options.max_epochs, shown=None if self.verbose and history is not None else False) as bar:
                 trainer = Trainer(student, loss, options, callbacks=[bar])
                 if history is not None:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import torch
 
+from prunus.errors import InputValueError
 from prunus.training.samples import Samples
 from prunus.training.trainer import History, Trainer
 
-__all__ = ["Run", "train_many"]
+__all__ = ["Run", "n_threads", "train_many"]
 
 
 class Run(NamedTuple):
@@ -53,7 +54,7 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     (4, [1, 2, 3])
     """
     listed = list(runs)
-    threads = _threads(n_jobs)
+    threads = n_threads(n_jobs) or torch.get_num_threads()
     own = max(1, threads // max(1, len(listed)))
 
     def fit(run: Run) -> History:
@@ -65,7 +66,15 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
         return [future.result() for future in [pool.submit(fit, run) for run in listed]]
 
 
-def _threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return torch.get_num_threads()
-    return n_jobs if n_jobs > 0 else os.cpu_count() or 1
+def n_threads(n_jobs: int | None) -> int | None:
+    """The number of threads that is meant by n_jobs, as in joblib: -1 means all cores, -2 all but one; None stays None.
+
+    >>> n_threads(3)
+    3
+    """
+    if n_jobs == 0:
+        raise InputValueError("n_jobs must be None or an int other than 0, got n_jobs=0")
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores + 1 + n_jobs)
