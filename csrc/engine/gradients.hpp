@@ -82,15 +82,19 @@ class Gradients {
         to_masses(lam, n_parts);
         workers.run(n_parts, [&](std::int64_t p) { backward(batch, parts_[p]); });
         to_parameters(batch, scale, columns, n_parts, workers, grad);
-        squares = 0;
-        for (const Meeting& meeting : meetings_) squares += meeting.squares;
-        squares += shared_squares_;
+        squares = shared_squares_;
+        for (const Group& group : groups_) squares += group.squares;
         double sum = 0;
         for (std::int64_t p = 0; p < n_parts; ++p) sum += parts_[p].loss;
         return sum / static_cast<double>(batch.n);
     }
 
   private:
+    // Sums over the rows of a visit, see MassGradients.
+    struct ToMass {
+        double mass_grad = 0, active_weight = 0;
+    };
+
     // Some rows of the batch and what they reach.
     struct Part {
         Rows rows{};
@@ -98,17 +102,16 @@ class Gradients {
         Routed<Real> routed;
         Buffer<Real> scratch;
         Buffer<Real> to_u, to_score;                   // gradients at the places of `reached`
-        std::vector<std::int32_t> meeting;             // of each visit
-        std::vector<double> mass_grad, active_weight;  // of each visit
+        std::vector<std::int32_t> meeting;             // of each visit, if there are several parts
+        std::vector<ToMass> to_mass;  // of each visit
         double loss = 0;
     };
 
     // A node that rows of some parts reach.
     struct Meeting {
         std::int32_t node;
-        double root;
         Real sum_grad;
-        double squares;  // of the node's gradients
+        double root;
     };
 
     // One part for every two million products, so that threads have enough to do between their meetings.
@@ -119,6 +122,25 @@ class Gradients {
     }
 
     static constexpr std::int64_t no_visit = -1;
+    static constexpr std::int32_t few = 16;
+
+    // The root of a node that few rows reach: the same Newton steps as in `own_root`, over values that stay in place.
+    static double root_of_few(const Real* u, std::int32_t count, double lam) {
+        double root = 0;
+        while (true) {
+            Sums sums;
+            sums.size = 1;
+            for (std::int32_t i = 0; i < count; ++i) {
+                const bool above = static_cast<double>(u[i]) > root;
+                sums.total += above ? static_cast<double>(u[i]) : 0.0;
+                sums.active_weight += above;
+            }
+            const double step = newton_step(sums, lam);
+            if (step >= 1) return 1;
+            if (!(step > root)) return root;
+            root = step;
+        }
+    }
 
     // Finds for each node the visits of all parts. Visits are ordered by node.
     void meet(std::int64_t n_parts) {
@@ -140,25 +162,18 @@ class Gradients {
                 visits_.push_back(here ? static_cast<std::int64_t>(next[p]) : no_visit);
                 if (here) parts_[p].meeting[next[p]++] = static_cast<std::int32_t>(meetings_.size());
             }
-            meetings_.push_back({node, 1.0, Real(0), 0.0});
+            meetings_.push_back({node, Real(0), 1.0});
         }
     }
 
-    void meet_alone(Part& part) {
-        const std::size_t count = part.reached.visits.size();
-        part.meeting.resize(count);
-        visits_.resize(count);
-        meetings_.reserve(count);
-        for (std::size_t v = 0; v < count; ++v) {
-            part.meeting[v] = static_cast<std::int32_t>(v);
-            visits_[v] = static_cast<std::int64_t>(v);
-            meetings_.push_back({part.reached.visits[v].node, 1.0, Real(0), 0.0});
-        }
+    void meet_alone(const Part& part) {
+        for (const Visit& visit : part.reached.visits) meetings_.push_back({visit.node, Real(0), 1.0});
     }
 
     // Calls visit(part, visit) for the parts whose rows reach the m-th node.
     template <class Each>
     void for_visits(std::int64_t m, std::int64_t n_parts, const Each& each) {
+        if (n_parts == 1) return each(parts_[0], parts_[0].reached.visits[m]);
         for (std::int64_t p = 0; p < n_parts; ++p) {
             const std::int64_t v = visits_[m * n_parts + p];
             if (v != no_visit) each(parts_[p], parts_[p].reached.visits[v]);
@@ -170,7 +185,7 @@ class Gradients {
     void for_groups(std::int64_t n_parts, Workers& workers, const Work& work) {
         const auto nodes = static_cast<std::int64_t>(meetings_.size());
         const std::int64_t groups = n_parts == 1 ? 1 : std::min<std::int64_t>(nodes, 4 * n_parts);
-        groups_.resize(std::max<std::size_t>(groups_.size(), groups));
+        groups_.resize(groups);
         workers.run(groups, [&](std::int64_t g) {
             const Rows some = Rows::part(nodes, groups, g);
             work(some.begin, some.end, groups_[g]);
@@ -180,6 +195,7 @@ class Gradients {
     struct Group {
         Buffer<Real> u, weight, factor;
         Buffer<std::int32_t> row;
+        double squares = 0;  // of the gradients of its nodes
     };
 
     // The masses of the nodes that are reached.
@@ -198,6 +214,10 @@ class Gradients {
     }
 
     double root(const Batch<Real>& batch, std::int64_t m, double lam, std::int64_t n_parts, Group& group) {
+        if (n_parts == 1 && !batch.weighted()) {
+            const Visit& visit = parts_[0].reached.visits[m];
+            if (visit.count <= few) return root_of_few(parts_[0].reached.u.data() + visit.begin, visit.count, lam);
+        }
         std::int64_t count = 0;
         for_visits(m, n_parts, [&](Part& part, const Visit& visit) {
             group.u.reserve(count + visit.count);
@@ -209,9 +229,7 @@ class Gradients {
             }
             count += visit.count;
         });
-        Real *u = group.u.data(), *weight = batch.weighted() ? group.weight.data() : nullptr;
-        if (count == 1 && weight == nullptr && u[0] > 0) return std::min(1.0, newton_step({u[0], 1.0, 1.0}, lam));
-        return own_root(u, weight, count, lam);
+        return own_root(group.u.data(), batch.weighted() ? group.weight.data() : nullptr, count, lam);
     }
 
     // Outputs, losses, and the gradients that arrive at routes and masses.
@@ -220,34 +238,41 @@ class Gradients {
         outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
         part.loss = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
         part.to_u.reserve(reached.size);
-        part.mass_grad.assign(reached.visits.size(), 0.0);
-        part.active_weight.assign(reached.visits.size(), 0.0);
+        part.to_mass.resize(reached.visits.size());
         for (std::size_t v = 0; v < reached.visits.size(); ++v) {
             const Visit& visit = reached.visits[v];
             Real* to_u = part.to_u.data() + visit.begin;
             to_routes(visit, theta, reached, part.routed, grad_out_.data(), to_u);
-            const Real a = mass_[visit.node];
-            if (!is_free(a)) continue;
-            const Real* u = reached.u.data() + visit.begin;
-            const std::int32_t* row = reached.row.data() + visit.begin;
+            part.to_mass[v] = divide(batch, visit, reached, mass_[visit.node], to_u);
+        }
+    }
+
+    // Divides the gradients of the routes of a visit between u, where u is below the mass, and the mass.
+    static ToMass divide(const Batch<Real>& batch, const Visit& visit, const Reached<Real>& reached, Real a,
+                         Real* to_u) {
+        const Real* u = reached.u.data() + visit.begin;
+        const std::int32_t* row = reached.row.data() + visit.begin;
+        ToMass sums;
+        if (is_free(a)) {
             for (std::int32_t i = 0; i < visit.count; ++i) {
-                part.mass_grad[v] += u[i] >= a ? static_cast<double>(to_u[i]) : 0.0;
-                part.active_weight[v] += u[i] > a ? static_cast<double>(batch.weight(row[i])) : 0.0;
+                sums.mass_grad += u[i] >= a ? static_cast<double>(to_u[i]) : 0.0;
+                sums.active_weight += u[i] > a ? static_cast<double>(batch.weight(row[i])) : 0.0;
             }
         }
+        for (std::int32_t i = 0; i < visit.count; ++i) to_u[i] = u[i] < a ? to_u[i] : Real(0);
+        return sums;
     }
 
     void to_masses(double lam, std::int64_t n_parts) {
         for (std::int64_t m = 0; m < static_cast<std::int64_t>(meetings_.size()); ++m) {
             if (!is_free(mass_[meetings_[m].node])) continue;
-            double mass_grad = 0, active_weight = 0;
-            for (std::int64_t p = 0; p < n_parts; ++p) {
-                const std::int64_t v = visits_[m * n_parts + p];
-                if (v == no_visit) continue;
-                mass_grad += parts_[p].mass_grad[v];
-                active_weight += parts_[p].active_weight[v];
-            }
-            meetings_[m].sum_grad = static_cast<Real>(mass_grad / (lam + active_weight));
+            ToMass sums;
+            for_visits(m, n_parts, [&](const Part& part, const Visit& visit) {
+                const ToMass& own = part.to_mass[&visit - part.reached.visits.data()];
+                sums.mass_grad += own.mass_grad;
+                sums.active_weight += own.active_weight;
+            });
+            meetings_[m].sum_grad = static_cast<Real>(sums.mass_grad / (lam + sums.active_weight));
         }
     }
 
@@ -257,16 +282,15 @@ class Gradients {
         part.to_score.reserve(reached.size);
         Real *to_u = part.to_u.data(), *to_score = part.to_score.data();
         std::fill_n(to_score, reached.size, Real(0));
-        for (const Visit& visit : reached.visits) {
-            const Real a = mass_[visit.node], sum_grad = meetings_[part.meeting[&visit - reached.visits.data()]].sum_grad;
-            for (std::int32_t place = visit.begin; place < visit.begin + visit.count; ++place) {
-                const Real u = reached.u[place];
-                const Real active = u > a ? batch.weight(reached.row[place]) * sum_grad : Real(0);
-                to_u[place] = u < a ? to_u[place] : active;
-            }
-        }
-        for (std::size_t v = reached.visits.size() - 1; v > 0; --v) {
+        for (std::size_t v = reached.visits.size() - 1; v > 0; --v) {  // the root's u is constant
             const Visit& visit = reached.visits[v];
+            const Real sum_grad = meetings_[parts_.size() == 1 ? v : part.meeting[v]].sum_grad;
+            if (sum_grad != 0) {
+                const Real a = mass_[visit.node];
+                for (std::int32_t place = visit.begin; place < visit.begin + visit.count; ++place) {
+                    to_u[place] += reached.u[place] > a ? batch.weight(reached.row[place]) * sum_grad : Real(0);
+                }
+            }
             const Real sign = visit.is_left() ? Real(-1) : Real(1);
             for (std::int32_t place = visit.begin; place < visit.begin + visit.count; ++place) {
                 Real* to = (reached.by_score[place] ? to_score : to_u) + reached.above[place];
@@ -278,6 +302,7 @@ class Gradients {
     void to_parameters(const Batch<Real>& batch, Real scale, const Columns<Real>& columns, std::int64_t n_parts,
                        Workers& workers, const View<Real>& grad) {
         for_groups(n_parts, workers, [&](std::int64_t first, std::int64_t last, Group& group) {
+            group.squares = 0;
             for (std::int64_t m = first; m < last; ++m) {
                 const std::int32_t t = meetings_[m].node;
                 for_visits(m, n_parts, [&](Part& part, const Visit& visit) {
@@ -285,7 +310,7 @@ class Gradients {
                     if (t < grad.shape.tree.splits) to_split(batch, visit, part, scale, group, grad);
                 });
                 if (columns.used != nullptr && t < grad.shape.tree.splits) columns.mask(t, grad.split_weight(t));
-                meetings_[m].squares = squares_of_node(t, grad);
+                group.squares += squares_of_node(t, grad);
             }
         });
         to_shared(batch, grad_out_.data(), grad);

@@ -149,7 +149,7 @@ def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
         (("--target", "kind", "--task", "regression"), "line 2: the target 'kind' must be a number, for regression"),
         (("--target", "price", "--task", "classification"), "use --task regression"),
         (("--target", "unit"), "always 'kg'; there is nothing to learn"),
-        (("--target", "kind", "--depth", "99"), "--depth must be an int in the range [0, 12], got 99"),
+        (("--target", "kind", "--depth", "99"), "--depth must be an int in the range [0, 16], got 99"),
         (("--target", "kind", "--drop", "sise"), "did you mean 'size'?"),
         (("--target", "price", "--class-weight", "balanced"), "--class-weight must be left out for regression"),
         (

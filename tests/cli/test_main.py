@@ -126,7 +126,7 @@ def test_values_that_cannot_be_computed_with_are_mistakes(  # broke: they were e
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("fit --depth 13", "--depth must be an int in the range [0, 12], got 13"),
+        ("fit --depth 17", "--depth must be an int in the range [0, 16], got 17"),
         ("fit --max-epochs 0", "--max-epochs must be an int in the range [1, inf), got 0"),
         ("cluster --max-leaves 0", "--max-leaf-nodes must be an int in the range [1, inf), got 0"),
         ("fit --keep size --drop size", "--keep must name other columns than --drop, got 'size' for both; leave out"),

@@ -188,7 +188,7 @@ def test_a_device_that_is_not_there_is_refused(device: str) -> None:
 
 BAD: list[tuple[str, Any]] = [
     ("depth", -1),
-    ("depth", 13),
+    ("depth", 17),
     ("depth", 2.5),
     ("depth", "4"),
     ("pruning_strength", -1.0),

@@ -33,7 +33,7 @@ class Recipe:
 
     def course(self, n: int, *, classes: bool) -> Course:
         """How a hard tree learns to imitate the tree that was trained on n samples: fewer steps, but larger ones."""
-        steps = self.max_epochs * -(-n // self.batch_size) // 4
+        steps = self.max_epochs * -(-n // self.batch_size) // 2
         return Course(
             max(FEWEST_STEPS, steps),
             2 * self.batch_size,
@@ -51,7 +51,7 @@ class SoftTree(NamedTuple):
 
 SOFT_TREES = {"constant": SoftTree("linear", 4), "linear": SoftTree("linear", 4), "additive": SoftTree("additive", 6)}
 """For each kind of leaf that a hard tree can have."""
-FEWEST_STEPS = 200
+FEWEST_STEPS = 400
 
 
 STEPS = 4_000

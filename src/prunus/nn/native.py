@@ -75,6 +75,8 @@ class FlatParameters:
     model : TreeModel
     sizes : list of int
         The size of each part of the flat array, with padding.
+    split_columns : Tensor of shape (m,), optional
+        The inputs whose split weights are in the flat array; by default all. The weights of others stay as they are.
 
     Examples
     --------
@@ -87,33 +89,35 @@ class FlatParameters:
     True
     """
 
-    def __init__(self, model: TreeModel, sizes: list[int]) -> None:
+    def __init__(self, model: TreeModel, sizes: list[int], split_columns: Tensor | None = None) -> None:
         self.model = model
         self.sizes = sizes
+        self.split_columns = split_columns
 
     def read(self) -> Tensor:
         """The parameters of the model as a new flat array."""
-        flat = self._any().new_zeros(sum(self.sizes))
-        with torch.no_grad():
-            for place, values in self._parts(self.model, flat):
-                place.copy_(values)
+        flat = next(self.model.parameters()).new_zeros(sum(self.sizes))
+        for part, place, values in self._parts(self.model, flat):
+            place.copy_(values if self._has_all(part) else values[:, self.split_columns])
         return flat
 
     def write(self, flat: Tensor, model: TreeModel | None = None) -> None:
         """Give the model, or another one of the same shape, the parameters of a flat array."""
-        with torch.no_grad():
-            for place, values in self._parts(model or self.model, flat):
+        for part, place, values in self._parts(model or self.model, flat):
+            if self._has_all(part):
                 values.copy_(place)
+            else:
+                values[:, self.split_columns] = place
 
     def decays(self, decaying: dict[str, bool]) -> Tensor:
         """Whether each part decays, as bytes, given the same for each parameter."""
         parts = native_parts(self.model)
         return torch.tensor([part in parts and decaying[parts[part].parameter] for part in PARTS], dtype=torch.uint8)
 
-    def _any(self) -> Tensor:
-        return next(self.model.parameters())
+    def _has_all(self, part: str) -> bool:
+        return part != "split_weights" or self.split_columns is None
 
-    def _parts(self, model: TreeModel, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def _parts(self, model: TreeModel, flat: Tensor) -> list[tuple[str, Tensor, Tensor]]:
         """For each part its place in the flat array, without padding, and the view of the model's parameter."""
         found, views = [], native_parts(model)
         for part, piece in zip(PARTS, torch.split(flat, self.sizes), strict=True):
@@ -121,7 +125,11 @@ class FlatParameters:
                 continue
             values = views[part].values.detach()
             columns = values.shape[-1]
+            if not self._has_all(part) and self.split_columns is not None:
+                columns = len(self.split_columns)
             if part in ("split_weights", "slopes", "shared_slopes"):
-                piece = piece.view(*values.shape[:-1], -(-columns // LANES) * LANES)[..., :columns]
-            found.append((piece.view(values.shape) if piece.is_contiguous() else piece, values))
+                place = piece.view(*values.shape[:-1], -(-columns // LANES) * LANES)[..., :columns]
+            else:
+                place = piece.view(values.shape)
+            found.append((part, place, values))
         return found

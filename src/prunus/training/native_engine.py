@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prunus.nn import TreeModel
+from prunus.nn import TreeModel, Whiten
 from prunus.nn.native import FlatParameters, native_parts, why_not_native
 from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
@@ -73,10 +73,12 @@ class NativeEngine:
         self.steps = 0
         self.finished = False
         tree, parts = model.tree, native_parts(model)
+        self.split_columns = _live_columns(model)
+        live = self.split_columns
         self.outputs = len(parts["bias"].values)
         self.native = self._new("Engine")(
             tree.depth,
-            train.x.shape[1],
+            train.x.shape[1] if live is None else len(live),
             train.x.shape[1],
             self.outputs,
             "slopes" in parts,
@@ -87,7 +89,7 @@ class NativeEngine:
             tree.batch_size or 0,
             options.threads or torch.get_num_threads(),
         )
-        self.flat = FlatParameters(model, self.native.sizes)
+        self.flat = FlatParameters(model, self.native.sizes, live)
         self.mass = tree.a.detach().clone()
         self._start()
         self._read_samples()
@@ -123,6 +125,8 @@ class NativeEngine:
         model, target = self.model, compared(self.loss, samples.y)
         for_leaves = _applied(model.inputs, samples.x)
         for_splits = for_leaves if model.split_inputs is None else _applied(model.split_inputs, samples.x)
+        if self.split_columns is not None:
+            for_splits = for_splits[:, self.split_columns].contiguous()
         return self._new("Examples")(
             for_splits,
             None if for_leaves is for_splits else for_leaves,
@@ -275,6 +279,15 @@ class NativeEngine:
 
     def _scale(self) -> float:
         return self.model.tree.scale_at(self._last_share())
+
+
+def _live_columns(model: TreeModel) -> Tensor | None:
+    """The inputs of the splits that are not always zero; None if all may vary, or if the splits choose columns."""
+    split: Any = model.tree.split
+    if split.max_columns is not None or not isinstance(model.split_inputs, Whiten):
+        return None
+    live = torch.nonzero(model.split_inputs.matrix.any(1) | (model.split_inputs.offset != 0)).flatten()
+    return None if len(live) == len(model.split_inputs.offset) else live
 
 
 def _applied(inputs: nn.Module, x: Tensor) -> Tensor:
