@@ -366,6 +366,8 @@ def _as_record(
         ends = sketch.ends(x)
         seen = rows.wanted if target.link is IDENTITY else sketch.models.outputs(x, ends)
         limits = _limits(ends, seen, is_leaf)
+    if wish.leaf == "additive" and target.link is IDENTITY:  # curves of all columns may add up to anything
+        limits = np.stack([np.tile(end, (len(is_leaf), 1)) for end in (rows.wanted.min(0), rows.wanted.max(0))])
     splits = Splits(Layers((weight,), (sketch.bias.astype(np.float32),)))
     leaves = Leaves(bias, constant=constant, slope=slope, shared=shared, kind=wish.leaf)
     return HardTree(splits, leaves, sketch.kept, limits)
