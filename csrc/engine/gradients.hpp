@@ -126,6 +126,7 @@ class Gradients {
 
     // The root of a node that few rows reach: the same Newton steps as in `own_root`, over values that stay in place.
     static double root_of_few(const Real* u, std::int32_t count, double lam) {
+        if (count == 1 && u[0] > 0) return std::min(1.0, static_cast<double>(u[0]) / (lam + 1));
         double root = 0;
         while (true) {
             Sums sums;
@@ -167,7 +168,9 @@ class Gradients {
     }
 
     void meet_alone(const Part& part) {
-        for (const Visit& visit : part.reached.visits) meetings_.push_back({visit.node, Real(0), 1.0});
+        const auto& visits = part.reached.visits;
+        meetings_.resize(visits.size());
+        for (std::size_t v = 0; v < visits.size(); ++v) meetings_[v] = {visits[v].node, Real(0), 1.0};
     }
 
     // Calls visit(part, visit) for the parts whose rows reach the m-th node.

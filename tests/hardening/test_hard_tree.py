@@ -186,7 +186,14 @@ def test_limits_contain_what_was_wanted_of_the_rows_of_a_leaf() -> None:
     assert (train.y.numpy() <= high + 1e-6).all()
 
 
-@pytest.mark.parametrize(("task", "leaf"), [("numbers", "constant"), ("numbers", "additive"), ("classes", "linear")])
+def test_curves_stay_in_the_range_of_all_rows() -> None:
+    limits = hardened("numbers", leaf="additive").limits
+    assert limits is not None
+    assert (limits == limits[:, :1]).all()
+    assert (limits[0] < limits[1]).all()
+
+
+@pytest.mark.parametrize(("task", "leaf"), [("numbers", "constant"), ("classes", "additive"), ("classes", "linear")])
 def test_other_leaves_have_no_limits(task: str, leaf: str) -> None:
     assert hardened(task, leaf=leaf).limits is None
 

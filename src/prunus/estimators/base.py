@@ -31,7 +31,7 @@ from prunus.estimators.preparation import (
     to_samples,
 )
 from prunus.estimators.torch_state import plain_torch
-from prunus.estimators.trained import check_learned, diverged
+from prunus.estimators.trained import check_learned, diverged, prediction_limits
 from prunus.hardening import HardTree, read_hard_tree
 from prunus.nn import TreeModel
 from prunus.nn.draws import OwnDraws
@@ -386,6 +386,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             routing="hard" if self.routing == "hard" else "soft",
             cut=self._cuts,
             agree=None if target.task == "clusters" else target.agreement,
+            limits=None if leaves.is_constant else prediction_limits(target, rows.wanted.astype(np.float64)),
         )
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:

@@ -6,9 +6,11 @@ import torch
 
 from prunus.errors import TrainingError
 from prunus.nn import TreeModel
+from prunus.targets import Target
+from prunus.targets.target import Doubles
 from prunus.training import Samples
 
-__all__ = ["check_learned", "diverged"]
+__all__ = ["check_learned", "diverged", "prediction_limits"]
 
 CHECKED_SAMPLES, CHECKED_ROUTES = 2_048, 1 << 22
 """At the end of training the outputs of about so many samples are looked at, with at most so many routes in all."""
@@ -32,3 +34,16 @@ def diverged() -> TrainingError:
     return TrainingError(
         "training has diverged: the tree predicts NaN or infinity; lower learning_rate or weight_decay"
     )
+
+
+def prediction_limits(target: Target, wanted: Doubles) -> tuple[Doubles, Doubles] | None:
+    """The smallest and the largest output, (k,) each, of a tree with models in its leaves; None for classes.
+
+    It is the range of what is wanted, (n, k), and a tenth of it more on both sides: far from all training rows a model
+    means nothing, and one such row could cost more than all others.
+    """
+    found = None if target.task == "clusters" else target.output_limits(wanted)
+    if found is None:
+        return None
+    low, high = found
+    return low - 0.1 * (high - low), high + 0.1 * (high - low)

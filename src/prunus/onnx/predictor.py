@@ -68,16 +68,14 @@ class _Rows:
         nodes = np.union1d([0], np.flatnonzero(self.mass))  # other nodes receive nothing
         out = add_outputs(self.graph, self.tree, self.x, self.routes(nodes), nodes)
         out = self.graph.cast(out, np.float64)
-        return self._corrected(out) if self.hard else out
+        if self.hard and self.tree.correction.any():
+            out = self.graph.add("Add", out, self.of_ends(self.tree.correction))
+        return out if self.tree.limits is None else self._limited(out, self.tree.limits)
 
-    def _corrected(self, out: str) -> str:
-        """The outputs of rows that follow one path, within their limits."""
-        correction, limits = self.tree.correction, self.tree.limits
-        if correction.any():
-            out = self.graph.add("Add", out, self.of_ends(correction))
-        if limits is None:
-            return out
-        return self.graph.add("Min", self.graph.add("Max", out, self.of_ends(limits[0])), self.of_ends(limits[1]))
+    def _limited(self, out: str, limits: npt.NDArray[np.float64]) -> str:
+        """The outputs within their limits: those of the node that a row ends in, or of the root for all routes."""
+        low, high = (self.of_ends(end) if self.hard else end[:1] for end in limits)
+        return self.graph.add("Min", self.graph.add("Max", out, low), high)
 
     @property
     def ends_tell_all(self) -> bool:

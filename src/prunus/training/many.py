@@ -69,12 +69,14 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
 def n_threads(n_jobs: int | None) -> int | None:
     """The number of threads that is meant by n_jobs, as in joblib: -1 means all cores, -2 all but one; None stays None.
 
-    >>> n_threads(3)
-    3
+    More threads than cores would only wait for each other.
+
+    >>> n_threads(1)
+    1
     """
     if n_jobs == 0:
         raise InputValueError("n_jobs must be None or an int other than 0, got n_jobs=0")
-    if n_jobs is None or n_jobs > 0:
-        return n_jobs
+    if n_jobs is None:
+        return None
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores + 1 + n_jobs)
+    return min(n_jobs, cores) if n_jobs > 0 else max(1, cores + 1 + n_jobs)

@@ -24,6 +24,7 @@ __all__ = ["NativeEngine", "why_not"]
 
 SLICE_SECONDS = 0.05
 """A call to the engine returns after so many seconds, so that Ctrl-C is noticed."""
+MAX_THREADS = 64
 CHUNK = 65_536
 
 
@@ -87,7 +88,7 @@ class NativeEngine:
             loss.parameter,
             tree.pruning_strength,
             tree.batch_size or 0,
-            options.threads or torch.get_num_threads(),
+            min(options.threads or torch.get_num_threads(), MAX_THREADS),
         )
         self.flat = FlatParameters(model, self.native.sizes, live)
         self.mass = tree.a.detach().clone()

@@ -105,9 +105,14 @@ def row_outputs(tree: Tree, x: Floats, *, hard: bool = False) -> Outputs:
     return hard_outputs(tree, x, find_ends(tree, x)) if hard or tree.is_hard else soft_outputs(tree, x)
 
 
-@torch.inference_mode()
 def soft_outputs(tree: Tree, x: Floats) -> Outputs:
     """Outputs of rows along all their routes, (n, k)."""
+    outputs = _soft_outputs(tree, x)
+    return outputs if tree.limits is None else np.clip(outputs, *tree.limits[:, 0])
+
+
+@torch.inference_mode()
+def _soft_outputs(tree: Tree, x: Floats) -> Outputs:
     rows, mass = _tensor(x), _tensor(tree.mass)
     splits, leaves = tree.splits, tree.leaves
     by_products = splits.bounded or leaves.shared is not None or leaves.network is not None

@@ -60,12 +60,13 @@ def read_tree(
     routing: Routing = "soft",
     cut: bool = False,
     agree: Agree | None = None,
+    limits: tuple[Doubles, Doubles] | None = None,
 ) -> Tree:
     """The record of a trained tree. The training rows descend the tree once for all its statistics.
 
     In a hard tree the kept nodes get the mass 1, and all others 0; if the tree is `cut`, all that are not kept get the
     mass 0 in a soft tree, too. Without `correct` there is no correction. With `agree`, the record of a soft tree says
-    how far its hard predictions agree with its soft ones.
+    how far its hard predictions agree with its soft ones. `limits` are the smallest and the largest output, (k,) each.
     """
     n_nodes = len(mass)
     leaf = find_leaves(splits, rows.x)
@@ -93,6 +94,7 @@ def read_tree(
         importances=importances(splits, rows.x, inner, share[inner], rows.owner, rows.n_features),
         n_parameters=n_parameters,
         routing=routing,
+        limits=None if limits is None else np.stack([np.tile(end, (n_nodes, 1)) for end in limits]),
     )
     if agree is None or tree.is_hard or n_nodes == 1:  # then there is only one way
         return tree

@@ -134,8 +134,9 @@ class Tree:
     routing: Routing = "soft"
     """Whether rows follow all their routes or one path."""
     limits: npt.NDArray[np.float64] | None = None
-    """The smallest and the largest output of rows whose one path ends in each node, (2, T, k), so that linear models
-    and sums of curves do not go far beyond what was seen in training; None if outputs have no limits."""
+    """The smallest and the largest output of rows whose one path ends in each node, (2, T, k), so that models in leaves
+    do not go far beyond what was seen in training; those of the root hold for soft predictions. None if outputs have no
+    limits."""
     agreement: float | None = None
     """How far hard predictions of the training rows agree with soft ones, see `prunus.targets.Target.agreement`; None
     if it is not known or there is only one way, as in hard trees and for clusters."""
