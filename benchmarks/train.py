@@ -1,19 +1,20 @@
-"""Speed and memory of training and prediction: a step, an epoch, a million predictions, the peak of a fit.
+"""Speed and memory of training and prediction: steps, epochs, fits, a million predictions, the peak of a fit.
 
-python -m benchmarks.train [--only step|predict|fit] [--threads 2] [--out FOLDER]
+python -m benchmarks.train [--only step|engine|deep|many|fits|predict|fit] [--threads 2] [--out FOLDER]
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.tree import DecisionTreeRegressor
 
+from benchmarks.measured import Measured
+from benchmarks.train_engine import deep, fits, many, steps
 from harness.limits import OK, run_limited
 from harness.machine import peak_mb, resident_mb, this_machine
 from harness.records import format_table, write_csv
@@ -29,16 +30,6 @@ AUTHORS_STEP_MS = 37.0
 """The authors' code on 2 cores: an epoch of 370,000 rows at batch 512, d=90, depth 6 takes 26.6 s."""
 LIMIT_S = 3600.0
 """That a measured fit may take."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One figure."""
-
-    part: str
-    what: str
-    value: float
-    unit: str
 
 
 def main() -> int:
@@ -143,7 +134,15 @@ def measure_fit(job: Job) -> Answer:
     return {"peak_mb": peak_mb() - before, "matrix_mb": x.nbytes / 1e6, "seconds": time.perf_counter() - began}
 
 
-PARTS = {"step": step, "predict": predict, "fit": fit}
+PARTS = {
+    "step": step,
+    "engine": steps,
+    "deep": deep,
+    "many": many,
+    "fits": fits,
+    "predict": predict,
+    "fit": fit,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -64,17 +64,18 @@ void outputs_of(const Batch<Real>& batch, Rows rows, const View<Real>& view, con
         const Real *u = reached.u.data() + visit.begin, a = mass[visit.node];
         Real* z = routed.z.data() + visit.begin;
         for (std::int32_t i = 0; i < visit.count; ++i) z[i] = route(u[i], a);
-        const Real *constant = view.constant(visit.node), *value = nullptr;
-        if (slopes) {
-            Real* values = routed.value.data() + outputs * visit.begin;
-            leaf_values(batch.leaf_inputs(), here, visit.node, view, values);
-            value = values;
-        }
-        for (std::int64_t k = 0; k < outputs; ++k) {
-            const Real* of_rows = slopes ? value + k * visit.count : nullptr;
+        if (!slopes) {
+            const Real* constant = view.constant(visit.node);
             for (std::int32_t i = 0; i < visit.count; ++i) {
-                out[here.row[i] * outputs + k] += z[i] * (slopes ? of_rows[i] : constant[k]);
+                Real* of_row = out + here.row[i] * outputs;
+                for (std::int64_t k = 0; k < outputs; ++k) of_row[k] += z[i] * constant[k];
             }
+            continue;
+        }
+        Real* value = routed.value.data() + outputs * visit.begin;
+        leaf_values(batch.leaf_inputs(), here, visit.node, view, value);
+        for (std::int64_t k = 0; k < outputs; ++k, value += visit.count) {
+            for (std::int32_t i = 0; i < visit.count; ++i) out[here.row[i] * outputs + k] += z[i] * value[i];
         }
     }
 }
@@ -87,6 +88,10 @@ void to_routes(const Visit& visit, const View<Real>& view, const Reached<Real>& 
     const std::int32_t* row = reached.row.data() + visit.begin;
     if (!view.shape.leaf_slopes) {
         const Real* constant = view.constant(visit.node);
+        if (outputs == 1) {
+            for (std::int32_t i = 0; i < visit.count; ++i) grad_z[i] = grad_out[row[i]] * constant[0];
+            return;
+        }
         for (std::int32_t i = 0; i < visit.count; ++i) {
             const Real* grad = grad_out + row[i] * outputs;
             Real sum = 0;
@@ -110,6 +115,12 @@ void to_leaf(const Batch<Real>& batch, const Visit& visit, const Reached<Real>& 
     const Chosen here = reached.rows(visit);
     const Real* z = routed.z.data() + visit.begin;
     Real* constant = grad.constant(visit.node);
+    if (!grad.shape.leaf_slopes && outputs == 1) {
+        Real sum = 0;
+        for (std::int32_t i = 0; i < visit.count; ++i) sum += z[i] * grad_out[here.row[i]];
+        constant[0] += sum;
+        return;
+    }
     if (!grad.shape.leaf_slopes) {
         for (std::int32_t i = 0; i < visit.count; ++i) {
             const Real* of_row = grad_out + here.row[i] * outputs;
