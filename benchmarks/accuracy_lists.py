@@ -165,7 +165,7 @@ CONTENDERS = {
         "linear", (4, 5, 6, 7), first_depth=6, routing="hard", max_split_features=3
     ),
     "prunus hard constant 1 column": _prunus(
-        "constant", (8, 10, 12), first_depth=12, routing="hard", max_split_features=1, max_leaf_nodes=LIKE_CART
+        "constant", (8, 12, 16), first_depth=16, routing="hard", max_split_features=1, max_leaf_nodes=LIKE_CART
     ),
 }
 HARD = [name for name in CONTENDERS if name.startswith("prunus hard")]
