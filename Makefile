@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/*)
 
 .PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-gpu bench-ops bench-train bench-accuracy bench-cluster paper clean
 
@@ -58,9 +58,11 @@ $(SANITIZED)/.built: $(SOURCES) $(INSTALLED)
 test-sanitizers: $(SANITIZED)/.built ## The extension under the address and undefined behaviour sanitizers of g++
 	PRUNUS_CORE=$$(echo $(SANITIZED)/site/prunus/_core*.so) ASAN_OPTIONS=detect_leaks=0 OMP_WAIT_POLICY=passive \
 		LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-		$(BIN)/python -m pytest -p tests.csrc.instrumented -m 'not gpu' \
+		$(BIN)/python -m pytest -p tests.csrc.instrumented -m 'not gpu and not slow' \
 		tests/ops/test_sizes.py tests/ops/test_leaves.py tests/ops/test_routes.py tests/ops/test_masses.py \
-		tests/fuzz/test_operators.py tests/tree/test_prediction.py
+		tests/fuzz/test_operators.py tests/tree/test_prediction.py tests/fuzz/test_engine.py \
+		tests/training/test_native_engine.py tests/training/test_native_sizes.py \
+		tests/training/test_native_workers.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda.py

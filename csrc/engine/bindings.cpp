@@ -9,7 +9,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,6 +44,16 @@ Loss loss_named(const std::string& name) {
     throw nb::value_error(("unknown loss " + name).c_str());
 }
 
+// Refuses numbers that are not from the smallest to the largest. Columns, outputs and rows of a batch are counted by
+// 32-bit integers, so that products of two of them do not overflow.
+void expect_within(const char* name, std::int64_t number, std::int64_t smallest,
+                   std::int64_t largest = std::numeric_limits<std::int32_t>::max()) {
+    if (number >= smallest && number <= largest) return;
+    const std::string message = std::string(name) + " must be from " + std::to_string(smallest) + " to " +
+                                std::to_string(largest) + ", got " + std::to_string(number);
+    throw nb::value_error(message.c_str());
+}
+
 // Examples that keep their arrays alive.
 template <class Real>
 class BoundExamples {
@@ -50,6 +63,7 @@ class BoundExamples {
                   std::optional<Flat<const Real>> weight, std::int64_t outputs)
         : split_inputs_(split_inputs), leaf_inputs_(leaf_inputs), target_(target), offset_(offset), weight_(weight) {
         const std::size_t n = split_inputs.shape(0);
+        expect_within("outputs", outputs, 1);
         if (leaf_inputs) expect("leaf_inputs", *leaf_inputs, {n});
         expect("target", target, {n});
         expect("offset", offset, {n, static_cast<std::size_t>(outputs)});
@@ -123,7 +137,9 @@ class BoundEngine {
           split_columns_(split_columns),
           leaf_columns_(leaf_columns),
           loss_(loss_named(loss)),
-          engine_(shape_, {loss_, static_cast<Real>(parameter), strength, meant_for}, std::max(1, threads)) {}
+          engine_(shape_, {loss_, static_cast<Real>(parameter), strength, meant_for}, std::max(1, threads)) {
+        expect_within("meant_for", meant_for, 0, std::numeric_limits<std::int64_t>::max());
+    }
 
     std::vector<std::int64_t> sizes() const {
         const auto sizes = shape_.sizes();
@@ -140,7 +156,9 @@ class BoundEngine {
         if (batch_size < 1 || first < 0 || first >= n || first % batch_size != 0) {
             throw nb::value_error("first must be the first row of a batch");
         }
-        const auto steps = static_cast<std::size_t>((n + batch_size - 1) / batch_size);
+        expect_within("the rows of a batch", std::min(batch_size, n), 1);
+        expect_within("steps_before", steps_before, 0, std::numeric_limits<std::int64_t>::max() / 2);
+        const auto steps = static_cast<std::size_t>((n - 1) / batch_size + 1);
         expect("plan", plan, {3, steps});
         expect("most_columns", most_columns, {steps});
         expect("has_decay", has_decay, {Parameters::parts});
@@ -157,6 +175,7 @@ class BoundEngine {
             }
         }
         const nb::gil_scoped_release unlocked;
+        const std::lock_guard<std::mutex> alone(mutex_);
         const Progress progress =
             engine_.train(examples.examples, order.data(), n, batch_size, first, steps_before, steps_of,
                           {weight_decay, clip, has_decay.data()}, chosen, all, seconds);
@@ -168,11 +187,12 @@ class BoundEngine {
         const auto size = static_cast<std::size_t>(shape_.size());
         expect("theta", theta, {size});
         expect("grad", grad, {size});
-        if (order.shape(0) == 0) throw nb::value_error("order must have at least one row");
+        expect_within("the rows of a batch", static_cast<std::int64_t>(order.shape(0)), 1);
         check(examples.examples, order, 0);
         Columns<Real> chosen;
         if (columns) chosen = columns->checked(shape_, split_columns_);
         const nb::gil_scoped_release unlocked;
+        const std::lock_guard<std::mutex> alone(mutex_);
         return engine_.gradient(examples.examples, order.data(), order.shape(0), scale, chosen, theta.data(),
                                 grad.data());
     }
@@ -180,9 +200,10 @@ class BoundEngine {
     void masses(const BoundExamples<Real>& examples, std::int64_t step, double scale, Flat<Real> theta, Flat<Real> mass) {
         expect("theta", theta, {static_cast<std::size_t>(shape_.size())});
         expect("mass", mass, {static_cast<std::size_t>(shape_.tree.nodes())});
-        if (step < 1) throw nb::value_error("step must be at least 1");
         check(examples.examples);
+        expect_within("step", step, 1, examples.examples.n);
         const nb::gil_scoped_release unlocked;
+        const std::lock_guard<std::mutex> alone(mutex_);
         engine_.masses(examples.examples, step, scale, theta.data(), mass.data());
     }
 
@@ -191,6 +212,7 @@ class BoundEngine {
         expect("mass", mass, {static_cast<std::size_t>(shape_.tree.nodes())});
         check(examples.examples);
         const nb::gil_scoped_release unlocked;
+        const std::lock_guard<std::mutex> alone(mutex_);
         return engine_.evaluate(examples.examples, scale, theta.data(), mass.data());
     }
 
@@ -198,10 +220,18 @@ class BoundEngine {
     static Parameters shape_of(int depth, std::int64_t split_columns, std::int64_t leaf_columns, std::int64_t outputs,
                                bool leaf_slopes, bool shared_slopes) {
         constexpr int most_depth = 24;
-        if (depth < 0 || depth > most_depth) throw nb::value_error("depth must be from 0 to 24");
-        if (split_columns < 0 || leaf_columns < 0 || outputs < 1) throw nb::value_error("sizes must not be negative");
-        return {{(std::int32_t{1} << depth) - 1}, outputs, padded(split_columns), padded(leaf_columns), leaf_slopes,
-                shared_slopes};
+        constexpr double most_values = 1e15;  // far more than any memory holds, far less than 64-bit integers count
+        expect_within("depth", depth, 0, most_depth);
+        expect_within("split_columns", split_columns, 0);
+        expect_within("leaf_columns", leaf_columns, 0);
+        expect_within("outputs", outputs, 1);
+        const Parameters shape{{(std::int32_t{1} << depth) - 1}, outputs,     padded(split_columns),
+                               padded(leaf_columns),             leaf_slopes, shared_slopes};
+        const double of_leaf = static_cast<double>(outputs) * static_cast<double>(shape.leaf_width + 1);
+        if (shape.tree.nodes() * (of_leaf + static_cast<double>(shape.split_width + 1)) > most_values) {
+            throw nb::value_error("the tree must have fewer parameters");
+        }
+        return shape;
     }
 
     void check(const Examples<Real>& examples) const {
@@ -210,6 +240,7 @@ class BoundEngine {
             examples.outputs != shape_.outputs || examples.target_columns != (labels ? 1 : shape_.outputs)) {
             throw nb::value_error("examples must have the inputs, targets and outputs of the engine");
         }
+        if (examples.n == 0) throw nb::value_error("examples must have at least one row");
         if (!labels) return;
         for (std::int64_t i = 0; i < examples.n; ++i) {
             const Real label = examples.target[i];
@@ -230,6 +261,7 @@ class BoundEngine {
     Parameters shape_;
     std::int64_t split_columns_, leaf_columns_;
     Loss loss_;
+    std::mutex mutex_;  // the engine has memory of its own for one call at a time
     Engine<Real> engine_;
 };
 
@@ -241,6 +273,7 @@ void linear_masses(Array<const Real> x, Array<const Real> weight, Flat<const Rea
     expect("weight", weight, {splits, columns});
     expect("sample_weight", sample_weight, {n});
     expect("mass", mass, {nodes_of(splits)});
+    expect_within("the number of columns", static_cast<std::int64_t>(columns), 0);
     const nb::gil_scoped_release unlocked;
     const std::int64_t width = padded(static_cast<std::int64_t>(columns));
     std::vector<Real> weights(splits * width, Real(0));

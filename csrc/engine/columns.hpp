@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -26,6 +28,7 @@ struct Columns {
             const Real* weight = all.theta + t * shape.split_width;
             std::fill(size.begin(), size.end(), Real(0));
             for (std::int64_t j = 0; j < inputs; ++j) size[owner[j]] += weight[j] * weight[j];
+            for (Real& each : size) each = std::isnan(each) ? std::numeric_limits<Real>::infinity() : each;  // to order
             std::iota(order.begin(), order.end(), std::int64_t{0});
             std::nth_element(order.begin(), order.begin() + most, order.end(), [&](std::int64_t x, std::int64_t y) {
                 return size[x] != size[y] ? size[x] > size[y] : x < y;

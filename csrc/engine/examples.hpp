@@ -15,7 +15,7 @@ struct Examples {
     std::int64_t n;
     std::int64_t split_columns, leaf_columns, target_columns, outputs;
     const Real* split_inputs;  // (n, split_columns)
-    const Real* leaf_inputs;   // (n, leaf_columns), or the same array as split_inputs
+    const Real* leaf_inputs;   // (n, leaf_columns), may be the same array as split_inputs
     const Real* target;        // (n, target_columns)
     const Real* offset;        // (n, outputs), added to the outputs of the tree, or null
     const Real* weight;        // (n,), or null if all weights are 1
@@ -29,7 +29,7 @@ class Batch {
     void gather(const Examples<Real>& from, const std::int64_t* order, std::int64_t first, std::int64_t step,
                 std::int64_t count) {
         n = count;
-        one_matrix_ = from.leaf_inputs == from.split_inputs;
+        one_matrix_ = from.leaf_inputs == from.split_inputs && from.leaf_columns == from.split_columns;
         outputs_ = from.outputs;
         target_columns_ = from.target_columns;
         has_offset_ = from.offset != nullptr;

@@ -40,11 +40,12 @@ struct Reached {
         if (places <= capacity_) return;
         constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
         if (places > most) throw std::length_error("a batch reaches too many nodes");
-        capacity_ = std::min(most, std::max(places, 2 * capacity_));
-        row.reserve(capacity_);
-        above.reserve(capacity_);
-        u.reserve(capacity_);
-        by_score.reserve(capacity_);
+        const std::int64_t grown = std::min(most, std::max(places, 2 * capacity_));
+        row.reserve(grown);
+        above.reserve(grown);
+        u.reserve(grown);
+        by_score.reserve(grown);
+        capacity_ = grown;  // only now: if there is no memory for one of them, none counts as larger
     }
 
   private:

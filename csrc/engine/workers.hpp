@@ -2,24 +2,47 @@
 // millisecond of work; threads that wait by spinning would take the cores from each other and from other programs.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 namespace prunus::engine {
 
-class Workers {
+// A number that a forked process does not share with its parent.
+inline std::int64_t this_process() {
+#ifdef _WIN32
+    return 0;  // there are no forks
+#else
+    return getpid();
+#endif
+}
+
+class Pool {
   public:
-    explicit Workers(int threads) {
-        for (int i = 1; i < threads; ++i) others_.emplace_back([this] { serve(); });
+    explicit Pool(int threads) {
+        constexpr int most = 256;
+        const int wanted = std::min(threads, most) - 1;
+        others_.reserve(wanted);  // so that nothing but the start of a thread can fail below
+        try {
+            for (int i = 0; i < wanted; ++i) others_.emplace_back([this] { serve(); });
+        } catch (const std::system_error&) {
+            // The system gives no more threads; those that there are do all the work.
+        }
     }
 
-    ~Workers() {
+    ~Pool() {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             over_ = true;
@@ -28,17 +51,11 @@ class Workers {
         for (auto& thread : others_) thread.join();
     }
 
-    Workers(const Workers&) = delete;
-    Workers& operator=(const Workers&) = delete;
+    Pool(const Pool&) = delete;
+    Pool& operator=(const Pool&) = delete;
 
-    // Calls part(p) once for each p in [0, parts) and returns when all are done. If parts throw exceptions, the first
-    // one is thrown again here.
     template <class Part>
     void run(std::int64_t parts, const Part& part) {
-        if (others_.empty() || parts <= 1) {
-            for (std::int64_t p = 0; p < parts; ++p) part(p);
-            return;
-        }
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             part_ = [&part](std::int64_t p) { part(p); };
@@ -92,6 +109,34 @@ class Workers {
     bool over_ = false;
     std::exception_ptr failure_;
     std::vector<std::thread> others_;  // the last member: the threads use the others from their start on
+};
+
+// Runs the parts of a job on this thread and on those of a pool. A forked process has a copy of the pool without its
+// threads: it does the work alone, and leaves the copy as it is, because to destroy it would mean to wait for them.
+class Workers {
+  public:
+    explicit Workers(int threads) : pool_(threads > 1 ? new Pool(threads) : nullptr) {}
+
+    ~Workers() {
+        if (is_forked()) (void)pool_.release();
+    }
+
+    Workers(const Workers&) = delete;
+    Workers& operator=(const Workers&) = delete;
+
+    // Calls part(p) once for each p in [0, parts) and returns when all are done. If parts throw exceptions, one of them
+    // is thrown again here.
+    template <class Part>
+    void run(std::int64_t parts, const Part& part) {
+        if (parts > 1 && pool_ && !is_forked()) return pool_->run(parts, part);
+        for (std::int64_t p = 0; p < parts; ++p) part(p);
+    }
+
+  private:
+    bool is_forked() const { return this_process() != process_; }
+
+    std::int64_t process_ = this_process();
+    std::unique_ptr<Pool> pool_;
 };
 
 }  // namespace prunus::engine
