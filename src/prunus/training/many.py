@@ -4,11 +4,13 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 from typing import NamedTuple
 
 import torch
 
 from prunus.errors import InputValueError
+from prunus.training.callbacks import as_callbacks
 from prunus.training.samples import Samples
 from prunus.training.trainer import History, Trainer
 
@@ -27,7 +29,7 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     """Train several models at once, each by one thread if there are as many models as threads.
 
     Each run ends as it would end alone, whatever the number of threads. If one fails, the others still end before its
-    error is raised.
+    error is raised; after Ctrl-C they end with the epoch that they are in.
 
     Parameters
     ----------
@@ -57,13 +59,26 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     threads = n_threads(n_jobs) or torch.get_num_threads()
     own = max(1, threads // max(1, len(listed)))
 
+    interrupted = Event()
+
     def fit(run: Run) -> History:
         trainer, train, valid = run
+        before = trainer.options, trainer.callbacks
         trainer.options = replace(trainer.options, threads=own)
-        return trainer.fit(train, valid)
+        trainer.callbacks = as_callbacks([*trainer.callbacks, lambda _record: interrupted.is_set()])
+        try:
+            return trainer.fit(train, valid)
+        finally:
+            trainer.options, trainer.callbacks = before
 
     with ThreadPoolExecutor(max(1, min(threads, len(listed)))) as pool:
-        return [future.result() for future in [pool.submit(fit, run) for run in listed]]
+        futures = [pool.submit(fit, run) for run in listed]
+        try:
+            return [future.result() for future in futures]
+        except KeyboardInterrupt:
+            interrupted.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def n_threads(n_jobs: int | None) -> int | None:

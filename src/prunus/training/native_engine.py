@@ -237,6 +237,7 @@ class NativeEngine:
                 refresh_masses(self.model, self.train)
         self.model.eval()
         self.finished = True
+        self.native = self.examples = self.valid_examples = None  # memory and threads
 
     def _write(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
         assert isinstance(model, TreeModel)
