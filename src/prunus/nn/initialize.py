@@ -11,6 +11,9 @@ from prunus.ops.checks import shape
 
 __all__ = ["can_spread", "spread_splits"]
 
+SAMPLES_OF_OTHERS = 256
+"""About so many samples place the splits that none reach."""
+
 
 class AffineSplit(Protocol):
     """A split whose scores are a linear layer of features, perhaps followed by a function that keeps their signs."""
@@ -77,21 +80,41 @@ def _is_affine(split: nn.Module) -> TypeGuard[AffineSplit]:
 
 def _place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float) -> None:
     """Scale the directions, (S, d), and set the biases, (S,), in place, by the samples that reach each split."""
-    arrived = {0: features}
+    arrived = {0: features} if len(features) > 1 else {}
     everywhere = _deviations(features, weight)
-    for t in range(weight.shape[0]):
-        rows, direction = arrived.pop(t), weight[t]
-        # All samples place a split that none reach.
-        projected = (rows if len(rows) > 1 else features) @ direction
-        middle = -_median(projected)
-        # If samples are nearly equal, the direction must not become very large.
-        scale = spread / torch.maximum(projected.std(correction=0), 1e-3 * everywhere[t])
-        scale = scale.nan_to_num(nan=1.0, posinf=1.0)  # if all samples are equal
-        direction *= scale
-        bias[t] = middle * scale
-        if 2 * t + 1 < weight.shape[0]:
-            right = rows @ direction + bias[t] >= 0
-            arrived[2 * t + 1], arrived[2 * t + 2] = rows[~right], rows[right]
+    alone = torch.ones(len(weight), dtype=torch.bool, device=weight.device)
+    for t in range(len(weight)):
+        rows = arrived.pop(t, None)
+        if rows is None:
+            continue
+        alone[t] = False
+        projected = rows @ weight[t]
+        scale = _scale(projected, everywhere[t], spread)
+        weight[t] *= scale
+        bias[t] = -_median(projected) * scale
+        if 2 * t + 1 < len(weight):
+            right = rows @ weight[t] + bias[t] >= 0
+            children = {2 * t + 1: rows[~right], 2 * t + 2: rows[right]}
+            arrived |= {child: own for child, own in children.items() if len(own) > 1}
+    if alone.any():
+        _place_others(features, weight, bias, spread, alone, everywhere)
+
+
+def _place_others(
+    features: Tensor, weight: Tensor, bias: Tensor, spread: float, others: Tensor, everywhere: Tensor
+) -> None:
+    """Place splits that one sample reaches, or none, by samples of all others."""
+    projected = features[:: -(-len(features) // SAMPLES_OF_OTHERS)] @ weight[others].T
+    scale = _scale(projected, everywhere[others], spread)
+    weight[others] *= scale.unsqueeze(1)
+    bias[others] = -_median(projected) * scale
+
+
+def _scale(projected: Tensor, everywhere: Tensor, spread: float) -> Tensor:
+    """The factor on directions, given the samples in these directions, (n, ...), and the deviations of all samples."""
+    # If samples are nearly equal, the direction must not become very large.
+    scale = spread / torch.maximum(projected.std(0, correction=0), 1e-3 * everywhere)
+    return scale.nan_to_num(nan=1.0, posinf=1.0)  # if all samples are equal
 
 
 def _deviations(features: Tensor, weight: Tensor) -> Tensor:
@@ -102,7 +125,10 @@ def _deviations(features: Tensor, weight: Tensor) -> Tensor:
 
 
 def _median(values: Tensor) -> Tensor:
-    """The middle value, or the middle of the two middle values; found without sorting, unlike a quantile of torch."""
+    """The middle value along the first dimension, or the middle of the two middle values.
+
+    It is found without sorting, unlike a quantile of torch.
+    """
     n = len(values)
-    low = values.kthvalue((n + 1) // 2).values
-    return low if n % 2 else torch.lerp(low, values.kthvalue(n // 2 + 1).values, 0.5)
+    low = values.kthvalue((n + 1) // 2, dim=0).values
+    return low if n % 2 else torch.lerp(low, values.kthvalue(n // 2 + 1, dim=0).values, 0.5)
