@@ -279,3 +279,13 @@ def test_a_network_without_hidden_layers_is_linear() -> None:
 def test_sizes_of_layers_that_cannot_be(sizes: Any) -> None:
     with pytest.raises(InputValueError, match="hidden_layer_sizes must be integers from 1 to 65_536, got"):
         regressor(leaf="mlp", hidden_layer_sizes=sizes).fit(X, values(X))
+
+
+def test_the_number_of_threads_does_not_matter() -> None:
+    one, all_cores = (regressor(n_jobs=n_jobs).fit(X, values(X)).predict(X) for n_jobs in (1, -1))
+    assert_array_equal(one, all_cores)
+
+
+def test_no_threads_are_refused() -> None:
+    with pytest.raises(InputValueError, match="n_jobs must be None or an int other than 0, got n_jobs=0"):
+        regressor(n_jobs=0).fit(X, values(X))

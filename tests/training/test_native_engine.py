@@ -304,3 +304,28 @@ def test_classes_that_do_not_exist_are_an_error() -> None:
     trainer = Trainer(tree("constant", 3), find_loss("cross_entropy"), TrainingOptions(max_epochs=1, engine="native"))
     with pytest.raises(ValueError, match="targets must be numbers of classes"):
         trainer.fit(samples)
+
+
+def test_inputs_that_the_splits_leave_out() -> None:
+    """The engine drops inputs of the splits that are always zero; their weights stay as they are."""
+    samples = data(400, "squared_error", 1)
+
+    def model() -> TreeModel:
+        made = tree("additive", 1)
+        made.split_inputs = Whiten(D)
+        made.split_inputs.left_out = torch.arange(D) % 2 == 0
+        made.split_inputs.fit(samples.x)
+        return made
+
+    models = [model(), model()]
+    ours, theirs = (
+        fitted(engine, made, samples, find_loss("squared_error"))
+        for engine, made in zip(("native", "torch"), models, strict=True)
+    )
+    assert ours["valid_loss"] == pytest.approx(theirs["valid_loss"], abs=1e-4)
+    assert torch.allclose(models[0](samples.x), models[1](samples.x), atol=1e-3)
+    before, after = model().tree.split.weight, models[0].tree.split.weight
+    assert isinstance(before, Tensor)
+    assert isinstance(after, Tensor)
+    assert torch.equal(after[:, ::2], before[:, ::2])
+    assert not torch.equal(after[:, 1::2], before[:, 1::2])
