@@ -173,7 +173,7 @@ class Gradients {
         for (std::size_t v = 0; v < visits.size(); ++v) meetings_[v] = {visits[v].node, Real(0), 1.0};
     }
 
-    // Calls visit(part, visit) for the parts whose rows reach the m-th node.
+    // Calls each(part, visit) for the parts whose rows reach the m-th node.
     template <class Each>
     void for_visits(std::int64_t m, std::int64_t n_parts, const Each& each) {
         if (n_parts == 1) return each(parts_[0], parts_[0].reached.visits[m]);

@@ -1,4 +1,4 @@
-"""The interface of the two engines that take the steps of a run, and the choice between them."""
+"""The interface of the two engines that take the steps of a run."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
