@@ -7,7 +7,15 @@ from prunus.errors import PrunusError
 if TYPE_CHECKING:
     from prunus import nn, ops
     from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
-    from prunus.explain import export_dict, export_graphviz, export_html, export_text, plot_tree, tree_summary
+    from prunus.explain import (
+        explain_rows,
+        export_dict,
+        export_graphviz,
+        export_html,
+        export_text,
+        plot_tree,
+        tree_summary,
+    )
     from prunus.io import load, save
     from prunus.onnx import export_onnx
 
@@ -17,6 +25,7 @@ __all__ = [
     "ArgminTreeRegressor",
     "PrunusError",
     "__version__",
+    "explain_rows",
     "export_dict",
     "export_graphviz",
     "export_html",
@@ -36,6 +45,7 @@ _ELSEWHERE = {
     "ArgminTreeClassifier": "prunus.estimators",
     "ArgminTreeClusterer": "prunus.estimators",
     "ArgminTreeRegressor": "prunus.estimators",
+    "explain_rows": "prunus.explain",
     "export_dict": "prunus.explain",
     "export_graphviz": "prunus.explain",
     "export_html": "prunus.explain",

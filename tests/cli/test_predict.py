@@ -27,6 +27,13 @@ def test_probabilities_hard_predictions_and_copies(shell: Shell, folder: Path) -
     np.testing.assert_allclose(found.iloc[:, 2:], expected)
 
 
+def test_reasons_beside_predictions(shell: Shell, folder: Path) -> None:
+    found = pd.read_csv(io.StringIO(shell("predict", folder / "kind.prunus", folder / "table.csv", "--explain")))
+    assert found.columns.tolist() == ["prediction", "reason 1", "reason 2", "reason 3"]
+    assert found["reason 1"].str.fullmatch(r"(size|color) (= .*|is missing) \([+-][\d.e-]+\)").all()
+    assert found["reason 3"].isna().all()  # the table has two columns
+
+
 def test_json_has_a_list_for_each_column(shell: Shell, folder: Path) -> None:
     record = shell.json("predict", folder / "price.prunus", folder / "table.csv")
     assert record["rows"] == len(record["prediction"]) == 60
@@ -97,6 +104,11 @@ def test_a_model_learned_from_an_array_takes_columns_by_position(shell: Shell, t
     assert shell("predict", tmp_path / "m.prunus", write(tmp_path / "t.csv", "a,b\n1,2\n")).count("\n") == 2
     said = shell.mistake("predict", tmp_path / "m.prunus", write(tmp_path / "t.csv", "a,b,c\n1,2,3\n"))
     assert "must have 2 columns" in said
+
+
+def test_reasons_are_of_soft_predictions(shell: Shell, folder: Path) -> None:
+    said = shell.mistake("predict", folder / "kind.prunus", folder / "table.csv", "--explain", "--hard")
+    assert "--explain must be left out with --hard" in said
 
 
 def test_options_that_do_not_fit_the_model(shell: Shell, folder: Path) -> None:

@@ -75,9 +75,9 @@ def test_leaves_predict() -> None:
     assert sorted(map(float, found)) == pytest.approx(sorted(set(tree.predict(X, hard=True))), abs=1e-6)
 
 
-def test_leaves_that_are_not_constant_tell_means() -> None:
+def test_leaves_that_are_networks_tell_means() -> None:
     y = values(X)
-    (line,) = lines(regressor(depth=0, leaf="linear").fit(X, y), decimals=3)
+    (line,) = lines(regressor(depth=0, leaf="mlp").fit(X, y), decimals=3)
     assert line == f"|--- mean: [{y.mean():.3g}] (100% of rows)"
 
 

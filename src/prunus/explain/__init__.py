@@ -1,16 +1,22 @@
 """Descriptions of a fitted tree: a summary record, and the text, pictures and pages made from it."""
 
 from prunus.explain.as_dict import export_dict
+from prunus.explain.explain_rows import explain_rows
+from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.graphviz import export_graphviz
 from prunus.explain.html import export_html
 from prunus.explain.plot import plot_tree
-from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary, tree_summary
+from prunus.explain.row_explanation import RowExplanation
+from prunus.explain.summary import NodeSummary, TreeSummary, tree_summary
 from prunus.explain.text import export_text
 
 __all__ = [
+    "Formula",
     "NodeSummary",
+    "RowExplanation",
     "SplitWeight",
     "TreeSummary",
+    "explain_rows",
     "export_dict",
     "export_graphviz",
     "export_html",
