@@ -38,6 +38,7 @@ def test_public_names_of_prunus() -> None:
         "ArgminTreeRegressor",
         "PrunusError",
         "__version__",
+        "explain_rows",
         "export_dict",
         "export_graphviz",
         "export_html",

@@ -12,7 +12,7 @@ import pytest
 from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, explain_rows
 from prunus.errors import InputTypeError, InputValueError
 from prunus.explain import RowExplanation
-from prunus.explain.explain_rows import top_reasons
+from prunus.explain.explaining import top_reasons
 from prunus.explain.values import table_columns, typical_row
 from prunus.targets.links import LINKS
 from tests.estimators.problems import as_pandas, mixed
@@ -81,8 +81,8 @@ def test_sums_are_predictions(kind: str, options: Any) -> None:
 @pytest.mark.parametrize("kind", ["numbers", "two"])
 def test_reasons_add_up(kind: str, options: Any) -> None:
     tree = fitted(kind, **options)
-    found = explain_rows(tree, FRAME)
-    totals: Any = [why.typical + sum(reason.added for reason in why.reasons) for why in found]  # type: ignore[operator]
+    found: list[Any] = explain_rows(tree, FRAME)
+    totals = [why.typical + sum(reason.added for reason in why.reasons) for why in found]
     expected = tree.predict(FRAME) if kind == "numbers" else tree.predict_proba(FRAME).max(1)
     np.testing.assert_allclose(totals, expected, rtol=1e-5)
 

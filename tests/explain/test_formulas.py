@@ -14,7 +14,7 @@ X = table(200)
 
 
 def at(formula: Formula, x: Any) -> float:
-    total = formula.constant + sum(part.weight * x[part.feature] for part in formula.weights)
+    total = float(formula.constant + sum(part.weight * x[part.feature] for part in formula.weights))
     return total if formula.low is None or formula.high is None else min(max(total, formula.low), formula.high)
 
 

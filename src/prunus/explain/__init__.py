@@ -1,7 +1,7 @@
 """Descriptions of a fitted tree: a summary record, and the text, pictures and pages made from it."""
 
 from prunus.explain.as_dict import export_dict
-from prunus.explain.explain_rows import explain_rows
+from prunus.explain.explaining import explain_rows
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.graphviz import export_graphviz
 from prunus.explain.html import export_html
