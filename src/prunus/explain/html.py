@@ -17,7 +17,20 @@ from prunus.files import write_bytes
 __all__ = ["export_html"]
 
 _TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clusters": "Cluster tree"}
-_SCRIPTS = ("data.js", "predict.js", "panel.js", "layout.js", "tree.js", "sample.js", "curves.js", "app.js")
+_SCRIPTS = (
+    "data.js",
+    "predict.js",
+    "panel.js",
+    "boxes.js",
+    "layout.js",
+    "tree.js",
+    "marks.js",
+    "legend.js",
+    "sample.js",
+    "curves.js",
+    "help.js",
+    "app.js",
+)
 
 
 def export_html(

@@ -193,7 +193,7 @@ def _number_chart(column: ColumnSplit, values: Doubles, here: Rows, coloring: Co
         "name": column.name,
         "low": low,
         "high": high,
-        "ends": [point_text(column, end, _write) for end in (low, high)],
+        "ends": [point_text(column, end, _write) for end in _trimmed(np.array([low]) if not len(values) else values)],
         "thresholds": [min(max(threshold, low), high) for threshold in column.thresholds],
         "lowLeft": column.low_left,
         **coloring.counted(here, _bins(values, edges), len(edges) - 1),
