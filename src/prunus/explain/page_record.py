@@ -91,7 +91,7 @@ def _subtitle(summary: TreeSummary) -> str:
 
 
 def _facts(summary: TreeSummary) -> list[list[str]]:
-    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} with a positive mass"
+    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} that rows may pass"
     return [
         ["kind", summary.kind],
         ["leaf", summary.leaf],

@@ -119,7 +119,8 @@ const forget = () => {
 };
 
 const start = () => {
-  byId("subtitle").textContent = record.subtitle;
+  fill(byId("subtitle"), { title: record.subtitle }, [record.subtitle]);
+  if (matchMedia("(max-width: 720px)").matches) byId("search").placeholder = "Find";
   byId("warning").textContent = record.warning ?? "";
   byId("warning").hidden = !record.warning;
   byId("features").append(...record.features.map(({ name }) => make("option", { value: name })));
@@ -143,7 +144,7 @@ const start = () => {
   legend();
   direct();
   fit(READABLE);
-  new ResizeObserver(() => { if (!state.moved) fit(READABLE); }).observe(svg);
+  new ResizeObserver(() => { if (!state.moved && !svg.hasAttribute("viewBox")) fit(READABLE); }).observe(svg);
   showNode(0);
 };
 start();

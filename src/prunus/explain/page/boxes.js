@@ -1,5 +1,5 @@
 // What a box contains: its lines of text, its chart, and the size that both need.
-const TEXT = { size: 12, small: 10.5, line: 15, pad: 9, widest: 206 };
+const TEXT = { size: 12, small: 10.5, line: 15, pad: 9, widest: 212, across: 272 };
 const CHART = { width: 150, height: 42, axis: 12, bar: 13, donut: 17, aside: 84 };
 
 const textWidth = (() => {
@@ -11,6 +11,17 @@ const cutText = (text, room, size, weight) => {
   let kept = text.length;
   while (kept > 1 && textWidth(text.slice(0, kept) + "…", size, weight) > room) kept -= 1;
   return text.slice(0, kept).trimEnd() + "…";
+};
+
+// A term that is too long: first the name of a column becomes shorter, then its level, so that both can be recognized.
+const cutTerm = (text, room) => {
+  const at = text.lastIndexOf(" = "), end = text.endsWith(")") ? ")" : "";
+  if (at < 0 || textWidth(text) <= room) return cutText(text, room);
+  let name = at, level = text.length - end.length;
+  const shorter = () => (name < at ? text.slice(0, name) + "…" : text.slice(0, at)) + text.slice(at, level) + (level < text.length - end.length ? "…" : "") + end;
+  while (name > 14 && textWidth(shorter()) > room) name -= 1;
+  while (level > at + 5 && textWidth(shorter()) > room) level -= 1;
+  return shorter();
 };
 
 // Parts of a text on lines; a part is broken between words only if it is longer than a line.
@@ -26,18 +37,31 @@ const wrapped = (parts, room) => {
   for (const part of parts) (textWidth(part) <= room ? [part] : part.split(" ")).forEach(add);
   return [...lines, line];
 };
-
-// The condition of a split on two lines, or three if the root is on top, with as many of its strongest terms as these hold.
-const conditionLines = (node) => {
-  const { words } = node, terms = words.slice(0, -1).filter((word) => !/^and \d+ more$/.test(word)), threshold = words[words.length - 1];
-  const all = Math.max(splitWeights(node.node).length, terms.length), isSum = !node.single && node.threshold !== undefined, room = TEXT.widest + (isSum && across ? 30 : 0);
-  const linesOf = (most) => wrapped([...terms.slice(0, most).map((term) => cutText(term, room)), ...(all > most ? [`and ${all - most} more`] : []), threshold], room);
-  for (let most = terms.length; isSum && most > 0; most -= 1) {
-    const lines = linesOf(most);
-    if (lines.length <= (most === 2 && !across ? 3 : 2) || most === 1) return lines;
+// The same number of lines, but of about the same length, so that the box is not wider than it needs to be.
+const balanced = (parts, room) => {
+  let lines = wrapped(parts, room);
+  for (let less = room - 6; less > 60 && parts.every((part) => textWidth(part) <= less); less -= 6) {
+    const tried = wrapped(parts, less);
+    if (tried.length > lines.length) break;
+    lines = tried;
   }
-  const [first, ...others] = wrapped(words, room);
-  return [first, ...(others.length ? [others.join(" ")] : [])].map((line) => cutText(line, room));
+  return lines;
+};
+
+// The condition of a split on two lines, or three if there is room, with as many of its strongest terms as these hold.
+const conditionLines = (node) => {
+  const { words } = node, isSum = !node.single && node.threshold !== undefined;
+  if (!isSum) {
+    const [first, ...others] = balanced(words, TEXT.widest);
+    return [first, ...(others.length ? [others.join(" ")] : [])].map((line) => cutText(line, TEXT.widest));
+  }
+  const isRoomy = !across || countLeaves(0, 99) <= 8, room = isRoomy ? TEXT.widest : TEXT.across;
+  const terms = words.slice(0, -1).filter((word) => !/^and \d+ more$/.test(word)).map((term) => cutTerm(term, TEXT.widest));
+  const all = Math.max(splitWeights(node.node).length, terms.length);
+  for (let most = terms.length; ; most -= 1) {
+    const lines = balanced([...terms.slice(0, most), ...(all > most ? [`and ${all - most} more`] : []), words[words.length - 1]], most === 1 ? TEXT.widest : room);
+    if (most === 1 || lines.length <= (isRoomy && most <= 2 ? 3 : 2)) return lines;
+  }
 };
 const headline = (node) => (node.leaf ? predictionText(node) : node.words.join(" "));
 const predictionText = (node) => {
@@ -117,7 +141,7 @@ const levelChart = (bars, width) => {
   bars.forEach((bar, i) => {
     let x = names + 4;
     const y = i * CHART.bar;
-    group.append(draw("text", { class: "tiny", x: names, y: y + 9, "text-anchor": "end" }, cutText(bar.name, names, 9.5, 400), draw("title", {}, bar.name)));
+    group.append(draw("text", { class: "tiny", x: names, y: y + 9, "text-anchor": "end", "data-level": bar.name }, cutText(bar.name, names, 9.5, 400), draw("title", {}, bar.name)));
     for (const [count, color] of pieces(bar)) {
       const size = Math.max((room * count) / most, 0.8);
       group.append(draw("rect", { class: "bin", x, width: size, y: y + 1.5, height: CHART.bar - 4, fill: color, "data-count": count }));

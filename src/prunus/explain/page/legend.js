@@ -36,8 +36,8 @@ const signEntries = () => {
   if (nodes.get(0).chart && !nodes.get(0).leaf) {
     found.push(entryOf(signOf(17, draw("rect", { class: "yes", width: 13, height: 10 }), arrow(13)), "threshold; shaded: the side of “yes”"));
   }
-  if (record.task === "numbers" && record.nodes.some(({ leaf, chart }) => leaf && chart)) found.push(entryOf(signOf(9, arrow(4.5)), "in a leaf: its mean"));
-  found.push(entryOf(signOf(26, line({ stroke: "var(--lit)", "stroke-width": 4 })), "path of the row you picked"));
+  if (record.task === "numbers" && record.nodes.some(({ leaf, chart }) => leaf && chart)) found.push(entryOf(signOf(9, arrow(4.5)), `in a leaf: its ${record.nodes.some(({ leaf, value }) => leaf && value) ? "prediction" : "mean"}`));
+  found.push(entryOf(signOf(26, line({ stroke: "var(--lit)", "stroke-width": 4 })), "path of the row that you chose"));
   if (!record.hard) found.push(entryOf(signOf(26, draw("rect", { x: 2, y: 1.5, width: 22, height: 11, rx: 3, fill: "none", stroke: "var(--lit)", "stroke-dasharray": "4 3" })), "a part of that row also arrives here"));
   if (record.nodes.some(({ pruned, leaf }) => pruned && !leaf)) found.push(entryOf(signOf(26, line({ "stroke-dasharray": "2 3", "stroke-width": 2 })), "pruned branch"));
   return found;

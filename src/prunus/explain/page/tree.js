@@ -123,18 +123,21 @@ const fit = (least = 0) => {
   move();
 };
 
-// Open what hides a node, and move the canvas only as far as it takes to see the node.
+// Open what hides a node, and move the canvas only as far as it takes to see the node, with the path of the row if that fits.
 const reveal = (t) => {
   let changed = false;
   for (let up = t; up > 0; ) { up = parent(up); changed = collapsed.delete(up) || changed; }
   if (changed) render();
-  const { x, y } = place.get(t), { width, height } = boxOf(t), pad = 12;
-  const shift = (at, size, room) => {
-    const low = at - state.zoom * size / 2 - pad, high = at + state.zoom * size / 2 + pad;
-    return high - low > room ? room / 2 - at : low < 0 ? -low : high > room ? room - high : 0;
+  const path = bounds(new Map([...state.lit, t].filter((node) => place.has(node)).map((node) => [node, place.get(node)]))), own = bounds(new Map([[t, place.get(t)]])), pad = 12;
+  const shift = (whole, part, start, room) => {
+    const ends = [whole, part].map((pair) => pair.map((at, i) => start + state.zoom * at + (i ? pad : -pad)));
+    const [low, high] = ends.find(([first, last]) => last - first <= room) ?? ends[1];
+    return high - low > room ? (room - low - high) / 2 : low < 0 ? -low : high > room ? room - high : 0;
   };
-  state.x += shift(state.x + state.zoom * x, width, svg.clientWidth);
-  state.y += shift(state.y + state.zoom * y, height, svg.clientHeight);
+  const dx = shift([path.west, path.east], [own.west, own.east], state.x, svg.clientWidth), dy = shift([path.north, path.south], [own.north, own.south], state.y, svg.clientHeight);
+  state.x += dx;
+  state.y += dy;
+  state.moved ||= dx !== 0 || dy !== 0;
   move();
 };
 const toggle = (t) => {
