@@ -3,8 +3,18 @@ const TEXT = { size: 12, small: 10.5, line: 15, pad: 9, widest: 212, across: 272
 const CHART = { width: 150, height: 42, axis: 12, bar: 13, donut: 17, aside: 84 };
 
 const textWidth = (() => {
-  const pen = document.createElement("canvas").getContext("2d"), family = getComputedStyle(document.body).fontFamily;
-  return (text, size = TEXT.size, weight = 600) => { pen.font = `${weight} ${size}px ${family}`; return pen.measureText(text).width; };
+  const pen = document.createElement("canvas").getContext("2d"), family = getComputedStyle(document.body).fontFamily, widths = new Map();
+  let now = "";
+  return (text, size = TEXT.size, weight = 600) => {
+    const font = `${weight} ${size}px ${family}`;
+    if (!widths.has(font)) widths.set(font, new Map());
+    const found = widths.get(font);
+    if (!found.has(text)) {
+      if (now !== font) { pen.font = font; now = font; }
+      found.set(text, pen.measureText(text).width);
+    }
+    return found.get(text);
+  };
 })();
 const cutText = (text, room, size, weight) => {
   if (textWidth(text, size, weight) <= room) return text;
@@ -55,7 +65,7 @@ const conditionLines = (node) => {
     const [first, ...others] = balanced(words, TEXT.widest);
     return [first, ...(others.length ? [others.join(" ")] : [])].map((line) => cutText(line, TEXT.widest));
   }
-  const isRoomy = !across || countLeaves(0, 99) <= 8, room = isRoomy ? TEXT.widest : TEXT.across;
+  const isRoomy = !across || LEAVES <= 8, room = isRoomy ? TEXT.widest : TEXT.across;
   const terms = words.slice(0, -1).filter((word) => !/^and \d+ more$/.test(word)).map((term) => cutTerm(term, TEXT.widest));
   const all = Math.max(splitWeights(node.node).length, terms.length);
   for (let most = terms.length; ; most -= 1) {

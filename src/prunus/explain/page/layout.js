@@ -9,6 +9,7 @@ const countLeaves = (t, most) => {
   const below = level(t) < most ? children(t) : [];
   return below.length ? below.reduce((sum, child) => sum + countLeaves(child, most), 0) : 1;
 };
+const LEAVES = countLeaves(0, 99);
 const openDepth = () => {
   let depth = 1;
   while (depth < 12 && countLeaves(0, depth + 1) <= MOST_OPEN) depth += 1;
@@ -17,7 +18,7 @@ const openDepth = () => {
 const collapseBelow = (depth) => {
   for (const { node } of record.nodes) if (level(node) === depth && children(node).length) collapsed.add(node);
 };
-if (countLeaves(0, 99) > 2 * MOST_OPEN) collapseBelow(openDepth());
+if (LEAVES > 2 * MOST_OPEN) collapseBelow(openDepth());
 
 // A subtree with its root at 0: where its boxes are, and how far it extends on each level.
 const packed = (t, gap) => {
