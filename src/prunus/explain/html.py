@@ -21,6 +21,8 @@ _SCRIPTS = (
     "data.js",
     "predict.js",
     "panel.js",
+    "words.js",
+    "charts.js",
     "boxes.js",
     "layout.js",
     "tree.js",

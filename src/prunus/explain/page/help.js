@@ -14,10 +14,10 @@ const sentences = () => {
   }
   found.push(record.hard
     ? `A row follows one path, and its ${what} is that of the leaf at the end.`
-    : `A row that is close to a threshold is not decided by it: it goes both ways in part, and its ${what} is put together from all leaves that it reaches. `
+    : `A row that is close to a threshold is not decided by it: it goes both ways in part, and its ${what} is ${isCluster ? "that of the leaf at the end of its path" : "put together from all leaves that it reaches"}. `
     + "For each box the model has learned what amount of a row may pass, from 0 (nothing) to 1 (the whole row). Boxes where nothing may pass were pruned: they are not drawn, or are marked by a dash.");
   if (record.curves.length) found.push("A leaf holds one number: the prediction for a row of typical values. What the columns of a row add to it, or take away, is drawn in the tab “Curves”. All leaves share these curves.");
-  found.push("The tab “Sample” shows the path of a row: pick one from the table, or enter values of your own.");
+  found.push(`The tab “${byId("tab-sample").textContent}” shows the path of a row: ${record.samples.length ? "pick one from the table, or enter values" : "enter values"} of your own.`);
   return found;
 };
 const HANDS = [["click", "open a box in the panel"], ["drag", "move the tree"], ["wheel, pinch", "zoom"], ["− or + on a box", "hide or show what is below it"]];
