@@ -144,7 +144,7 @@ const start = () => {
   legend();
   direct();
   fit(READABLE);
-  new ResizeObserver(() => { if (!state.moved && !svg.hasAttribute("viewBox")) fit(READABLE); }).observe(svg);
+  new ResizeObserver(() => refit(READABLE)).observe(svg);
   showNode(0);
 };
 start();

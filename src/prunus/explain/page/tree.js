@@ -1,6 +1,6 @@
 // The drawing: boxes, edges, pan and zoom.
 const svg = byId("tree"), view = byId("view");
-const state = { chosen: 0, lit: [], routes: new Map(), found: new Map(), values: null, x: 0, y: 0, zoom: 1, moved: false };
+const state = { chosen: 0, lit: [], routes: new Map(), found: new Map(), values: null, x: 0, y: 0, zoom: 1, moved: false, fitted: "" };
 const LARGEST = 2;
 let place = new Map();
 
@@ -119,8 +119,12 @@ const fit = (least = 0) => {
   const start = (low, high, size) => (fits(low, high, size) ? middle(low, high, size) : PAD - state.zoom * low);
   state.x = across ? start(west, east, W) : middle(west, east, W, root.x);
   state.y = across ? middle(north, south, H, root.y) : start(north, south, H);
-  state.moved = false;
+  Object.assign(state, { moved: false, fitted: `${W} ${H}` });
   move();
+};
+// Fit the tree again if the canvas has another size, unless somebody has moved or zoomed it.
+const refit = (least) => {
+  if (!state.moved && !svg.hasAttribute("viewBox") && state.fitted !== `${svg.clientWidth} ${svg.clientHeight}`) fit(least);
 };
 
 // Open what hides a node, and move the canvas only as far as it takes to see the node, with the path of the row if that fits.
