@@ -34,6 +34,7 @@ def export_text(
     decimals: int = 2,
     show_weights: bool = False,
     max_features: int = 3,
+    show_empty: bool = False,
 ) -> str:
     """The rules of a fitted tree as text, in the layout of `sklearn.tree.export_text`.
 
@@ -64,6 +65,9 @@ def export_text(
         deviations of the outputs.
     max_features : int, default=3
         Number of features of a split that are written, the strongest first.
+    show_empty : bool, default=False
+        Whether branches are written that no training row takes. Without them the text is shorter; a new row can still
+        take such a branch.
 
     Returns
     -------
@@ -82,11 +86,11 @@ def export_text(
     <BLANKLINE>
     """
     check_whole("max_depth", max_depth, 0, or_none=True)
-    check_flags(show_weights=show_weights)
+    check_flags(show_weights=show_weights, show_empty=show_empty)
     for name, value, least in (("spacing", spacing, 1), ("decimals", decimals, 0), ("max_features", max_features, 1)):
         check_whole(name, value, least)
     words = read_words(estimator, feature_names, class_names).displayed()
-    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features)
+    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features, show_empty)
     lines = [*report.lines(words.root), *report.curves()]
     if words.summary.warning is not None:
         lines.append(words.summary.warning)
@@ -97,7 +101,14 @@ class _Report:
     """The options of `export_text`, with methods that write a node."""
 
     def __init__(
-        self, words: Words, max_depth: int | None, spacing: int, decimals: int, weights: bool, max_features: int
+        self,
+        words: Words,
+        max_depth: int | None,
+        spacing: int,
+        decimals: int,
+        weights: bool,
+        max_features: int,
+        empty: bool,
     ) -> None:
         self.words = words
         self.max_depth = max_depth
@@ -105,6 +116,7 @@ class _Report:
         self.decimals = decimals
         self.weights = weights
         self.max_features = max_features
+        self.empty = empty
 
     def lines(self, node: NodeSummary) -> Iterator[str]:
         indent = self._indent(node.depth)
@@ -115,6 +127,8 @@ class _Report:
         else:
             conditions = split_parts(node, self.max_features, self._number)
             for condition, child in zip(conditions, self.words.children(node), strict=True):
+                if not self.empty and (self._pruned_share(node) if child is None else child.share) == 0:
+                    continue
                 yield indent + " ".join(condition)
                 yield from [self._pruned(node)] if child is None else self.lines(child)
 
@@ -140,9 +154,13 @@ class _Report:
 
     def _pruned(self, node: NodeSummary) -> str:
         """The line for rows that would go to the one child that was pruned."""
+        end = self._end(node, node.value or node.distribution, self._pruned_share(node))
+        return f"{self._indent(node.depth + 1)}pruned, {end}"
+
+    def _pruned_share(self, node: NodeSummary) -> float:
+        """The share of the rows that would go to the one child that was pruned."""
         share = node.share - sum(child.share for child in self.words.children(node) if child is not None)
-        share = 0.0 if share < 1e-12 else share  # a rounding error
-        return f"{self._indent(node.depth + 1)}pruned, {self._end(node, node.value or node.distribution, share)}"
+        return 0.0 if share < 1e-12 else share  # a rounding error
 
     def _end(self, node: NodeSummary, values: tuple[float, ...], share: float) -> str:
         rows = f"({percent(share)} of rows)"
