@@ -7,7 +7,15 @@ from prunus.errors import PrunusError
 if TYPE_CHECKING:
     from prunus import nn, ops
     from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
-    from prunus.explain import export_dict, export_graphviz, export_html, export_text, plot_tree, tree_summary
+    from prunus.explain import (
+        export_dict,
+        export_graphviz,
+        export_html,
+        export_text,
+        plot_curves,
+        plot_tree,
+        tree_summary,
+    )
     from prunus.io import load, save
     from prunus.onnx import export_onnx
 
@@ -25,6 +33,7 @@ __all__ = [
     "load",
     "nn",
     "ops",
+    "plot_curves",
     "plot_tree",
     "save",
     "tree_summary",
@@ -42,6 +51,7 @@ _ELSEWHERE = {
     "export_onnx": "prunus.onnx",
     "export_text": "prunus.explain",
     "load": "prunus.io",
+    "plot_curves": "prunus.explain",
     "plot_tree": "prunus.explain",
     "save": "prunus.io",
     "tree_summary": "prunus.explain",

@@ -1,6 +1,7 @@
 """Descriptions of a fitted tree: a summary record, and the text, pictures and pages made from it."""
 
 from prunus.explain.as_dict import export_dict
+from prunus.explain.curve_plots import plot_curves
 from prunus.explain.graphviz import export_graphviz
 from prunus.explain.html import export_html
 from prunus.explain.plot import plot_tree
@@ -15,6 +16,7 @@ __all__ = [
     "export_graphviz",
     "export_html",
     "export_text",
+    "plot_curves",
     "plot_tree",
     "tree_summary",
 ]
