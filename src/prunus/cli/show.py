@@ -120,7 +120,7 @@ def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
 def _plot_tree(model: Any, max_depth: int | None, path: Path, size: tuple[float, float] | None) -> None:
     figures = _pyplot()
     ax = None if size is None else figures.figure(figsize=size).add_axes((0.01, 0.01, 0.98, 0.98))
-    prunus.plot_tree(model, max_depth=max_depth, ax=ax)
+    prunus.plot_tree(model, max_depth=max_depth, filled=True, rounded=True, ax=ax)
     _save(figures, path)
 
 
