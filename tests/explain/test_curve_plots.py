@@ -126,6 +126,21 @@ def test_rows_are_counted_below_the_curves() -> None:
     assert not bars(by_name(plot_curves(fitted()))["size"], rows=True)
 
 
+def test_curves_end_where_there_are_no_more_rows() -> None:
+    tree = fitted(pieces=0)
+    some = FRAME[FRAME["count"].between(2, 5)]
+    (line,) = lines(by_name(plot_curves(tree, X=some))["count"])
+    assert line.get_xdata()[[0, -1]].tolist() == [2.0, 5.0]
+    (whole,) = lines(by_name(plot_curves(tree))["count"])
+    assert_allclose(line.get_ydata(), np.interp([2, 5], whole.get_xdata(), whole.get_ydata()))
+
+
+def test_one_row_and_a_column_without_values() -> None:
+    axes = plot_curves(fitted(), X=FRAME.head(1).assign(size=np.nan))
+    (missing,) = (bar for bar in bars(by_name(axes)["size"], rows=True) if bar.get_height() > 0)
+    assert missing.get_x() > lines(by_name(axes)["size"])[0].get_xdata()[-1]
+
+
 def test_all_axes_have_the_same_scale_and_the_rows_do_not_touch_the_curves() -> None:
     axes = plot_curves(fitted(), X=FRAME)
     assert len({ax.get_ylim() for ax in axes}) == 1

@@ -63,7 +63,7 @@ def plot_curves(
     max_curves : int, default=12
         Number of curves that are drawn, the strongest first.
     X : table of shape (n, n_features_in_), optional
-        Rows whose distribution is drawn below each curve.
+        Rows whose distribution is drawn below each curve; curves then end where there are no more rows.
     axes : list or array of matplotlib Axes, optional
         The axes to draw on, one for each curve, which are cleared first; if they are fewer than the curves, the
         strongest ones are drawn, and if they are more, the last ones are hidden. By default a new figure is made.
@@ -77,18 +77,18 @@ def plot_curves(
     --------
     >>> from matplotlib.figure import Figure
     >>> from prunus import ArgminTreeRegressor
-    >>> tree = ArgminTreeRegressor(leaf="additive", depth=1, max_epochs=20, random_state=0)
-    >>> X = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]]
-    >>> axes = plot_curves(tree.fit(X, [0.0, 1.0, 2.0, 3.0]), X=X, axes=Figure().subplots(1, 2))
+    >>> X, y = [[i, i % 3] for i in range(60)], [i + 5 * (i % 3) for i in range(60)]
+    >>> tree = ArgminTreeRegressor(leaf="additive", depth=0, max_epochs=20, random_state=0).fit(X, y)
+    >>> axes = plot_curves(tree, feature_names=["size", "color"], X=X, axes=Figure().subplots(1, 2))
     >>> [ax.get_title() for ax in axes]
-    ['x0', 'x1']
+    ['size', 'color']
     """
     check_whole("max_curves", max_curves, 1)
     words = read_words(estimator, feature_names, class_names)
     given = None if axes is None else _read_axes(axes)
     curves, outputs, of_what = _of_outputs(words.displayed(_LONGEST))
     drawn = curves[: max_curves if given is None else min(max_curves, len(given))]
-    rows = [None] * len(drawn) if X is None else count_rows(estimator, X, drawn)
+    panels = [(curve, None) for curve in drawn] if X is None else count_rows(estimator, X, drawn)
     if given is None:
         chosen = _new_axes(len(drawn), len(curves) - len(drawn), of_what)
     else:
@@ -96,9 +96,9 @@ def plot_curves(
         for ax in given:
             ax.clear()
             ax.set_axis_off() if ax not in chosen else ax.set_ylabel(of_what)
-    for ax, curve, counts in zip(chosen, drawn, rows, strict=True):
+    for ax, (curve, counts) in zip(chosen, panels, strict=True):
         _draw(ax, curve, outputs, counts)
-    _set_limits(chosen, drawn, with_rows=X is not None)
+    _set_limits(chosen, [curve for curve, _ in panels], with_rows=X is not None)
     _add_legend(chosen, outputs, whole_figure=given is None)
     return chosen
 
