@@ -77,8 +77,8 @@ def plot_curves(
     --------
     >>> from matplotlib.figure import Figure
     >>> from prunus import ArgminTreeRegressor
-    >>> X, y = [[i, i % 3] for i in range(60)], [i + 5 * (i % 3) for i in range(60)]
-    >>> tree = ArgminTreeRegressor(leaf="additive", depth=0, max_epochs=20, random_state=0).fit(X, y)
+    >>> X, y = [[i, i % 3] for i in range(60)], [2 * i + i % 3 for i in range(60)]
+    >>> tree = ArgminTreeRegressor(leaf="additive", depth=0, max_epochs=50, random_state=0).fit(X, y)
     >>> axes = plot_curves(tree, feature_names=["size", "color"], X=X, axes=Figure().subplots(1, 2))
     >>> [ax.get_title() for ax in axes]
     ['size', 'color']
