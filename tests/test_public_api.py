@@ -47,6 +47,7 @@ def test_public_names_of_prunus() -> None:
         "load",
         "nn",
         "ops",
+        "plot_curves",
         "plot_tree",
         "save",
         "tree_summary",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         export_graphviz,
         export_html,
         export_text,
+        plot_curves,
         plot_tree,
         tree_summary,
     )
@@ -34,6 +35,7 @@ __all__ = [
     "load",
     "nn",
     "ops",
+    "plot_curves",
     "plot_tree",
     "save",
     "tree_summary",
@@ -52,6 +54,7 @@ _ELSEWHERE = {
     "export_onnx": "prunus.onnx",
     "export_text": "prunus.explain",
     "load": "prunus.io",
+    "plot_curves": "prunus.explain",
     "plot_tree": "prunus.explain",
     "save": "prunus.io",
     "tree_summary": "prunus.explain",

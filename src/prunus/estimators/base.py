@@ -325,7 +325,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             threads=n_threads(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
-        with ProgressBar(recipe.max_epochs, shown=None if self.verbose else False) as bar:
+        with ProgressBar(recipe.max_epochs, shown=bool(self.verbose)) as bar:
             loss = self._find_loss()
             trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
             tasks = self._tasks(trainer, recipe.max_epochs, data, learned)

@@ -107,7 +107,7 @@ default="squared_error"
         interrupted. The file is removed when training ends. If `routing` is "hard", there is a second file whose name
         has ".hard" at its end.
     verbose : int, default=0
-        If it is above 0, training shows a progress bar on a terminal.
+        If it is above 0, training shows its progress: a bar on a terminal or in a notebook, else a few lines on stderr.
     callbacks : list or None, default=None
         Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
         after each epoch. If one returns True, training stops.

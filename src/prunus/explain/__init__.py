@@ -1,6 +1,7 @@
 """Descriptions of a fitted tree: a summary record, and the text, pictures and pages made from it."""
 
 from prunus.explain.as_dict import export_dict
+from prunus.explain.curve_plots import plot_curves
 from prunus.explain.explaining import explain_rows
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.graphviz import export_graphviz
@@ -21,6 +22,7 @@ __all__ = [
     "export_graphviz",
     "export_html",
     "export_text",
+    "plot_curves",
     "plot_tree",
     "tree_summary",
 ]

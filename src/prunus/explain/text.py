@@ -38,6 +38,7 @@ def export_text(
     decimals: int = 2,
     show_weights: bool = False,
     max_features: int = 3,
+    show_empty: bool = False,
 ) -> str:
     """The rules of a fitted tree as text, in the layout of `sklearn.tree.export_text`.
 
@@ -70,6 +71,9 @@ def export_text(
         deviations of the outputs.
     max_features : int, default=3
         Number of features of a split or of a formula that are written, the strongest first.
+    show_empty : bool, default=False
+        Whether branches are written that no training row takes. Without them the text is shorter; a new row can still
+        take such a branch.
 
     Returns
     -------
@@ -88,11 +92,11 @@ def export_text(
     <BLANKLINE>
     """
     check_whole("max_depth", max_depth, 0, or_none=True)
-    check_flags(show_weights=show_weights)
+    check_flags(show_weights=show_weights, show_empty=show_empty)
     for name, value, least in (("spacing", spacing, 1), ("decimals", decimals, 0), ("max_features", max_features, 1)):
         check_whole(name, value, least)
     words = read_words(estimator, feature_names, class_names).displayed()
-    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features)
+    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features, show_empty)
     lines = [*report.lines(words.root), *report.limits(), *report.curves()]
     if words.summary.warning is not None:
         lines.append(words.summary.warning)
@@ -103,7 +107,14 @@ class _Report:
     """The options of `export_text`, with methods that write a node."""
 
     def __init__(
-        self, words: Words, max_depth: int | None, spacing: int, decimals: int, weights: bool, max_features: int
+        self,
+        words: Words,
+        max_depth: int | None,
+        spacing: int,
+        decimals: int,
+        weights: bool,
+        max_features: int,
+        empty: bool,
     ) -> None:
         self.words = words
         self.max_depth = max_depth
@@ -111,6 +122,7 @@ class _Report:
         self.decimals = decimals
         self.weights = weights
         self.max_features = max_features
+        self.empty = empty
 
     def lines(self, node: NodeSummary) -> Iterator[str]:
         indent = self._indent(node.depth)
@@ -122,6 +134,8 @@ class _Report:
         else:
             conditions = split_parts(node, self.max_features, self._number)
             for condition, child in zip(conditions, self.words.children(node), strict=True):
+                if not self.empty and (self._pruned_share(node) if child is None else child.share) == 0:
+                    continue
                 yield indent + " ".join(condition)
                 yield from self._pruned(node) if child is None else self.lines(child)
 
@@ -153,11 +167,14 @@ class _Report:
 
     def _pruned(self, node: NodeSummary) -> Iterator[str]:
         """The lines for rows that would go to the one child that was pruned."""
-        share = node.share - sum(child.share for child in self.words.children(node) if child is not None)
-        share = 0.0 if share < 1e-12 else share  # a rounding error
         indent = self._indent(node.depth + 1)
-        yield f"{indent}pruned, {self._end(node, node.value or node.distribution, share)}"
+        yield f"{indent}pruned, {self._end(node, node.value or node.distribution, self._pruned_share(node))}"
         yield from self._formulas(node, indent)
+
+    def _pruned_share(self, node: NodeSummary) -> float:
+        """The share of the rows that would go to the one child that was pruned."""
+        share = node.share - sum(child.share for child in self.words.children(node) if child is not None)
+        return 0.0 if share < 1e-12 else share  # a rounding error
 
     def _formulas(self, node: NodeSummary, indent: str) -> Iterator[str]:
         """The formulas of a leaf with several outputs, a line each."""
