@@ -69,7 +69,7 @@ def _type(column: list[Any]) -> str:
     return {frozenset({str}): "VARCHAR", frozenset({bool}): "BOOLEAN"}.get(frozenset(found), "DOUBLE PRECISION")
 
 
-def clear(tree: Any, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+def clear(tree: Any, frame: Any) -> npt.NDArray[np.bool_]:
     """Rows that are not within rounding of a threshold, and whose two best classes are not within it of each other."""
     x = tree.encoder_.transform(frame).astype(np.float64)
     inner = np.flatnonzero(tree.tree_.kept[: len(tree.tree_.kept) // 2] & ~tree.tree_.is_leaf[: len(tree.tree_.kept) // 2])

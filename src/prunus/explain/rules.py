@@ -108,7 +108,8 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     sums: list[str] = []
     for node, left in path.splits:
         if node.column is None:
-            sums.append(" ".join(split_parts(node, max_features, write)[0 if left else 1]))
+            if node.threshold is None or len({part.feature for part in node.split}) > 1:  # else all rows go one way
+                sums.append(" ".join(split_parts(node, max_features, write)[0 if left else 1]))
             continue
         own = _side(node.column, left=left)
         feature = node.split[0].feature
