@@ -72,7 +72,9 @@ def _type(column: list[Any]) -> str:
 def clear(tree: Any, frame: Any) -> npt.NDArray[np.bool_]:
     """Rows that are not within rounding of a threshold, and whose two best classes are not within it of each other."""
     x = tree.encoder_.transform(frame).astype(np.float64)
-    inner = np.flatnonzero(tree.tree_.kept[: len(tree.tree_.kept) // 2] & ~tree.tree_.is_leaf[: len(tree.tree_.kept) // 2])
+    inner = np.flatnonzero(
+        tree.tree_.kept[: len(tree.tree_.kept) // 2] & ~tree.tree_.is_leaf[: len(tree.tree_.kept) // 2]
+    )
     scores = x @ tree.tree_.weight[inner].T.astype(np.float64) + tree.tree_.bias[inner]
     found: npt.NDArray[np.bool_] = (np.abs(scores) > ENCODED).all(1)
     if tree.target_.task == "classes" and len(tree.classes_) > 1:

@@ -155,7 +155,7 @@ def test_only_columns_that_matter_are_read() -> None:
 def test_a_soft_tree_follows_one_path_if_asked() -> None:
     frame = as_pandas(mixed(100))
     tree = regressor(leaf="linear").fit(frame, frame["count"])
-    with pytest.raises(InputValueError, match='one that predicts along all routes. Fit with routing="hard"'):
+    with pytest.raises(InputValueError, match=r'one that predicts along all routes\. Fit with routing="hard"'):
         export_python(tree)
     predict = function(export_python(tree, hard=True))
     assert_allclose([predict(row) for row in rows(frame)], tree.predict(frame, hard=True), rtol=SAME, atol=SAME)
@@ -168,7 +168,9 @@ def test_clusters_follow_one_path_anyway() -> None:
 
 
 def test_trees_that_cannot_be_written() -> None:
-    with pytest.raises(InputValueError, match="leaves must be constant, linear or additive for export_python, got 'mlp'"):
+    with pytest.raises(
+        InputValueError, match="leaves must be constant, linear or additive for export_python, got 'mlp'"
+    ):
         export_python(regressor(leaf="mlp").fit(X, values(X)), hard=True)
     with pytest.raises(InputValueError, match="splits must be linear for export_python"):
         export_python(regressor(split="mlp").fit(X, values(X)), hard=True)

@@ -31,7 +31,9 @@ def read_condition(variables: Variables, weight: npt.NDArray[np.floating], bias:
         return _of_number(variables, features[0], split.thresholds if split else (), low_left=low_left, missing=missing)
     assert curve.other is not None
     other = bool(curve.other[0] + bias < 0)
-    odd = [str(level) for level, values in zip(curve.points, curve.values, strict=True) if (values[0] + bias < 0) != other]
+    odd = [
+        str(level) for level, values in zip(curve.points, curve.values, strict=True) if (values[0] + bias < 0) != other
+    ]
     if not odd and other == missing:
         return other
     return IsLevel(variables.column(features[0]), tuple(odd), other, missing)

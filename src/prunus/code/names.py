@@ -9,7 +9,7 @@ LONGEST = 48
 WIDTH = 100
 """Number of characters of a line of a sum."""
 MOST = 50
-"""Number of terms of a sum that are added without parentheses, since parsers nest them: a thousand would be too many."""
+"""Number of terms of a sum without parentheses: parsers nest terms, and a thousand would be too many for some."""
 
 
 class Names:

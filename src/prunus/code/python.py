@@ -30,7 +30,19 @@ from prunus.explain.wording import percent
 
 __all__ = ["export_python"]
 
-OWN = ("row", "number", "text", "seconds", "limited", "predict", "predict_proba", "output", "outputs", "best", "weights")
+OWN = (
+    "row",
+    "number",
+    "text",
+    "seconds",
+    "limited",
+    "predict",
+    "predict_proba",
+    "output",
+    "outputs",
+    "best",
+    "weights",
+)
 """Names that the function uses itself."""
 E = "2.718281828459045"
 """The base of exponentials: a power of it needs no import, and is exact to 15 digits."""
@@ -83,7 +95,8 @@ class _Printer:
         self.constant = all(not isinstance(value, Output) for end in ends(program.root) for value in end.values)
         names = Names(_identifier, (*OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)))
         self.names: dict[Column | Limited | Shared, str] = {c: names.new(c.name) for c in program.columns}
-        self.names |= {variable: names.new(variable.label) for variable in (*program.limited, *program.shared)}
+        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.shared)
+        self.names |= {variable: names.new(variable.label) for variable in variables}
 
     def lines(self) -> Iterator[str]:
         program = self.program
@@ -152,8 +165,8 @@ class _Printer:
                 yield from (f"{indent}    {line}" for line in (*first, f"{last},"))
             yield f"{indent}]"
             return
-        first, *others = _assigned(f"{indent}{into}", self._output(outputs[0]), indent)
-        yield first + note
+        start, *others = _assigned(f"{indent}{into}", self._output(outputs[0]), indent)
+        yield start + note
         yield from others
 
     def _output(self, output: Output) -> list[str]:

@@ -1,6 +1,5 @@
 """The program of a fitted estimator, made from its encoder, its tree and its target."""
 
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -9,11 +8,11 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.code.conditions import read_condition
-from prunus.code.program import Branch, End, Formula, Label, Output, Program, Shared, Term
+from prunus.code.program import Branch, End, Finish, Formula, Label, Output, Program, Shared, Term
 from prunus.code.variables import Variables
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.base import ArgminTree
-from prunus.targets.links import IDENTITY, LOG, LOGIT
+from prunus.targets.links import IDENTITY, LOG, LOGIT, SOFTMAX, Link
 from prunus.tree import Tree
 from prunus.tree.paths import path_sums
 from prunus.tree.prediction import node_outputs
@@ -22,6 +21,8 @@ __all__ = ["read_program"]
 
 Doubles = npt.NDArray[np.float64]
 
+FINISHES: dict[Link, Finish] = {IDENTITY: "values", LOG: "log", LOGIT: "logit", SOFTMAX: "softmax"}
+"""How the outputs of each link become results."""
 LARGEST = 700.0
 """Exponents are at most so large, and not smaller than minus this: databases raise errors beyond."""
 
@@ -31,7 +32,9 @@ def read_program(estimator: Any, function: str, *, hard: bool, proba: bool) -> P
     _check(estimator, function, hard=hard, proba=proba)
     tree, target = estimator.tree_, estimator.target_
     variables = Variables(estimator.encoder_.columns_)
-    outputs = _Constants(tree, target, proba=proba) if _is_constant(tree, target) else _Sums(tree, target, variables, proba)
+    outputs = (
+        _Constants(tree, target, proba=proba) if _is_constant(tree, target) else _Sums(tree, target, variables, proba)
+    )
     root = _part(tree, variables, outputs, 0)
     is_number = target.task == "numbers"
     return Program(
@@ -84,7 +87,8 @@ def _part(tree: Tree, variables: Variables, outputs: "_Constants | _Sums", t: in
     """The kept tree below a node; splits that send all rows the same way are left out."""
     if tree.is_leaf[t]:
         return End(t, float(tree.share[t]), outputs.at(t))
-    assert tree.weight is not None and tree.bias is not None
+    assert tree.weight is not None
+    assert tree.bias is not None
     condition = read_condition(variables, tree.weight[t], float(tree.bias[t]))
     if isinstance(condition, bool):
         return _side(tree, variables, outputs, t, left=condition)
@@ -112,7 +116,7 @@ class _Constants:
 
     def __init__(self, tree: Tree, target: Any, *, proba: bool) -> None:
         self.shared: tuple[Shared, ...] = ()
-        self.finish: Any = "values"
+        self.finish: Finish = "values"
         if target.task == "clusters":
             assert tree.cluster is not None
             self.results: list[tuple[Label, ...]] = [(cluster,) for cluster in tree.cluster.tolist()]
@@ -142,14 +146,16 @@ class _Sums:
         common = None if leaves.shared is None else leaves.shared.astype(np.float64)
         if self.slope is not None and common is not None:
             self.slope, common = self.slope + common, None
-        self.finish = {LOG: "log", LOGIT: "logit", IDENTITY: "values"}.get(target.link, "softmax")
+        self.finish: Finish = FINISHES[target.link]
         if self.finish == "values":
             common = self._scale(target.deviation, target.mean, common)
         elif self.finish == "softmax" and target.n_outputs == 2 and self.limits is None:
             common = self._difference(common)
         if self.finish == "log" or (self.finish == "logit" and proba):
             largest = np.full(self.constant.shape, LARGEST)
-            self.limits = np.stack((-largest, largest)) if self.limits is None else np.clip(self.limits, -LARGEST, LARGEST)
+            self.limits = (
+                np.stack((-largest, largest)) if self.limits is None else np.clip(self.limits, -LARGEST, LARGEST)
+            )
         self.shared = () if common is None else self._shared(common)
 
     def at(self, t: int) -> tuple[Output, ...]:
@@ -184,6 +190,6 @@ class _Sums:
         return None if common is None else common[1:] - common[:1]
 
     def _shared(self, common: Doubles) -> tuple[Shared, ...]:
-        formulas = [replace(self.variables.formula(row, 0.0)) for row in common]
+        formulas = [self.variables.formula(row, 0.0) for row in common]
         names = ["shared"] if len(formulas) == 1 else [f"shared {j}" for j in range(len(formulas))]
         return tuple(Shared(name, formula) for name, formula in zip(names, formulas, strict=True))

@@ -40,18 +40,19 @@ def export_sql(
     """Write a fitted tree as a SELECT statement, which predicts the rows of a table of a database.
 
     The result has one row for each row of the table: first the columns of `copy`, then "prediction" (with several
-    outputs "prediction 0", "prediction 1" and so on), or "cluster". With `proba` a column "probability LABEL" follows for
-    each class. Databases do not promise an order of rows: copy a key to know which is which.
+    outputs "prediction 0", "prediction 1" and so on), or "cluster". With `proba` a column "probability LABEL" for each
+    class follows. Databases do not promise an order of rows: copy a key to know which is which.
 
-    NULL is a missing value. The table has the columns that the tree uses, by the names of the table in `fit` ("x0", "x1"
-    and so on if it had no names). Booleans are booleans, or 0 and 1; dates are numbers of seconds since 1970 in UTC, and
-    durations are seconds. Where a column is a timestamp, replace its line of the statement by what your database has for
-    that, such as ``EXTRACT(EPOCH FROM t."since")``.
+    NULL is a missing value. The table must have the columns that the tree uses, with the names that they had in `fit`
+    ("x0", "x1" and so on if they had none). Booleans are booleans, or 0 and 1. Dates are numbers of seconds since 1970
+    in UTC, and durations are seconds; where a column is a timestamp, replace the expression that reads it in the first
+    step by what your database has for that, such as ``EXTRACT(EPOCH FROM t."since")``.
 
-    The statement is in double precision and in the SQL of SQLite 3.35, DuckDB and PostgreSQL 12, or newer ones. Its numbers
-    differ from those of `predict` by rounding, and a row that is within rounding of a threshold may take the other path.
-    Beyond standard SQL it uses the word ``MATERIALIZED``, which may be deleted and only says to compute a step once, and
-    the function ``exp``, if leaves have models and probabilities or the means of a loss such as "poisson" are wanted.
+    The statement computes in double precision. Its numbers differ from those of `predict` by rounding, and a row that
+    is within rounding of a threshold may take the other path. It is made for SQLite 3.35, DuckDB and PostgreSQL 12, and
+    newer ones. Beyond standard SQL it uses the word ``MATERIALIZED``, which asks to compute a step once and may be
+    deleted, and the function ``exp``, but only for models in leaves, if probabilities or the means of a loss such as
+    "poisson" are wanted.
 
     Parameters
     ----------
@@ -124,8 +125,8 @@ class _Printer:
         self.names: dict[Column | Limited | Shared, str] = {}
         for column in program.columns:
             self.names[column] = quoted(self.values.new(column.name))
-        for variable in (*program.limited, *program.shared):
-            self.names[variable] = quoted(self.values.new(variable.label))
+        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.shared)
+        self.names |= {variable: quoted(self.values.new(variable.label)) for variable in variables}
         self.step_names = Names(str, (*table, "t"))
         self.steps: list[list[str]] = []
         self.source = ".".join(map(quoted, table)) + " AS t"
@@ -165,7 +166,9 @@ class _Printer:
         """The expressions of the results; steps before them compute the leaf and its outputs if that is needed."""
         program = self.program
         found = list(ends(program.root))
-        plain = all(not isinstance(v, Output) or (program.finish == "values" and v.low is None) for v in found[0].values)
+        plain = all(
+            not isinstance(v, Output) or (program.finish == "values" and v.low is None) for v in found[0].values
+        )
         if plain and len(found[0].values) == 1:
             return [self._tree(program.root, 0)]
         leaf = quoted(self.values.new("leaf"))
@@ -186,7 +189,9 @@ class _Printer:
             limits = {t: _limits(end.values[j]) for t, end in by_node.items()}
             low, high = (self._limit(leaf, limits, side, f"{_SIDES[side]}{numbers[j]}", columns) for side in (0, 1))
             if low is not None and high is not None:
-                limited.append([f"CASE WHEN {name} < {low} THEN {low} WHEN {name} > {high} THEN {high} ELSE {name} END"])
+                limited.append(
+                    [f"CASE WHEN {name} < {low} THEN {low} WHEN {name} > {high} THEN {high} ELSE {name} END"]
+                )
         self._step("outputs", columns)
         if not limited:
             return names
@@ -240,7 +245,11 @@ class _Printer:
         if isinstance(part, End):
             return [str(part.node)] if j is None else self._at_end(part.values[j])
         *first, last = self._condition(part.condition)
-        when = [f"    WHEN {last} THEN"] if not first else ["    WHEN", *(f"        {x}" for x in (*first, last)), "    THEN"]
+        when = (
+            [f"    WHEN {last} THEN"]
+            if not first
+            else ["    WHEN", *(f"        {x}" for x in (*first, last)), "    THEN"]
+        )
         left, right = ([f"        {line}" for line in self._side(side, j)] for side in (part.left, part.right))
         return ["CASE", *when, *left, "    ELSE", *right, "END"]
 
@@ -356,7 +365,9 @@ def _in_ranges(name: str, condition: InRanges) -> str:
         if low is None and high is None:
             return ""
         parts = [f"{name} > {low!r}"] * (low is not None) + [f"{name} < {high!r}"] * (high is not None)
-        found.append(" AND ".join(parts) if len(parts) == 1 or len(condition.ranges) == 1 else f"({' AND '.join(parts)})")
+        found.append(
+            " AND ".join(parts) if len(parts) == 1 or len(condition.ranges) == 1 else f"({' AND '.join(parts)})"
+        )
     return " OR ".join(found)
 
 

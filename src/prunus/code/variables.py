@@ -51,14 +51,16 @@ class Variables:
 
     def features(self, weight: npt.NDArray[np.floating]) -> list[int]:
         """The columns of the table that matter for a sum with these weights of the encoded columns, (d,)."""
-        return [f for f, own in self.groups.items() if any(weight[i] and not _is_constant(self.outputs[i]) for i in own)]
+        return [
+            f for f, own in self.groups.items() if any(weight[i] and not _is_constant(self.outputs[i]) for i in own)
+        ]
 
     def formula(self, weight: npt.NDArray[np.floating], constant: float) -> Formula:
-        """The sum with these weights of the encoded columns, (d,), strongest terms first, those of missing ones last."""
+        """The sum with these weights of the encoded columns, (d,), strongest terms first, missing numbers last."""
         strengths: list[tuple[float, Term | Choice]] = []
         constants = [constant]
         for feature in self.features(weight):
-            marks = {}
+            marks: dict[tuple[str, str | None], float] = {}
             for i in self.groups[feature]:
                 w, output = float(weight[i]), self.outputs[i]
                 if w == 0 or _is_constant(output):
@@ -83,7 +85,9 @@ class Variables:
         others = marks.get(("infrequent", None), 0.0)
         if others:  # levels without a weight are no others
             known = (self.outputs[i] for i in self.groups[feature])
-            levels = tuple((str(o.category), dict(levels).get(str(o.category), 0.0)) for o in known if o.category is not None)
+            levels = tuple(
+                (str(o.category), dict(levels).get(str(o.category), 0.0)) for o in known if o.category is not None
+            )
         return Choice(self.column(feature), levels, others, marks.get(("missing", None), 0.0))
 
     def _limit(self, i: int) -> Limited:

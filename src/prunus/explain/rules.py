@@ -38,8 +38,8 @@ def export_rules(
     """The leaves of a fitted tree as rules, one in each line, those of the most training rows first.
 
     A rule has the conditions of a path, then what is predicted there and the share of the training rows. Conditions of
-    one column are merged: "2 <= rooms < 6 and color is red or blue". Other conditions are sums, as in `export_text`, in the
-    order of the path. Leaves that no training row reaches are left out.
+    one column are merged, as in "2 <= rooms < 6 and color is red or blue". Other conditions are sums, as in
+    `export_text`, in the order of the path. Leaves that no training row reaches are left out.
 
     Parameters
     ----------
@@ -171,7 +171,9 @@ class _Numbers:
 
     def both(self, other: Any) -> "_Numbers":
         pairs = (mine.both(its) for mine in self.ranges for its in other.ranges)
-        return replace(self, ranges=tuple(p for p in pairs if not p.is_empty), missing=_all(self.missing, other.missing))
+        return replace(
+            self, ranges=tuple(p for p in pairs if not p.is_empty), missing=_all(self.missing, other.missing)
+        )
 
     def text(self, write: Write) -> str | None:
         name = self.split.name
