@@ -153,5 +153,7 @@ def test_other_mistakes() -> None:
         export_sql(tree, "t", copy="Prediction")
     with pytest.raises(InputValueError, match="must have no null character"):
         export_sql(tree, "t\0")
+    with pytest.raises(InputValueError, match="must be Unicode for export_sql, got "):
+        export_sql(tree, "t\ud800")
     with pytest.raises(InputValueError, match='Fit with routing="hard", or pass hard=True'):
         export_sql(regressor().fit(FRAME, values(X)), "t")

@@ -25,23 +25,15 @@ from prunus.code.program import (
     Shared,
     ends,
 )
+from prunus.code.python_readers import HELPERS, READERS
 from prunus.code.reading import read_program
 from prunus.explain.wording import percent
 
 __all__ = ["export_python"]
 
 OWN = (
-    "row",
-    "number",
-    "text",
-    "seconds",
-    "limited",
-    "predict",
-    "predict_proba",
-    "output",
-    "outputs",
-    "best",
-    "weights",
+    *("predict", "predict_proba", "row", "number", "text", "seconds", "limited"),
+    *("output", "outputs", "best", "weights", "factors", "second"),
 )
 """Names that the function uses itself."""
 E = "2.718281828459045"
@@ -80,7 +72,7 @@ def export_python(estimator: Any, *, hard: bool = False, proba: bool = False) ->
     >>> tree = ArgminTreeRegressor(depth=1, max_epochs=1, routing="hard", random_state=0)
     >>> names = {}
     >>> exec(export_python(tree.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])), names)
-    >>> abs(names["predict"]({"x0": 0.5}) - tree.predict([[0.5]])[0]) < 1e-6
+    >>> bool(abs(names["predict"]({"x0": 0.5}) - tree.predict([[0.5]])[0]) < 1e-6)
     True
     """
     program = read_program(estimator, "export_python", hard=hard, proba=proba)
@@ -104,7 +96,7 @@ class _Printer:
         yield f'    """{program.kind} of prunus {__version__}; `row` is a dict from names of columns to values."""'
         yield ""
         yield from (f"    {line}".rstrip() for line in self._helpers())
-        yield from (f"    {self.names[c]} = {_READERS[c.kind]}({c.name!r})" for c in program.columns)
+        yield from (f"    {self.names[c]} = {READERS[c.kind]}({c.name!r})" for c in program.columns)
         yield from (f"    {self.names[v]} = {self._limited(v)}" for v in program.limited)
         for shared in program.shared:
             yield from _assigned(f"    {self.names[shared]} = ", self._sum(shared.formula), "    ")
@@ -113,10 +105,10 @@ class _Printer:
 
     def _helpers(self) -> Iterator[str]:
         """Functions that read a value, each only if it is used."""
-        used = {_READERS[column.kind] for column in self.program.columns}
-        yield from (line for name in ("number", "text", "seconds") if name in used for line in _HELPERS[name])
+        used = {READERS[column.kind] for column in self.program.columns}
+        yield from (line for name in ("number", "text", "seconds") if name in used for line in HELPERS[name])
         if self.program.limited:
-            yield from _HELPERS["limited"]
+            yield from HELPERS["limited"]
 
     def _limited(self, v: Limited) -> str:
         limits = f"{v.low!r}, {v.high!r}, {v.missing!r}"
@@ -142,7 +134,7 @@ class _Printer:
     def _condition(self, condition: Condition) -> list[str]:
         if isinstance(condition, Below):
             *first, last = self._sum(Formula(0.0, condition.formula.terms))
-            return [*first, f"{last} < {-condition.formula.constant!r}"]
+            return [*first, f"{last} < {0.0 - condition.formula.constant!r}"]
         name = self.names[condition.column]
         found = _in_ranges(name, condition) if isinstance(condition, InRanges) else _is_level(name, condition)
         if found == "":
@@ -268,51 +260,3 @@ def _identifier(text: str) -> str:
     if name and not name.isidentifier():
         name = f"x_{name}"
     return name if name.isidentifier() else "x"
-
-
-_READERS = {
-    "number": "number",
-    "boolean": "number",
-    "datetime": "seconds",
-    "duration": "seconds",
-    "category": "text",
-}
-"""The function that reads a column of each kind."""
-_HELPERS = {
-    "number": (
-        "def number(name):  # None if it is missing",
-        "    value = row.get(name)",
-        "    return None if value is None or value != value else float(value)",
-        "",
-    ),
-    "text": (
-        "def text(name):  # 1 and 1.0 have the same text",
-        "    value = row.get(name)",
-        "    if value is None or value != value:",
-        "        return None",
-        "    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)",
-        "",
-    ),
-    "seconds": (
-        "def seconds(name):  # since 1970 in UTC, or of a duration",
-        "    value = row.get(name)",
-        "    if value is None or value != value:",
-        "        return None",
-        '    if hasattr(value, "total_seconds"):',
-        "        return value.total_seconds()",
-        '    if not hasattr(value, "toordinal") and not hasattr(value, "hour"):',
-        "        return float(value)",
-        '    total = (value.toordinal() - 719163) * 86400.0 if hasattr(value, "toordinal") else 0.0',
-        '    if hasattr(value, "hour"):',
-        "        total += value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6",
-        "        offset = value.utcoffset()",
-        "        total -= 0.0 if offset is None else offset.total_seconds()",
-        "    return total",
-        "",
-    ),
-    "limited": (
-        "def limited(value, low, high, missing, center=0.0, scale=1.0):",
-        "    return missing if value is None else min(max((value - center) / scale, low), high)",
-        "",
-    ),
-}

@@ -14,7 +14,6 @@ from prunus.code.program import (
     End,
     Formula,
     InRanges,
-    IsLevel,
     Label,
     Limited,
     Output,
@@ -23,10 +22,14 @@ from prunus.code.program import (
     ends,
 )
 from prunus.code.reading import LARGEST, read_program
+from prunus.code.sql_words import READERS, UNITS, double, in_ranges, is_level, largest, listed, literal, named, quoted
 from prunus.errors import InputTypeError, InputValueError
 from prunus.explain.wording import percent
 
 __all__ = ["export_sql"]
+
+SIDES = ("lowest", "highest")
+"""Names of the limits of an output."""
 
 
 def export_sql(
@@ -84,7 +87,7 @@ def export_sql(
     >>> _ = database.execute("CREATE TABLE sizes (x0 REAL)")
     >>> _ = database.execute("INSERT INTO sizes VALUES (0.5)")
     >>> ((value,),) = database.execute(export_sql(tree, "sizes"))
-    >>> abs(value - tree.predict([[0.5]])[0]) < 1e-6
+    >>> bool(abs(value - tree.predict([[0.5]])[0]) < 1e-6)
     True
     """
     program = read_program(estimator, "export_sql", hard=hard, proba=proba)
@@ -135,20 +138,20 @@ class _Printer:
         """All steps, the last of which selects the results."""
         program = self.program
         copied = [f"t.{quoted(name)} AS {quoted(name)}" for name in self.copied]
-        columns = [f"{_READ[c.kind].format('t.' + quoted(c.name))} AS {self.names[c]}" for c in program.columns]
-        notes = [""] * len(copied) + [_NOTES.get(column.kind, "") for column in program.columns]
+        columns = [f"{READERS[c.kind].format('t.' + quoted(c.name))} AS {self.names[c]}" for c in program.columns]
+        notes = [""] * len(copied) + [UNITS.get(column.kind, "") for column in program.columns]
         self._step("inputs", [[line] for line in [*copied, *columns] or ["1 AS one_row"]], notes, once=False)
         if program.limited:
             self._step("limited", [[f"{self._limited(v)} AS {self.names[v]}"] for v in program.limited], once=False)
         if program.shared:
-            self._step("shared", [_named(self._sum(s.formula), self.names[s]) for s in program.shared])
+            self._step("shared", [named(self._sum(s.formula), self.names[s]) for s in program.shared])
         results = self._results()
         lines = [f"-- {program.kind} of prunus {__version__}", "WITH"]
         for i, step in enumerate(self.steps):
             lines += [*step[:-1], step[-1] + ("," if i + 1 < len(self.steps) else "")]
         selected = [[quoted(name)] for name in self.copied]
-        selected += [_named(result, quoted(name)) for result, name in zip(results, self.results, strict=True)]
-        return "\n".join([*lines, "SELECT", *_listed(selected, "    "), f"FROM {self.source}"]) + "\n"
+        selected += [named(result, quoted(name)) for result, name in zip(results, self.results, strict=True)]
+        return "\n".join([*lines, "SELECT", *listed(selected, "    "), f"FROM {self.source}"]) + "\n"
 
     def _step(self, name: str, columns: list[list[str]], notes: Sequence[str] = (), *, once: bool = True) -> None:
         """Add a step that selects these columns, after the first step beside those of the step before.
@@ -159,20 +162,19 @@ class _Printer:
         step = quoted(self.step_names.new(name))
         select = "    SELECT *," if self.steps else "    SELECT"
         start = f"{step} AS MATERIALIZED (" if once else f"{step} AS ("
-        self.steps.append([start, select, *_listed(columns, " " * 8, notes), f"    FROM {self.source}", ")"])
+        self.steps.append([start, select, *listed(columns, " " * 8, notes), f"    FROM {self.source}", ")"])
         self.source = step
 
     def _results(self) -> list[list[str]]:
         """The expressions of the results; steps before them compute the leaf and its outputs if that is needed."""
         program = self.program
         found = list(ends(program.root))
-        plain = all(
-            not isinstance(v, Output) or (program.finish == "values" and v.low is None) for v in found[0].values
-        )
+        limited = any(isinstance(value, Output) and value.low is not None for value in found[0].values)
+        plain = program.finish == "values" and not limited
         if plain and len(found[0].values) == 1:
             return [self._tree(program.root, 0)]
         leaf = quoted(self.values.new("leaf"))
-        self._step("leaves", [_named(self._tree(program.root, None), leaf)])
+        self._step("leaves", [named(self._tree(program.root, None), leaf)])
         by_node = {end.node: end for end in found}
         if plain:
             return [self._by_leaf(leaf, by_node, j) for j in range(len(found[0].values))]
@@ -183,11 +185,11 @@ class _Printer:
         k = len(next(iter(by_node.values())).values)
         numbers = [""] if k == 1 else [f" {j}" for j in range(k)]
         names = [quoted(self.values.new(f"output{number}")) for number in numbers]
-        columns = [_named(self._by_leaf(leaf, by_node, j), names[j]) for j in range(k)]
+        columns = [named(self._by_leaf(leaf, by_node, j), names[j]) for j in range(k)]
         limited: list[list[str]] = []
         for j, name in enumerate(names):
             limits = {t: _limits(end.values[j]) for t, end in by_node.items()}
-            low, high = (self._limit(leaf, limits, side, f"{_SIDES[side]}{numbers[j]}", columns) for side in (0, 1))
+            low, high = (self._limit(leaf, limits, side, f"{SIDES[side]}{numbers[j]}", columns) for side in (0, 1))
             if low is not None and high is not None:
                 limited.append(
                     [f"CASE WHEN {name} < {low} THEN {low} WHEN {name} > {high} THEN {high} ELSE {name} END"]
@@ -196,14 +198,14 @@ class _Printer:
         if not limited:
             return names
         within = [quoted(self.values.new(f"output{number} limited")) for number in numbers]
-        self._step("limited outputs", [_named(lines, name) for lines, name in zip(limited, within, strict=True)])
+        self._step("limited outputs", [named(lines, name) for lines, name in zip(limited, within, strict=True)])
         return within
 
     def _limit(
         self, leaf: str, limits: dict[int, tuple[float, float] | None], side: int, label: str, columns: list[list[str]]
     ) -> str | None:
         """The limit of an output: a number if all leaves have the same, else a column that is added to these."""
-        values = {t: _value(pair[side]) for t, pair in limits.items() if pair is not None}
+        values = {t: double(pair[side]) for t, pair in limits.items() if pair is not None}
         if len(set(values.values())) < 2:
             return next(iter(values.values()), None)
         name = quoted(self.values.new(label))
@@ -223,13 +225,13 @@ class _Printer:
             if not program.proba:
                 return [[label]]
             return [[label], [f"1 / (1 + exp({outputs[0]}))"], [f"1 / (1 + exp(-{outputs[0]}))"]]
-        label = _largest(outputs, labels)
+        label = largest(outputs, labels)
         return [[label], *self._probabilities(outputs)] if program.proba else [[label]]
 
     def _probabilities(self, outputs: list[str]) -> list[list[str]]:
         """Exponentials of the scores, relative to the largest one, and their shares."""
         best = quoted(self.values.new("best output"))
-        self._step("best", [[f"{_largest(outputs, outputs)} AS {best}"]])
+        self._step("best", [[f"{largest(outputs, outputs)} AS {best}"]])
         weights = [quoted(self.values.new(f"weight {j}")) for j in range(len(outputs))]
         exps = [
             f"CASE WHEN {name} - {best} < {-LARGEST!r} THEN 0e0 ELSE exp({name} - {best}) END AS {weight}"
@@ -237,19 +239,17 @@ class _Printer:
         ]
         self._step("weights", [[text] for text in exps])
         total = quoted(self.values.new("total weight"))
-        self._step("totals", [_named(sum_lines([(1.0, weight) for weight in weights], repr), total)])
+        self._step("totals", [named(sum_lines([(1.0, weight) for weight in weights], repr), total)])
         return [[f"{weight} / {total}"] for weight in weights]
 
     def _tree(self, part: Branch | End, j: int | None) -> list[str]:
         """The nested conditions, with result j at the ends, or with the node if j is None."""
         if isinstance(part, End):
             return [str(part.node)] if j is None else self._at_end(part.values[j])
-        *first, last = self._condition(part.condition)
-        when = (
-            [f"    WHEN {last} THEN"]
-            if not first
-            else ["    WHEN", *(f"        {x}" for x in (*first, last)), "    THEN"]
-        )
+        lines = self._condition(part.condition)
+        when = [f"    WHEN {lines[0]} THEN"]
+        if len(lines) > 1:
+            when = ["    WHEN", *(f"        {line}" for line in lines), "    THEN"]
         left, right = ([f"        {line}" for line in self._side(side, j)] for side in (part.left, part.right))
         return ["CASE", *when, *left, "    ELSE", *right, "END"]
 
@@ -267,17 +267,19 @@ class _Printer:
             return self._at_end(ordered[0][1].values[j])
         lines = [f"CASE {leaf}"]
         for t, end in ordered:
-            *first, last = self._at_end(end.values[j])
-            lines += [f"    WHEN {t} THEN"] if first else [f"    WHEN {t} THEN {last}"]
-            lines += [f"        {line}" for line in (*first, last)] if first else []
+            value = self._at_end(end.values[j])
+            if len(value) == 1:
+                lines.append(f"    WHEN {t} THEN {value[0]}")
+            else:
+                lines += [f"    WHEN {t} THEN", *(f"        {line}" for line in value)]
         return [*lines, "END"]
 
     def _condition(self, condition: Condition) -> list[str]:
         if isinstance(condition, Below):
             *first, last = self._sum(Formula(0.0, condition.formula.terms))
-            return [*first, f"{last} < {-condition.formula.constant!r}"]
+            return [*first, f"{last} < {0.0 - condition.formula.constant!r}"]
         name = self.names[condition.column]
-        found = _in_ranges(name, condition) if isinstance(condition, InRanges) else _is_level(name, condition)
+        found = in_ranges(name, condition) if isinstance(condition, InRanges) else is_level(name, condition)
         if found == "":
             return [f"{name} IS NULL" if condition.missing else f"{name} IS NOT NULL"]
         return [f"{found} OR {name} IS NULL" if condition.missing else found]  # if NULL is compared, ELSE follows
@@ -286,7 +288,7 @@ class _Printer:
         name = self.names[v.column]
         if v.center != 0 or v.scale != 1:
             name = f"({name} - {v.center!r}) / {v.scale!r}"
-        low, high, missing = map(_value, (v.low, v.high, v.missing))
+        low, high, missing = map(double, (v.low, v.high, v.missing))
         return (
             f"CASE WHEN {self.names[v.column]} IS NULL THEN {missing} WHEN {name} < {low} THEN {low} "
             f"WHEN {name} > {high} THEN {high} ELSE {name} END"
@@ -294,7 +296,7 @@ class _Printer:
 
     def _sum(self, formula: Formula) -> list[str]:
         if not formula.terms:
-            return [_value(formula.constant)]
+            return [double(formula.constant)]
         parts = [(formula.constant, "")] if formula.constant else []
         for term in formula.terms:
             if isinstance(term, Choice):
@@ -305,48 +307,10 @@ class _Printer:
 
     def _choice(self, term: Choice) -> str:
         name = self.names[term.column]
-        cases = [f"WHEN {name} = {literal(level)} THEN {_value(weight)}" for level, weight in term.levels]
+        cases = [f"WHEN {name} = {literal(level)} THEN {double(weight)}" for level, weight in term.levels]
         if term.missing != term.other:
-            cases.append(f"WHEN {name} IS NULL THEN {_value(term.missing)}")
-        return f"CASE {' '.join(cases)} ELSE {_value(term.other)} END" if cases else _value(term.other)
-
-
-def quoted(name: str) -> str:
-    """A name of a table or column in quotes.
-
-    Examples
-    --------
-    >>> print(quoted('5" pipes'))
-    "5"" pipes"
-    """
-    return '"' + _without_null(name).replace('"', '""') + '"'
-
-
-def literal(value: Label) -> str:
-    """A text, a number or a boolean.
-
-    Examples
-    --------
-    >>> [literal(value) for value in ("it's", 3, 0.5, True)]
-    ["'it''s'", '3', '0.5e0', 'TRUE']
-    """
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + _without_null(value).replace("'", "''") + "'"
-    return _value(value) if isinstance(value, float) else str(value)
-
-
-def _without_null(text: str) -> str:
-    if "\0" in text:
-        raise InputValueError(f"names, levels and classes must have no null character for export_sql, got {text!r}")
-    return text
-
-
-def _value(x: float) -> str:
-    """A number in double precision, which an exponent makes it; without one it is a decimal."""
-    text = repr(float(x))
-    return text if "e" in text else f"{text}e0"
+            cases.append(f"WHEN {name} IS NULL THEN {double(term.missing)}")
+        return f"CASE {' '.join(cases)} ELSE {double(term.other)} END" if cases else double(term.other)
 
 
 def _result_names(program: Program) -> list[str]:
@@ -358,66 +322,7 @@ def _result_names(program: Program) -> list[str]:
     return ["prediction"] if k == 1 else [f"prediction {j}" for j in range(k)]
 
 
-def _in_ranges(name: str, condition: InRanges) -> str:
-    """The ranges of a number; nothing if the condition is only whether it is missing."""
-    found = []
-    for low, high in condition.ranges:
-        if low is None and high is None:
-            return ""
-        parts = [f"{name} > {low!r}"] * (low is not None) + [f"{name} < {high!r}"] * (high is not None)
-        found.append(
-            " AND ".join(parts) if len(parts) == 1 or len(condition.ranges) == 1 else f"({' AND '.join(parts)})"
-        )
-    return " OR ".join(found)
-
-
-def _is_level(name: str, condition: IsLevel) -> str:
-    if not condition.levels:
-        return ""
-    levels = [literal(level) for level in condition.levels]
-    if len(levels) == 1:
-        return f"{name} {'<>' if condition.negated else '='} {levels[0]}"
-    return f"{name} {'NOT IN' if condition.negated else 'IN'} ({', '.join(levels)})"
-
-
 def _limits(value: Output | Label) -> tuple[float, float] | None:
     if not isinstance(value, Output) or value.low is None or value.high is None:
         return None
     return value.low, value.high
-
-
-def _largest(values: Sequence[str], results: Sequence[str]) -> str:
-    """The result that belongs to the largest of these values, the first of them if several are equal."""
-    cases = [
-        f"WHEN {' AND '.join(f'{value} >= {other}' for other in values[i + 1 :])} THEN {results[i]}"
-        for i, value in enumerate(values[:-1])
-    ]
-    return f"CASE {' '.join(cases)} ELSE {results[-1]} END" if cases else results[-1]
-
-
-def _named(lines: list[str], name: str) -> list[str]:
-    """An expression with a name."""
-    return [*lines[:-1], f"{lines[-1]} AS {name}"]
-
-
-def _listed(columns: list[list[str]], indent: str, notes: Sequence[str] = ()) -> list[str]:
-    """Columns of a SELECT, with commas between them and notes behind them."""
-    lines = []
-    for i, column in enumerate(columns):
-        comma = "," if i + 1 < len(columns) else ""
-        note = f"  -- {notes[i]}" if i < len(notes) and notes[i] else ""
-        lines += [f"{indent}{line}" for line in column[:-1]] + [f"{indent}{column[-1]}{comma}{note}"]
-    return lines
-
-
-_READ = {
-    "number": "CAST({} AS DOUBLE PRECISION)",
-    "boolean": "CAST(CAST({} AS INTEGER) AS DOUBLE PRECISION)",
-    "datetime": "CAST({} AS DOUBLE PRECISION)",
-    "duration": "CAST({} AS DOUBLE PRECISION)",
-    "category": "CAST({} AS VARCHAR)",
-}
-"""How a column of each kind is read."""
-_SIDES = ("lowest", "highest")
-_NOTES = {"datetime": "seconds since 1970 in UTC", "duration": "seconds"}
-"""What the numbers of a column are."""

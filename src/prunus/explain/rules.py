@@ -223,7 +223,7 @@ class _Levels:
         not_in = out + ["missing"] * (self.missing is False)
         if not not_in and self.other is not False:
             return ""
-        if self.other and len(not_in) < len(into):
+        if self.other and len(not_in) <= len(into):
             return f"{self.split.name} is not {_either(not_in)}"
         return f"{self.split.name} is {_either(into)}"
 
