@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
@@ -16,7 +15,7 @@ from prunus import ArgminTreeClusterer, export_python
 from prunus.errors import InputTypeError, InputValueError
 from tests.code.running import clear, function, rows
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
-from tests.tolerances import CURVES, ROUNDING
+from tests.tolerances import CURVES
 
 X = table(200)
 SAME = CURVES
@@ -117,14 +116,6 @@ def test_exponents_are_limited() -> None:
     predict = function(export_python(tree, hard=True))
     assert np.isfinite(predict({"x0": 1e300}))
     assert np.isfinite(predict({"x0": -1e300}))
-
-
-def test_a_tree_with_more_columns_than_parsers_nest() -> None:
-    x = table(30, 3000)
-    tree = regressor(leaf="linear", max_epochs=1, depth=1).fit(x, values(x))
-    predict = function(export_python(tree, hard=True))
-    found = [predict({f"x{j}": v for j, v in enumerate(row)}) for row in x.tolist()]
-    assert_allclose(found, tree.predict(x, hard=True), rtol=0, atol=ROUNDING[torch.float32] * np.abs(x).sum(1).max())
 
 
 def test_a_deep_tree() -> None:

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeClusterer, export_sql
 from prunus.errors import InputTypeError, InputValueError
 from tests.code.running import clear, in_duckdb, in_sqlite
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
-from tests.tolerances import CURVES, ROUNDING
+from tests.tolerances import CURVES
 
 X = table(200)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -77,15 +76,6 @@ def test_a_column_that_the_table_lacks_is_an_error() -> None:
     statement = export_sql(hard(leaf="linear").fit(FRAME, values(X)), "t")
     with pytest.raises(sqlite3.OperationalError, match="no such column"):
         in_sqlite(statement, FRAME.drop(columns="b"))  # SQLite would take an unknown name in quotes for a text
-
-
-def test_more_terms_than_parsers_nest() -> None:
-    frame = pd.DataFrame(table(300, 60)).rename(columns="x{}".format)
-    tree = regressor(leaf="linear", max_epochs=1, depth=1, pieces=20).fit(frame, frame["x0"])
-    assert len(tree.encoder_.columns_) > 1000
-    found, wanted = in_sqlite(export_sql(tree, "t", hard=True), frame), tree.predict(frame, hard=True)
-    sure = clear(tree, frame)
-    assert_allclose(np.array(found)[sure, 0], wanted[sure], atol=ROUNDING[torch.float32])
 
 
 def test_many_classes_with_models_in_leaves() -> None:
