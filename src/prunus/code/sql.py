@@ -172,13 +172,21 @@ class _Printer:
         limited = any(isinstance(value, Output) and value.low is not None for value in found[0].values)
         plain = program.finish == "values" and not limited
         if plain and len(found[0].values) == 1:
-            return [self._tree(program.root, 0)]
+            return [self._typed(found, 0, self._tree(program.root, 0))]
         leaf = quoted(self.values.new("leaf"))
         self._step("leaves", [named(self._tree(program.root, None), leaf)])
         by_node = {end.node: end for end in found}
         if plain:
-            return [self._by_leaf(leaf, by_node, j) for j in range(len(found[0].values))]
+            return [self._typed(found, j, self._by_leaf(leaf, by_node, j)) for j in range(len(found[0].values))]
         return self._finished(self._outputs(leaf, by_node))
+
+    def _typed(self, found: list[End], j: int, lines: list[str]) -> list[str]:
+        """Result j in double precision if it is a number: PostgreSQL takes numbers for decimals."""
+        if not any(isinstance(end.values[j], float) for end in found):
+            return lines
+        if len(lines) == 1:
+            return [f"CAST({lines[0]} AS DOUBLE PRECISION)"]
+        return ["CAST(", *(f"    {line}" for line in lines), "AS DOUBLE PRECISION)"]
 
     def _outputs(self, leaf: str, by_node: dict[int, End]) -> list[str]:
         """Names of the outputs, which steps compute and limit."""
