@@ -26,6 +26,7 @@ ALLOWED = {
     "hardening": ("hardening", "training", "nn", "targets", "tree", "ops", "errors"),
     "estimators": ("estimators", "hardening", "training", "nn", "targets", "tree", "data", "ops", "errors", "palette"),
     "explain": ("explain", "estimators", "targets", "tree", "data", "errors", "files", "palette", "__version__"),
+    "code": ("code", "explain", "estimators", "targets", "tree", "data", "errors", "__version__"),
     "onnx": ("onnx", "estimators", "targets", "tree", "data", "ops", "errors", "files", "__version__"),
 }
 """What each folder may import of prunus: itself, and what lies below."""
@@ -43,6 +44,9 @@ def test_public_names_of_prunus() -> None:
         "export_graphviz",
         "export_html",
         "export_onnx",
+        "export_python",
+        "export_rules",
+        "export_sql",
         "export_text",
         "load",
         "nn",

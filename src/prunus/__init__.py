@@ -6,12 +6,14 @@ from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
     from prunus import nn, ops
+    from prunus.code import export_python, export_sql
     from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
     from prunus.explain import (
         explain_rows,
         export_dict,
         export_graphviz,
         export_html,
+        export_rules,
         export_text,
         plot_curves,
         plot_tree,
@@ -31,6 +33,9 @@ __all__ = [
     "export_graphviz",
     "export_html",
     "export_onnx",
+    "export_python",
+    "export_rules",
+    "export_sql",
     "export_text",
     "load",
     "nn",
@@ -52,6 +57,9 @@ _ELSEWHERE = {
     "export_graphviz": "prunus.explain",
     "export_html": "prunus.explain",
     "export_onnx": "prunus.onnx",
+    "export_python": "prunus.code",
+    "export_rules": "prunus.explain",
+    "export_sql": "prunus.code",
     "export_text": "prunus.explain",
     "load": "prunus.io",
     "plot_curves": "prunus.explain",

@@ -8,6 +8,7 @@ from prunus.explain.graphviz import export_graphviz
 from prunus.explain.html import export_html
 from prunus.explain.plot import plot_tree
 from prunus.explain.row_explanation import RowExplanation
+from prunus.explain.rules import export_rules
 from prunus.explain.summary import NodeSummary, TreeSummary, tree_summary
 from prunus.explain.text import export_text
 
@@ -21,6 +22,7 @@ __all__ = [
     "export_dict",
     "export_graphviz",
     "export_html",
+    "export_rules",
     "export_text",
     "plot_curves",
     "plot_tree",
