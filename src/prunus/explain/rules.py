@@ -11,6 +11,7 @@ from prunus.explain.summary import NodeSummary
 from prunus.explain.wording import (
     Words,
     check_whole,
+    formula_text,
     number,
     percent,
     point_text,
@@ -130,10 +131,15 @@ def _outcome(words: Words, node: NodeSummary, write: Write, max_features: int) -
         name = words.clusters.get(node.node, "no cluster")
         return f"{name}, {about}" if about else name
     if words.summary.classes is not None:
-        return f"class {words.summary.outputs[values.index(max(values))]}"
+        told = f"class {words.summary.outputs[values.index(max(values))]}"
+        if len(node.formulas) != 1:
+            return told
+        return f"{told}, {node.formulas[0].output} {formula_text(node.formulas[0], max_features, write)}"
+    what = "log value" if words.summary.link == "log" else "value"
     if node.offset:
-        what = "log value" if words.summary.link == "log" else "value"
         return f"{what} {_listed(node.offset, write)} + curves"
+    if len(node.formulas) == 1:
+        return f"{what} {formula_text(node.formulas[0], max_features, write)}"
     return f"{'value' if node.value else 'mean'} {_listed(values, write)}"
 
 
