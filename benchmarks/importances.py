@@ -38,9 +38,8 @@ SETS = (
     "spambase",
     "satimage",
     "letter",
-    "adult",
 )
-"""Eight tables with numbers to predict, then six with classes; car, credit_g and adult have categories."""
+"""Eight tables with numbers to predict, then five with classes; car and credit_g have categories."""
 SEEDS = (0, 1, 2, 3, 4)
 """Seeds of the fits; all are of the same rows."""
 LIMIT_S = 600.0
@@ -53,13 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
     tables = {name: entry for name, entry in read_index(options.data).items() if name in SETS}
     refuse_unknown(parser, "sets", options.sets or [], list(tables))
     refuse_unknown(parser, "methods", options.methods or [], list(METHODS))
-    grid = [(options.sets or list(tables)), (options.seeds or SEEDS), (options.methods or list(METHODS))]
-    wanted = _cells(grid[0], grid[1], grid[2])
+    wanted = _cells(options.sets or list(tables), options.seeds or SEEDS, options.methods or list(METHODS))
     store: CellStore[ImportancesRow] = CellStore(ImportancesRow, options.out / "importances_cells.csv")
     if options.fresh:
         store.forget(wanted)
     failed = _run(wanted, store, tables, options)
-    met = _conclude(store, list(dict.fromkeys([*SEEDS, *grid[1]])))
+    met = _conclude(store, list(dict.fromkeys([*SEEDS, *(options.seeds or [])])))
     return 0 if met and not failed else 1
 
 

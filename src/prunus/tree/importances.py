@@ -20,9 +20,9 @@ Columns = npt.NDArray[np.int64]
 
 Compare = Callable[[Doubles], Doubles]
 """Puts outputs, (n, k), on a scale where squared differences mean the same everywhere, see `Target.compared`."""
-MOST_ROWS, FEWEST_ROWS = 1_024, 32
+MOST_ROWS, FEWEST_ROWS = 1_024, 128
 """Values are shuffled among at most, and at least, so many of the training rows."""
-PRODUCTS = 1 << 25
+PRODUCTS = 1 << 24
 """Between these limits there are so many rows that all features together need about so many products."""
 
 
@@ -80,7 +80,9 @@ def _some_rows(n: int, weight: Doubles | None, size: int) -> Columns:
     if weight is None:
         return np.arange(min(n, size)) * n // min(n, size)
     reached = np.cumsum(weight)
-    return np.searchsorted(reached, (np.arange(size) + 0.5) * (reached[-1] / size), side="right").clip(max=n - 1)
+    places = (np.arange(size) + 0.5) * (reached[-1] / size)
+    rows: Columns = np.searchsorted(reached, places, side="right").clip(max=n - 1)
+    return rows
 
 
 def _n_rows(tree: Tree, n_features: int) -> int:
@@ -96,13 +98,13 @@ class _LinearMap(NamedTuple):
     """A linear function of rows, and its values for some rows."""
 
     weight: Tensor
-    """(p, d)."""
+    """The weights of each encoded column, (d, p)."""
     values: Tensor
     """(n, p)."""
 
     def changed(self, own: Tensor, change: Tensor) -> Tensor:
         """The values, (n, p), if the columns `own` of the rows change by so much, (n, number of these columns)."""
-        return torch.addmm(self.values, change, self.weight[:, own].T)
+        return torch.addmm(self.values, change, self.weight[own])
 
 
 class _Shuffled:
@@ -116,7 +118,7 @@ class _Shuffled:
         order = np.random.default_rng(0).permutation(len(x))
         other = np.empty_like(order)
         other[order] = np.roll(order, 1)  # no row keeps its value
-        self._change = x[torch.from_numpy(other)] - x
+        self._change = (x[torch.from_numpy(other)] - x).T.contiguous()  # (d, n)
         mass = np.where(tree.kept, tree.mass, np.float32(0)) if hard else tree.mass
         self._mass = torch.from_numpy(mass.copy())
         self._used = self._mass.nonzero().flatten()
@@ -126,7 +128,7 @@ class _Shuffled:
         self._slope = None if leaves.slope is None else self._map(leaves.slope[self._used.numpy()].reshape(-1, d))
         self._shared = None if leaves.shared is None else self._map(leaves.shared)
         maps = [made for made in (self._splits, self._network, self._slope, self._shared) if made is not None]
-        matter = torch.stack([made.weight.any(0) for made in maps]).any(0) if maps else torch.zeros(d, dtype=torch.bool)
+        matter = torch.stack([made.weight.any(1) for made in maps]).any(0) if maps else torch.zeros(d, dtype=torch.bool)
         self.matter: npt.NDArray[np.bool_] = (matter | (splits.layers is None)).numpy()
         """Whether outputs may depend on each encoded column, (d,)."""
 
@@ -134,15 +136,14 @@ class _Shuffled:
         return None if layers is None else self._map(layers.weights[0][:, : self._x.shape[1]], layers.biases[0])
 
     def _map(self, weight: Floats, bias: Floats | None = None) -> _LinearMap:
-        made = torch.from_numpy(weight.copy())
-        return _LinearMap(
-            made, functional.linear(self._x, made, None if bias is None else torch.from_numpy(bias.copy()))
-        )
+        of_columns = torch.from_numpy(np.array(weight.T, order="C"))
+        values = self._x @ of_columns
+        return _LinearMap(of_columns, values if bias is None else values + torch.from_numpy(bias.copy()))
 
     def outputs(self, columns: Columns) -> Doubles:
         """The outputs of all rows, (n, k), with these encoded columns shuffled."""
         own = torch.from_numpy(columns)
-        change = self._change[:, own]
+        change = self._change[own].T
         scores = self._scores(own, change)
         if self._hard:
             scores = torch.where(scores < 0, -1.0, 1.0)
