@@ -112,7 +112,8 @@ def build_student(
     )
     model = model.to(some.x.device)
     if depth:
-        spread_splits(split, model.tree_inputs(some.x), generator=generator)
+        shared, wanted = some.y.chunk(2, 1)
+        spread_splits(split, model.tree_inputs(some.x), wanted=wanted - shared, generator=generator)
     return model
 
 
