@@ -68,10 +68,17 @@ def build_model(
 
 
 @torch.no_grad()
-def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *, decorrelation: float = 0.5) -> None:
+def start_model(
+    model: TreeModel,
+    train: Samples,
+    generator: torch.Generator,
+    *,
+    decorrelation: float = 0.5,
+    bends_at_root: bool = True,
+) -> None:
     """Decorrelate the inputs, unless the splits need them as they are, and spread samples evenly over the leaves.
 
-    The root starts where what is wanted bends most, so that it depends less on the random numbers.
+    If it `bends_at_root`, the root starts where what is wanted bends most, so that it depends less on the random numbers.
     """
     split = model.tree.split
     if isinstance(model.inputs, Whiten):
@@ -84,7 +91,7 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *,
     if can_spread(split):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
         y = train.y[some]
-        wanted = functional.one_hot(y) if y.ndim == 1 else y
+        wanted = (functional.one_hot(y) if y.ndim == 1 else y) if bends_at_root else None
         spread_splits(split, model.tree_inputs(train.x[some]), wanted=wanted, generator=generator)
 
 

@@ -112,8 +112,7 @@ def build_student(
     )
     model = model.to(some.x.device)
     if depth:
-        shared, wanted = some.y.chunk(2, 1)
-        spread_splits(split, model.tree_inputs(some.x), wanted=wanted - shared, generator=generator)
+        spread_splits(split, model.tree_inputs(some.x), generator=generator)
     return model
 
 
