@@ -78,7 +78,7 @@ def start_model(
 ) -> None:
     """Decorrelate the inputs, unless the splits need them as they are, and spread samples evenly over the leaves.
 
-    If it `bends_at_root`, the root starts where what is wanted bends most, so that it depends less on the random numbers.
+    If it `bends_at_root`, the root starts where what is wanted bends most: it then depends less on the random numbers.
     """
     split = model.tree.split
     if isinstance(model.inputs, Whiten):
