@@ -151,8 +151,10 @@ class ArgminTreeClusterer(
     kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
         Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Share of each column of the table in the scores of the splits. Shares add up to 1, or are all 0 if there is no
-        split.
+        How much the clusters depend on each column of the table: the mean squared change of what the tree tells of a
+        row, the typical values of its cluster, if the values of the column are shuffled among training rows, as a share
+        of the sum over all columns. All are 0 if there is one cluster. They say nothing of how good the clusters are,
+        and columns that tell the same share what they tell.
     history_ : dict of lists
         The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
         "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start appends to them.
