@@ -11,9 +11,9 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
-from prunus import ArgminTreeClusterer, export_python
+from prunus import ArgminTreeClusterer, export_python, export_sql
 from prunus.errors import InputTypeError, InputValueError
-from tests.code.running import clear, function, rows
+from tests.code.running import clear, function, in_sqlite, rows
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import CURVES
 
@@ -108,6 +108,15 @@ def test_labels_have_their_types(names: Any, leaf: str) -> None:
     found = function(export_python(tree))({"x0": 0.1})
     assert found in names
     assert type(found) is type(names[0])
+
+
+@pytest.mark.parametrize("leaf", ["constant", "linear", "additive"])
+def test_one_class(leaf: str) -> None:
+    tree = classifier(leaf=leaf, loss="cross_entropy").fit(X, ["only"] * len(X))
+    assert function(export_python(tree, hard=True))({"x0": 0.1}) == "only"
+    assert function(export_python(tree, hard=True, proba=True), "predict_proba")({"x0": 0.1}) == {"only": 1.0}
+    frame = pd.DataFrame(X[:3], columns=["x0", "x1", "x2"])
+    assert in_sqlite(export_sql(tree, "t", hard=True, proba=True), frame) == [("only", 1.0)] * 3
 
 
 def test_exponents_are_limited() -> None:

@@ -91,6 +91,7 @@ class _Printer:
         self.names |= {variable: names.new(variable.label) for variable in variables}
 
     def lines(self) -> Iterator[str]:
+        """The function: what reads the row, the nested conditions, and what makes results of outputs."""
         program = self.program
         yield f"def {'predict_proba' if program.proba else 'predict'}(row):"
         yield f'    """{program.kind} of prunus {__version__}; `row` is a dict from names of columns to values."""'
@@ -150,7 +151,7 @@ class _Printer:
             return
         outputs = [value for value in end.values if isinstance(value, Output)]
         into = "return " if self.program.finish == "values" else "output = "
-        if len(outputs) > 1 or not self.program.one:
+        if self.program.finish == "softmax" or not self.program.one:
             yield f"{indent}{into.replace('output', 'outputs')}[{note}"
             for output in outputs:
                 *first, last = self._output(output)
@@ -175,30 +176,29 @@ class _Printer:
         return repr(values[0]) if self.program.one else repr(list(values))
 
     def _finished(self) -> list[str]:
-        """What follows the tree, unless it returns results itself."""
+        """What follows the tree, unless it returns results itself; exponentials are powers of e, without imports."""
         program, labels = self.program, [repr(label) for label in self.program.labels]
         if self.constant or program.finish == "values":
             return []
         if program.finish == "log":
             if program.one:
-                return [f"return {program.means[0]!r} * {E} ** output  # a power of e is its exponential function"]
-            factors = repr(list(program.means))
+                return [f"return {program.means[0]!r} * {E} ** output  # the exponential, without an import"]
             return [
-                f"factors = {factors}",
-                f"return [factors[i] * {E} ** outputs[i] for i in range({len(program.means)})]  # powers of e",
+                f"factors = {list(program.means)!r}",
+                f"return [factors[i] * {E} ** outputs[i] for i in range({len(program.means)})]  # exponentials",
             ]
         if program.finish == "logit":
             if not program.proba:
                 return [f"return {labels[1]} if output > 0 else {labels[0]}  # output: the log odds of {labels[1]}"]
             return [
-                f"second = 1 / (1 + {E} ** -output)  # output: the log odds of the second class, and a power of e",
+                f"second = 1 / (1 + {E} ** -output)  # the exponential; output: the log odds of {labels[1]}",
                 f"return {{{labels[0]}: 1 - second, {labels[1]}: second}}",
             ]
         if not program.proba:
             return [f"return [{', '.join(labels)}][outputs.index(max(outputs))]"]
         return [
             "best = max(outputs)",
-            f"weights = [{E} ** (output - best) for output in outputs]  # powers of e",
+            f"weights = [{E} ** (output - best) for output in outputs]  # exponentials, without an import",
             f"return {{{', '.join(f'{label}: weights[{i}] / sum(weights)' for i, label in enumerate(labels))}}}",
         ]
 
