@@ -287,12 +287,13 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         self,
         model: TreeModel,
         train: Samples,
-        target: Any,  # noqa: ARG002
+        target: Any,
         recipe: Recipe,
         generator: torch.Generator,
     ) -> None:
-        # Hard trees imitate a tree that starts at random: on some tables they were worse after another start.
-        start_model(model, train, generator, decorrelation=recipe.decorrelation, bends_at_root=not self._hardens)
+        # Classifiers and hard trees start at random: on some tables they were worse after another start.
+        bends = target.task == "numbers" and not self._hardens
+        start_model(model, train, generator, decorrelation=recipe.decorrelation, bends_at_root=bends)
 
     def _copy_model(self, before: TreeModel) -> TreeModel:
         """A copy of the model of an earlier fit, to continue its training."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import torch
-from torch.nn import functional
 
 from prunus.errors import InputValueError
 from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
@@ -74,11 +73,12 @@ def start_model(
     generator: torch.Generator,
     *,
     decorrelation: float = 0.5,
-    bends_at_root: bool = True,
+    bends_at_root: bool = False,
 ) -> None:
     """Decorrelate the inputs, unless the splits need them as they are, and spread samples evenly over the leaves.
 
-    If it `bends_at_root`, the root starts where what is wanted bends most: it then depends less on the random numbers.
+    If it `bends_at_root`, the root starts where the numbers to be predicted bend most, so that it depends less on
+    chance; all other splits start at random.
     """
     split = model.tree.split
     if isinstance(model.inputs, Whiten):
@@ -90,8 +90,7 @@ def start_model(
         model.split_inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
     if can_spread(split):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
-        y = train.y[some]
-        wanted = (functional.one_hot(y) if y.ndim == 1 else y) if bends_at_root else None
+        wanted = train.y[some] if bends_at_root else None
         spread_splits(split, model.tree_inputs(train.x[some]), wanted=wanted, generator=generator)
 
 
