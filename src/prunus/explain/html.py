@@ -17,7 +17,21 @@ from prunus.files import write_bytes
 __all__ = ["export_html"]
 
 _TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clusters": "Cluster tree"}
-_SCRIPTS = ("data.js", "predict.js", "panel.js", "layout.js", "tree.js", "sample.js", "curves.js", "app.js")
+_SCRIPTS = (
+    "data.js",
+    "predict.js",
+    "words.js",
+    "reasons.js",
+    "bars.js",
+    "panel.js",
+    "layout.js",
+    "tree.js",
+    "story.js",
+    "picker.js",
+    "sample.js",
+    "curves.js",
+    "app.js",
+)
 
 
 def export_html(
