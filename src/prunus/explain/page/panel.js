@@ -36,8 +36,8 @@ const valueText = (values) => record.task === "classes"
 
 const factsPart = (node) => {
   const facts = make("dl"), add = (name, ...words) => facts.append(make("dt", {}, name), make("dd", {}, ...words));
-  if (node.count !== undefined) add("rows", `${node.count.toLocaleString("en")} rows, ${percent(node.count / record.n_rows)}`);
-  add(node.count === undefined ? "samples" : "training", `${percent(node.share)} of the training samples`);
+  const counted = node.count === undefined ? "" : `${node.count.toLocaleString("en")} ${node.count === 1 ? "row" : "rows"}, ${percent(node.count / record.n_rows)}; `;
+  add("samples", `${counted}${percent(node.share)} of the training samples`);
   if (!record.hard) add("receives", node.mass > 0 ? `at most ${percent(node.mass)} of a row` : "nothing: this node takes part in no prediction");
   if (node.leaf && record.task === "clusters") add("cluster", String(node.label));
   if (node.value && (node.leaf || node.pruned)) add("predicts", valueText(node.value) + (record.hard ? "" : ", where a path ends here"));
@@ -47,11 +47,19 @@ const factsPart = (node) => {
 
 // The path to a node in words, each split a link.
 const wayPart = (t) => {
-  const steps = stepsTo(t), way = make("p", { class: "way", id: "way" });
-  if (!steps.length) return fill(way, {}, ["The root: all rows begin here."]);
-  steps.forEach(({ node, words }, i) => way.append(i ? ", then " : "", link(words, () => choose(node))));
-  return way;
+  const steps = stepsTo(t);
+  if (!steps.length) return make("p", { class: "soft", id: "way" }, "The root: all rows begin here.");
+  return make("div", { id: "way", class: "soft" }, "Rows come here if",
+    make("ol", { class: "path" }, ...steps.map(({ node, words }, i) => make("li", {}, link(words + (i < steps.length - 1 ? ", then" : ""), () => openNode(node))))));
 };
+// Open a node from a text, and go back to where one has been.
+let storyScroll = 0;
+const openNode = (t) => {
+  if (!byId("sample").hidden) storyScroll = byId("panel").scrollTop;
+  choose(t);
+  byId("panel").scrollTop = 0;
+};
+const backToRow = () => { openTab("sample"); byId("panel").scrollTop = storyScroll; };
 
 const splitPart = (node) => {
   const { terms, threshold } = splitSum(node.node), part = make("div", { class: "split" });
@@ -95,7 +103,7 @@ const rowPart = (t) => {
   const isOn = active?.path.includes(t), amount = active?.routes.get(t);
   if (!active || (!isOn && amount === undefined)) return [];
   const node = nodes.get(t), part = make("div", { class: "row-here", id: "row-here" });
-  part.append(make("h3", {}, rowName(active), " ", link("show the row", () => openTab("sample"))));
+  part.append(make("h3", {}, rowName(active), " ", link("show the row", backToRow)));
   if (!record.hard && amount !== undefined) part.append(make("p", { class: "soft" }, `${percent(amount)} of the row arrives here${isOn ? "" : ", beside its path"}.`));
   if (!node.leaf) {
     part.append(make("p", { class: "sentence" }, sentence(t, active)), ...undecided(t, active));

@@ -32,7 +32,7 @@ const predictionPart = (row) => {
   return part;
 };
 const errorText = (truth, outputs, said) => {
-  if (record.task === "classes") return String(truth) === said ? ": right" : ": the prediction is wrong";
+  if (record.task === "classes") return `, so the prediction is ${String(truth) === said ? "right" : "wrong"}`;
   if (record.task !== "numbers" || typeof truth !== "number" || outputs.length > 1) return "";
   const error = outputs[0] - truth;
   return error === 0 ? "" : `; the prediction is ${format(Math.abs(error))} too ${error > 0 ? "high" : "low"}`;
@@ -64,10 +64,10 @@ const pathPart = (row) => {
   const list = make("ol", { class: "path", id: "path" }), end = endOf(row);
   for (const t of row.path) {
     const node = nodes.get(t);
-    if (!node.leaf) list.append(make("li", {}, link(sentence(t, row), () => choose(t), { "data-step": t }), ...undecided(t, row)));
+    if (!node.leaf) list.append(make("li", {}, link(sentence(t, row), () => openNode(t), { "data-step": t }), ...undecided(t, row)));
   }
   const name = nodes.get(end).leaf ? `leaf ${end}` : `split ${end}, as the branch to the ${sideAt(end, row)} was pruned`;
-  list.append(make("li", {}, link(`ends in ${name}`, () => choose(end), { "data-step": "end" })));
+  list.append(make("li", {}, link(`ends in ${name}`, () => openNode(end), { "data-step": "end" })));
   return make("div", {}, make("h3", {}, "Its path"), list);
 };
 // A row near a threshold of a soft tree goes both ways.
@@ -85,10 +85,10 @@ const sumPart = (row) => {
   else if (isConstant) part.append(make("p", {}, `All rows of ${nodes.get(end).leaf ? "leaf" : "split"} ${end} have the same ${record.task === "classes" || record.link === "log" ? scoreNames[e] : "prediction"}.`));
   if (!isConstant) {
     const { weights, start } = record.hard ? pathOutput(end, e) : linearOutput(row.routes, e);
-    const formula = inUnits((j) => weights[j], start);
-    part.append(make("p", {}, record.hard ? `The formula of leaf ${end}` : "The formula of all its nodes together",
-      ` for ${nameOfScore(e)}, column by column:`), make("p", { class: "formula" }, formulaText(formula)),
-      ladder(addedToOutput(row, e), row, { first: "typical values here", last: nameOfScore(e) }));
+    const words = model.slope.length ? [make("p", { class: "formula" }, formulaText(inUnits((j) => weights[j], start)))] : [];
+    const source = !model.slope.length ? "The curves of the columns" : record.hard ? `The formula of leaf ${end}` : "The formula of all its nodes together";
+    part.append(make("p", {}, `${source} for ${nameOfScore(e)}, column by column:`), ...words,
+      ladder(addedToOutput(row, e), row, { first: record.hard ? "a typical row in this leaf" : "a typical row that goes these ways", last: nameOfScore(e) }));
   }
   part.append(make("p", { class: "result", "data-score": scoresOf(row.kept)[e] }, endWords(row, k)));
   return part;
@@ -109,7 +109,7 @@ const routeTable = (row, e) => {
   const show = (few) => {
     const rest = parts.slice(few).reduce((sum, { adds }) => sum + adds, 0);
     table.replaceChildren(table.firstChild, line("all rows begin with", "", format(scoresOf([...typical.parts.shared])[e]), "total"),
-      ...parts.slice(0, few).map(({ t, amount, adds }) => line(nodes.has(t) ? link(nodeName(t), () => choose(t)) : `node ${t} (not drawn)`, percent(amount), signed(adds))),
+      ...parts.slice(0, few).map(({ t, amount, adds }) => line(nodes.has(t) ? link(nodeName(t), () => openNode(t)) : `node ${t} (not drawn)`, percent(amount), signed(adds))),
       ...(few < parts.length ? [line(link(`and ${parts.length - few} more`, () => show(parts.length)), "", signed(rest))] : []),
       ...(model.shared.length ? [line("curves of the columns", "", signed(unit(row.parts.shared.map((value, j) => value - typical.parts.shared[j]))))] : []),
       line(nameOfScore(e), "", format(scoresOf(row.out)[e]), "total"));

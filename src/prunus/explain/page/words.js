@@ -47,12 +47,13 @@ const inUnits = (weightAt, start) => {
   });
   return { terms: terms.sort((a, b) => Math.abs(b.strength) - Math.abs(a.strength)), constant };
 };
-const sumText = (terms, first = true) => {
-  const parts = terms.slice(0, TERMS).map(({ label, weight }, i) =>
-    (first && i === 0 ? (weight < 0 ? "-" : "") : weight < 0 ? "- " : "+ ") + `${format(Math.abs(weight))} ${bracketed(label)}`);
-  return parts.join(" ") + (terms.length > TERMS ? ` and ${terms.length - TERMS} more` : "");
+const sumText = (terms, { most = TERMS, first = true } = {}) => {
+  const few = terms.length === most + 1 ? most + 1 : most, parts = terms.slice(0, few).map(({ label, weight }, i) =>
+    (first && i === 0 ? (weight < 0 ? "-" : "") : weight < 0 ? "- " : "+ ") + `${shortly(Math.abs(weight))} ${bracketed(label)}`);
+  return parts.join(" ") + (terms.length > few ? ` and ${terms.length - few} more` : "");
 };
-const formulaText = ({ terms, constant }) => format(constant) + (terms.length ? " " + sumText(terms, false) : "");
+const shortly = (value) => format(Number(value.toPrecision(3)));
+const formulaText = ({ terms, constant }) => format(constant) + (terms.length ? " " + sumText(terms, { first: false }) : "");
 const signed = (value) => (value < 0 ? "-" : "+") + format(Math.abs(value));
 
 // Two numbers with as many digits as tell them apart.
@@ -118,7 +119,7 @@ const conditionOf = (t, side) => {
   if (node.single) return node.condition[isLeft ? 0 : 1];
   const { terms, threshold } = splitSum(t);
   if (threshold === null) return `split ${t} ${isLeft ? "below" : "above"} 0`;
-  return `${sumText(terms) || "0"} ${isLeft ? "below" : "above"} ${format(threshold)}`;
+  return `${sumText(terms, { most: 2 }) || "0"} ${isLeft ? "below" : "above"} ${format(threshold)}`;
 };
 const stepsTo = (t) => {
   const steps = [];
