@@ -67,13 +67,20 @@ def predicted(estimator: Any, frame: Any) -> npt.NDArray[np.float64]:
     return np.asarray(estimator.predict(frame)).reshape(len(frame), -1)
 
 
+def collected(page: Page, selector: str, what: str) -> list[str]:
+    """A property of all these elements, in one call of the browser."""
+    script = f"return [...document.querySelectorAll(arguments[0])].map((element) => element.{what})"
+    found: list[str] = page.driver.execute_script(script, selector)
+    return found
+
+
 def amounts(page: Page, where: str) -> list[float]:
     """The numbers of a sum with all digits: what it begins with, what is added, what it comes to."""
-    return [float(cell.get_attribute("data-amount")) for cell in page.all(f"{where} .ladder .number")]
+    return [float(amount) for amount in collected(page, f"{where} .ladder .number", "dataset.amount")]
 
 
 def names(page: Page, where: str) -> list[str]:
-    return [cell.text for cell in page.all(f"{where} .ladder .name")]
+    return collected(page, f"{where} .ladder .name", "textContent")
 
 
 def row_of(page: Page) -> int:
@@ -420,3 +427,22 @@ def test_agreement_is_told_beside_the_largest_class(tmp_path: Path) -> None:
 
     assert "R^2 of one path against all routes: " in subtitle("numbers")
     assert "of rows; the largest class has " in subtitle("three")
+
+
+def test_levels_without_a_name(page: Page, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"sex": ["f", "m", "m", "m"] * 20, "color": list("rgbk") * 20, "age": np.arange(80.0)})
+    y = 5.0 * (frame["sex"] == "f") + (frame["color"] == "r") + frame["age"] / 80
+    estimator = ArgminTreeRegressor(leaf="linear", depth=1, max_epochs=15, random_state=0).fit(frame, y)
+    other = frame.assign(color="purple")
+    page.open(export_html(estimator, tmp_path / "tree.html", other))
+    page.pick(0)
+    assert_allclose(page.outputs(), estimator.predict(other)[[0]], rtol=1e-5)
+    assert {"sex = f", "color = purple"} <= set(names(page, "#reasons"))
+    page.click("#entry summary")
+    assert page.text("#field-1 option:checked") == "purple"
+    page.click("#field-0 option:nth-child(2)")
+    assert page.text("#field-0 option:checked") == "(not f)"
+    assert_allclose(page.outputs(), estimator.predict(other.assign(sex="m"))[[0]], rtol=1e-5)
+    first, *added, last = amounts(page, "#reasons")
+    assert first + sum(added) == pytest.approx(last, abs=1e-9)
+    assert not any("sex" in name for name in names(page, "#reasons"))  # it is typical

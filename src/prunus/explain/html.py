@@ -45,7 +45,8 @@ def export_html(
     """Write an interactive web page of the tree: one file that needs no network.
 
     In the page one can pan, zoom and collapse the tree, open a panel for each node, search for features, and pick or
-    enter samples to see their path and prediction. If leaves are additive, a panel draws the curves of the columns.
+    enter rows to see why they get their prediction: what each column added compared with a typical row, the path in
+    sentences, and the sum that is the prediction. If leaves are additive, a panel draws the curves of the columns.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ def export_html(
     path : str or path
         The file; one that exists is replaced.
     X : table of shape (n, n_features_in_), optional
-        Rows for the page: some of them can be picked, and histograms show their scores. The page contains these rows,
-        so give it only to people who may see them.
+        Rows for the page: about 200 of them can be picked, at equal steps and those of the largest errors, and
+        histograms show their scores. The page contains these rows, so give it only to people who may see them.
     y : array-like of shape (n,) or (n, n_outputs), optional
         Classes or values of these rows.
     title : str, optional

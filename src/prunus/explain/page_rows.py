@@ -1,6 +1,7 @@
 """What the interactive page needs to follow rows: columns, weights, and rows that can be picked."""
 
 from base64 import b64encode
+from collections import Counter
 from math import isfinite
 from typing import Any, cast
 
@@ -84,7 +85,7 @@ def features(estimator: Any) -> list[Record]:
     """
     found: dict[int, Record] = {}
     often: dict[int, float] = {}
-    encoded = [column.feature for column in estimator.encoder_.columns_]
+    encoded = Counter(column.feature for column in estimator.encoder_.columns_)
     for column in estimator.encoder_.columns_:
         feature = found.setdefault(
             column.feature, {"name": column.name, "kind": "number", "levels": [], "typical": None}
@@ -93,7 +94,7 @@ def features(estimator: Any) -> list[Record]:
             feature["kind"] = "category"
             if column.kind == "category":
                 feature["levels"].append(column.category)
-                if encoded.count(column.feature) > 1 and column.scale > often.get(column.feature, 0.0):
+                if encoded[column.feature] > 1 and column.scale > often.get(column.feature, 0.0):
                     feature["typical"], often[column.feature] = column.category, column.scale  # grows with the share
         elif column.kind != "missing" and not column.piece:
             feature["kind"] = column.kind

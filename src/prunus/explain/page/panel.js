@@ -104,7 +104,10 @@ const rowPart = (t) => {
   if (!active || (!isOn && amount === undefined)) return [];
   const node = nodes.get(t), part = make("div", { class: "row-here", id: "row-here" });
   part.append(make("h3", {}, rowName(active), " ", link("show the row", backToRow)));
-  if (!record.hard && amount !== undefined) part.append(make("p", { class: "soft" }, `${percent(amount)} of the row arrives here${isOn ? "" : ", beside its path"}.`));
+  if (!record.hard && amount !== undefined) {
+    const e = scoreFor(shownOutput(active)), adds = record.task === "clusters" ? "" : ` and adds ${signed(addsAt(t, active, e))} to ${nameOfScore(e)}`;
+    part.append(make("p", { class: "soft" }, `${percent(amount)} of the row arrives here${isOn ? "" : ", beside its path,"}${adds}.`));
+  }
   if (!node.leaf) {
     part.append(make("p", { class: "sentence" }, sentence(t, active)), ...undecided(t, active));
     if (!node.single && splits.index.has(t)) {

@@ -52,7 +52,7 @@ const reasonsPart = (row) => {
   const columns = strongestFirst(row.reasons.map((amounts, feature) => ({ feature, amount: amounts[k] })));
   const part = make("div", { id: "reasons" }, make("h3", {}, "Why"), make("p", { class: "soft" },
     `How much each value moved ${isClass ? "the probability of " : record.outputs.length > 1 ? "" : "the prediction"}`, ...outputChoice(row),
-    " away from that of a typical row. A typical row has the median of each number and the most frequent level of each category."));
+    ", compared with a typical row (the median of each number, the most frequent level of each category)."));
   part.append(ladder({ base: typical.outputs[k], columns, total: row.outputs[k] }, row, {
     first: "typical row", last: rowName(row).replace("This", "this"), write: outputText, signs: isClass ? points : signed,
   }));
@@ -85,7 +85,8 @@ const sumPart = (row) => {
   else if (isConstant) part.append(make("p", {}, `All rows of ${nodes.get(end).leaf ? "leaf" : "split"} ${end} have the same ${record.task === "classes" || record.link === "log" ? scoreNames[e] : "prediction"}.`));
   if (!isConstant) {
     const { weights, start } = record.hard ? pathOutput(end, e) : linearOutput(row.routes, e);
-    const words = model.slope.length ? [make("p", { class: "formula" }, formulaText(inUnits((j) => weights[j], start)))] : [];
+    const { terms, constant } = inUnits((j) => weights[j], start);
+    const words = model.slope.length ? [make("p", { class: "formula" }, formulaText({ terms: termsOf(terms, row.x), constant }))] : [];
     const source = !model.slope.length ? "The curves of the columns" : record.hard ? `The formula of leaf ${end}` : "The formula of all its nodes together";
     part.append(make("p", {}, `${source} for ${nameOfScore(e)}, column by column:`), ...words,
       ladder(addedToOutput(row, e), row, { first: record.hard ? "a typical row in this leaf" : "a typical row that goes these ways", last: nameOfScore(e) }));
@@ -95,17 +96,16 @@ const sumPart = (row) => {
 };
 const nameOfScore = (e) => (record.task === "numbers" && record.link !== "log" && record.outputs.length === 1 ? "the prediction" : `the ${scoreNames[e]}`.replace("the y", "y"));
 
+// What a node adds to an output of a row, times the amount of the row that arrives there.
+const addsAt = (t, row, e) => {
+  const k = model.output.length, i = model.position[t] * k;
+  return scoreUnits([...row.parts.node.slice(i, i + k)].map((value) => row.routes.get(t) * value))[e];
+};
 const routeTable = (row, e) => {
-  const k = model.output.length, unit = (values) => scoreUnits([...values])[e];
-  const parts = [...row.routes].map(([t, amount]) => {
-    const i = model.position[t] * k;
-    return { t, amount, adds: unit(row.parts.node.slice(i, i + k).map((value) => amount * value)) };
-  }).sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
+  const unit = (values) => scoreUnits([...values])[e];
+  const parts = [...row.routes].map(([t, amount]) => ({ t, amount, adds: addsAt(t, row, e) })).sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
   const table = make("table", { class: "routes", id: "routes" }, make("tr", {}, make("th", {}, "node"), make("th", {}, "amount"), make("th", {}, "adds")));
-  const line = (name, amount, adds, kind = "") => {
-    const number = make("td", {}, adds);
-    return make("tr", { class: kind }, make("td", {}, name), make("td", {}, amount), number);
-  };
+  const line = (name, amount, adds, kind = "") => make("tr", { class: kind }, make("td", {}, name), make("td", {}, amount), make("td", {}, adds));
   const show = (few) => {
     const rest = parts.slice(few).reduce((sum, { adds }) => sum + adds, 0);
     table.replaceChildren(table.firstChild, line("all rows begin with", "", format(scoresOf([...typical.parts.shared])[e]), "total"),

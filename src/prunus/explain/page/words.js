@@ -24,9 +24,11 @@ const cellWords = (i, value) => {
   return Math.abs(counts - value) > 1e-9 * Math.abs(value) && cellText(feature, counts) !== cellText(feature, value)
     ? `${words} (counts as ${cellText(feature, counts)})` : words;
 };
-const plainColumns = record.features.map((feature, i) =>
-  record.columns.find((column) => column.feature === i && !column.piece && ["number", "datetime", "duration"].includes(column.kind)));
-const groups = record.features.map((_, i) => record.columns.flatMap((column, j) => (column.feature === i ? [j] : [])));
+// The encoded columns of each column of the table, and the one of them that is its number.
+const groups = record.features.map(() => []);
+record.columns.forEach(({ feature }, j) => groups[feature].push(j));
+const isSwitch = ({ kind, piece }) => piece || !["number", "datetime", "duration"].includes(kind);
+const plainColumns = groups.map((own) => own.map((j) => record.columns[j]).find((column) => !isSwitch(column)));
 
 const labelOf = (column) => {
   if (!column.piece) return column.label;
@@ -42,11 +44,13 @@ const inUnits = (weightAt, start) => {
   record.columns.forEach((column, j) => {
     const strength = weightAt(j);
     if (strength === 0 || column.low === column.high) return;
-    terms.push({ label: labelOf(column), feature: column.feature, strength, weight: column.piece ? strength : strength / column.scale });
+    terms.push({ label: labelOf(column), feature: column.feature, column: j, strength, weight: column.piece ? strength : strength / column.scale });
     if (!column.piece) constant -= strength * (column.center / column.scale);
   });
   return { terms: terms.sort((a, b) => Math.abs(b.strength) - Math.abs(a.strength)), constant };
 };
+// The terms that are not 0 for a row: levels that it does not have, and pieces below which it is, are left out.
+const termsOf = (terms, x) => terms.filter(({ column }) => x[column] !== 0 || !isSwitch(record.columns[column]));
 const sumText = (terms, { most = TERMS, first = true } = {}) => {
   const few = terms.length === most + 1 ? most + 1 : most, parts = terms.slice(0, few).map(({ label, weight }, i) =>
     (first && i === 0 ? (weight < 0 ? "-" : "") : weight < 0 ? "- " : "+ ") + `${shortly(Math.abs(weight))} ${bracketed(label)}`);
@@ -106,7 +110,7 @@ const sentence = (t, row) => {
     return `${feature.name} = ${words}, ${rangeWords(feature, thresholds, at, write)}: ${side}`;
   }
   const { terms, threshold } = splitSum(t), [sum, limit] = apart(score + threshold, threshold);
-  return `${sumText(terms) || "0"} = ${sum}, ${score < 0 ? "below" : "above"} ${limit}: ${side}`;
+  return `${sumText(termsOf(terms, row.x)) || "0"} = ${sum}, ${score < 0 ? "below" : "above"} ${limit}: ${side}`;
 };
 // The condition of one side of a split.
 const conditionOf = (t, side) => {
