@@ -79,6 +79,7 @@ const entryPart = () => {
   }
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", enterRow);
+  form.addEventListener("change", (event) => { if (event.target.matches("select")) enterRow(); });  // some tools tell only of changes
   const entry = make("details", { id: "entry" }, make("summary", {}, record.samples.length ? "Enter or change values" : "Enter values (now those of a typical row)"), form);
   entry.open = !record.samples.length;
   return entry;
