@@ -446,3 +446,21 @@ def test_levels_without_a_name(page: Page, tmp_path: Path) -> None:
     first, *added, last = amounts(page, "#reasons")
     assert first + sum(added) == pytest.approx(last, abs=1e-9)
     assert not any("sex" in name for name in names(page, "#reasons"))  # it is typical
+
+
+def test_classes_that_are_numbers_are_right_or_wrong(page: Page, tmp_path: Path) -> None:
+    y = labels(table(150, 4), (1.0, 2.0))
+    estimator = ArgminTreeClassifier(depth=1, max_epochs=15, random_state=0).fit(X, y)
+    page.open(export_html(estimator, tmp_path / "tree.html", X, y))
+    right = estimator.predict(X) == y
+    for row in (int(right.argmax()), int(right.argmin())):
+        page.pick(row)
+        assert page.text("#truth").endswith("right" if right[row] else "wrong")
+
+
+def test_no_row_is_shown_after_none_is_picked(page: Page, tmp_path: Path) -> None:
+    page.open(export_html(tree("numbers"), tmp_path / "tree.html", X))
+    page.pick(1)
+    page.click("#pick option:nth-child(1)")
+    assert not page.all("#prediction, #path, #row-here")
+    assert page.nodes("lit") == []

@@ -53,7 +53,7 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
         "outputs": list(summary.outputs),
         "columns": [column_record(column) for column in encoder.columns_],
         "features": features(estimator),
-        "orders": column_orders(encoder.n_features_in_)[:4].tolist(),  # the page adds their reverses
+        "orders": column_orders(encoder.n_features_in_).tolist(),
         "split": splits(estimator.tree_),
         "model": model_record(estimator.tree_),
         "curves": [_curve(curve) for curve in summary.curves],

@@ -55,7 +55,7 @@ def column_orders(n_features: int) -> npt.NDArray[np.int64]:
 
 
 def read_truth(target: Target, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-    """The values of the rows, (n, k), or their classes, (n,)."""
+    """The values of the rows, (n, k), or their classes, (n,); what cannot be a class is text."""
     with reading("y", "an array of the classes or values of the rows of X"):
         array = np.asarray(y)
     if array.ndim == 0 or len(array) != len(x):
@@ -65,7 +65,11 @@ def read_truth(target: Target, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArra
         return target.read(y, x)
     if array.size != len(x):
         raise InputValueError(f"y must have one class for each row of X, got y.shape={array.shape}")
-    return array.ravel()
+    classes = array.flatten()
+    if classes.dtype == object:
+        known = (str, int, float, np.generic, type(None))
+        classes[:] = [value if isinstance(value, known) else str(value) for value in classes]
+    return classes
 
 
 def column_record(column: OutputColumn) -> Record:
@@ -162,11 +166,14 @@ def samples(estimator: Any, passed: RowsInTree, X: Any, truth: npt.NDArray[Any] 
     values = [_values(columns[feature], table.column(feature))[rows] for feature in range(width)]
     labels, scores = _labels(X, rows), score_paths(passed, rows)
     target = estimator.target_
+    names: dict[Any, str] = {}
+    if target.task == "classes":
+        names = dict(zip(target.labels.tolist(), target.output_names(estimator.encoder_), strict=True))
     outputs = np.zeros((len(rows), 0)) if target.task == "clusters" else target.predictions(passed.soft[rows])
     found = [
         {
             "row": int(i),
-            "y": _known(None if truth is None else truth[i].tolist() if truth.ndim > 1 else truth[[i]].tolist()[0]),
+            "y": None if truth is None else _known(truth[[i]].tolist()[0], names),
             "values": [_plain(column[k]) for column in values],
             "outputs": [float(f"{value:.6g}") for value in outputs[k]],
             "end": int(passed.ends[i]),
@@ -207,10 +214,12 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else float(value)
 
 
-def _known(value: Any) -> Any:
-    """A class or the values of a row, as JSON can represent them."""
+def _known(value: Any, names: dict[Any, str]) -> Any:
+    """A class by its name, or the values of a row, as JSON can represent them."""
     if isinstance(value, list):
         return value[0] if len(value) == 1 else ", ".join(f"{part:.6g}" for part in value)
+    if value in names:
+        return names[value]
     is_plain = isinstance(value, (int, str)) and not isinstance(value, bool)
     is_plain = is_plain or (isinstance(value, float) and isfinite(value))
     return value if value is None or is_plain else str(value)

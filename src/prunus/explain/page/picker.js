@@ -19,7 +19,7 @@ const pickerPart = () => {
   const names = make("datalist", { id: "row-names" }, ...record.samples.map((row) => make("option", { value: row.label ?? String(row.row) })));
   const said = make("p", { class: "soft", id: "find-said", role: "status", hidden: "" });
   lists.addEventListener("change", listRows);
-  pick.addEventListener("change", () => { if (pick.value !== "") pickRow(Number(pick.value)); });
+  pick.addEventListener("change", () => { if (pick.value === "") showActive(null); else pickRow(Number(pick.value)); });
   find.addEventListener("input", () => {
     const text = find.value.trim(), i = record.samples.findIndex((row) => row.label === text || String(row.row) === text);
     if (i >= 0) pickRow(i);

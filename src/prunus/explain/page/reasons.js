@@ -64,8 +64,7 @@ const addedToOutput = (row, e) => {
 // of the row take the place of typical ones. They add up to the difference of the two predictions.
 const reasonsOf = (row) => {
   const k = row.outputs.length, sums = record.features.map(() => new Float64Array(k));
-  const orders = record.orders.flatMap((order) => [order, [...order].reverse()]);
-  for (const order of orders) {
+  for (const order of record.orders) {
     const parts = copied(typical.parts);
     let before = typical.outputs;
     for (const i of order) {
@@ -73,7 +72,7 @@ const reasonsOf = (row) => {
       if (!changed.length) continue;
       changed.forEach((j) => shift(parts, j, row.x[j] - typical.x[j]));
       const after = predictParts(parts).outputs;
-      for (let j = 0; j < k; j++) sums[i][j] += (after[j] - before[j]) / orders.length;
+      for (let j = 0; j < k; j++) sums[i][j] += (after[j] - before[j]) / record.orders.length;
       before = after;
     }
   }

@@ -53,11 +53,12 @@ const samplePanel = () => {
     return;
   }
   if (rows.length) box.append(pickerPart());
+  box.append(make("div", { id: "outcome", "aria-live": "polite" }));
   if (model) {
     fields.push(...record.features.map(fieldOf));
-    box.append(make("div", { id: "outcome" }), entryPart());
+    box.append(entryPart());
   }
-  box.append(make("div", { id: "result", "aria-live": "polite" }));
+  box.append(make("div", { id: "result" }));
   listRows();
 };
 const fields = [];
@@ -103,7 +104,7 @@ const pickRow = (i) => {
   showActive({ row, ...(model ? predictRow(row.values) : predictStored(row)) });
 };
 
-// Show a row everywhere; null if what was entered is no row.
+// Show a row everywhere: its prediction above the form, and why it is so below; or what is wrong with what was entered.
 const showActive = (row, wrong = []) => {
   active = row;
   state.lit = row ? row.path : [];
@@ -111,9 +112,9 @@ const showActive = (row, wrong = []) => {
   if (row) reveal(endOf(row));
   render();
   showNode(state.chosen);
-  const [first, ...others] = row ? story(row) : [make("ul", { class: "mistakes", id: "mistakes" }, ...wrong.map((words) => make("li", {}, words)))];
-  const above = byId("outcome") ?? byId("result");
+  const [first, ...others] = row ? story(row) : [];
+  const above = row ? [make("h2", {}, rowName(row)), first]
+    : wrong.length ? [make("h2", {}, "No prediction"), make("ul", { class: "mistakes", id: "mistakes" }, ...wrong.map((words) => make("li", {}, words)))] : [];
+  byId("outcome").replaceChildren(...above);
   byId("result").replaceChildren(...others);
-  if (byId("outcome")) above.replaceChildren(make("h2", {}, row ? rowName(row) : "No prediction"), first);
-  else above.prepend(make("h2", {}, rowName(row)), first);
 };
