@@ -464,3 +464,20 @@ def test_no_row_is_shown_after_none_is_picked(page: Page, tmp_path: Path) -> Non
     page.click("#pick option:nth-child(1)")
     assert not page.all("#prediction, #path, #row-here")
     assert page.nodes("lit") == []
+
+
+def test_rows_are_a_mixture_within_a_bound(tmp_path: Path) -> None:
+    x = table(4_000, 3)
+    y = values(x)
+    for routing in ("soft", "hard"):
+        estimator = ArgminTreeRegressor(depth=3, routing=routing, max_epochs=3, random_state=0).fit(x, y)
+        text = export_html(estimator, tmp_path / "tree.html", x, y).read_text()
+        record = json.loads(text.split('id="record">')[1].split("</script>")[0])
+        rows = [sample["row"] for sample in record["samples"]]
+        assert len(rows) == len(set(rows)) <= 200
+        error = np.abs(estimator.predict(x) - y)
+        worst = [rows[i] for i in record["lists"]["worst"]]
+        assert_allclose(error[worst], np.sort(error)[::-1][:20])
+        assert {sample["end"] for sample in record["samples"]} == set(np.flatnonzero(estimator.tree_.is_leaf).tolist())
+        assert ("uncertain" in record["lists"]) == (routing == "soft")
+        assert record["nodes"][0]["count"] == record["n_rows"] == len(x)
