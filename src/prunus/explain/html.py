@@ -20,7 +20,7 @@ _TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clus
 _SCRIPTS = (
     "data.js",
     "predict.js",
-    "words.js",
+    "sentences.js",
     "reasons.js",
     "bars.js",
     "panel.js",

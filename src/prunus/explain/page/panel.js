@@ -80,7 +80,7 @@ const formulaPart = (node) => {
     }
     const name = scoreNames.length > 1 ? "" : `${scoreNames[e]} = `;
     if (!model.slope.length) {
-      const { base } = addedTo((j) => weights[j], start, typical.x);
+      const { base } = addedBy((j) => weights[j], start, typical.x);
       parts.push(make("p", { class: "formula" }, `${name}${format(base)} + the curves of the columns`), link("show the curves", () => openTab("curves")));
     } else {
       const formula = inUnits((j) => weights[j], start);
@@ -92,7 +92,7 @@ const formulaPart = (node) => {
   return [make("h3", {}, record.hard ? "Formula of the leaf" : "Formula where a path ends here"), box];
 };
 const limitWords = (node, e) => {
-  const limits = record.task === "numbers" && node.node in model.position ? limitsOf(node.node) : null;
+  const limits = record.task === "numbers" && node.node in model.position ? rangeOf(node.node) : null;
   if (!limits) return [];
   const [low, high] = limits.map((ends) => format(scoresOf([...ends])[e]));
   return [make("p", { class: "soft" }, `Limited to the range from ${low} to ${high}${record.hard ? " of this leaf" : ""}.`)];

@@ -83,13 +83,13 @@ const outputsOf = (parts, z) => {
 };
 
 // Outputs do not leave the range that was seen in the leaf of a hard tree, or in all of training; null without limits.
-const limitsOf = (end) => {
+const rangeOf = (end) => {
   if (!model.limits.length) return null;
   const k = model.output.length, all = model.limits.length / 2, start = model.position[record.hard ? end : 0] * k;
   return [model.limits.slice(start, start + k), model.limits.slice(all + start, all + start + k)];
 };
 const limited = (out, end) => {
-  const limits = limitsOf(end);
+  const limits = rangeOf(end);
   return limits ? out.map((value, j) => clip(value, limits[0][j], limits[1][j])) : out;
 };
 

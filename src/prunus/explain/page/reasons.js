@@ -42,7 +42,7 @@ const pathOutput = (end, e) => {
 };
 
 // A linear function of a row, column by column: its value for a typical row, what columns add, and its value for the row.
-const addedTo = (weightAt, start, x) => {
+const addedBy = (weightAt, start, x) => {
   const at = (point) => point.reduce((sum, value, j) => sum + weightAt(j) * value, start);
   const columns = groups.map((own, i) => ({ feature: i, amount: own.reduce((sum, j) => sum + weightAt(j) * (x[j] - typical.x[j]), 0) }));
   return { base: at(typical.x), columns: strongestFirst(columns), total: at(x) };
@@ -53,11 +53,11 @@ const strongestFirst = (columns) => {
 };
 const addedToSplit = (t, row) => {
   const i = splits.index.get(t), { threshold } = splitSum(t);
-  return addedTo((j) => splits.weight[i * width + j], splits.bias[i] + threshold, row.x);
+  return addedBy((j) => splits.weight[i * width + j], splits.bias[i] + threshold, row.x);
 };
 const addedToOutput = (row, e) => {
   const { weights, start } = linearOutput(row.routes, e);
-  return addedTo((j) => weights[j], start, row.x);
+  return addedBy((j) => weights[j], start, row.x);
 };
 
 // How much each column moved the prediction away from that of a typical row: means over a few orders in which the values

@@ -107,6 +107,7 @@ const pickRow = (i) => {
 // Show a row everywhere: its prediction above the form, and why it is so below; or what is wrong with what was entered.
 const showActive = (row, wrong = []) => {
   active = row;
+  state.values = row ? row.values : null;
   state.lit = row ? row.path : [];
   state.routes = row ? row.routes : new Map();
   if (row) reveal(endOf(row));

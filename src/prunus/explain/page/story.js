@@ -125,7 +125,7 @@ const endWords = (row, k) => {
   const [before, after] = [row.out[e], row.kept[e]];
   let words = "";
   if (record.task === "numbers" && before !== after) {
-    const [low, high] = limitsOf(endOf(row)).map((limits) => format(scoresOf([...limits])[e]));
+    const [low, high] = rangeOf(endOf(row)).map((limits) => format(scoresOf([...limits])[e]));
     words = `The sum is ${format(scoresOf(row.out)[e])}, limited to the range from ${low} to ${high} of ${record.hard && model.slope.length ? "this leaf" : "what training saw"}. `;
   }
   if (record.task === "classes") {
