@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_html
-from prunus.explain.page_rows import column_orders
+from prunus.explain.reasons import column_orders
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 from tests.explain.browser import CHROMIUM, DRIVER, Page, browser
 
@@ -480,4 +480,4 @@ def test_rows_are_a_mixture_within_a_bound(tmp_path: Path) -> None:
         assert_allclose(error[worst], np.sort(error)[::-1][:20])
         assert {sample["end"] for sample in record["samples"]} == set(np.flatnonzero(estimator.tree_.is_leaf).tolist())
         assert ("uncertain" in record["lists"]) == (routing == "soft")
-        assert record["nodes"][0]["count"] == record["n_rows"] == len(x)
+        assert record["nodes"][0]["rows"] == record["n_rows"] == len(x)

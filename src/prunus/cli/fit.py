@@ -10,7 +10,6 @@ from prunus.cli.command import Outcome, say
 from prunus.cli.mistakes import Interrupted, Mistake, describe
 from prunus.cli.models import check_other, check_output, is_clusterer
 from prunus.cli.problem import Problem, add_problem_options, read_problem
-from prunus.cli.progress import EpochLines
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import Scores, scores
@@ -45,7 +44,7 @@ def run(options: argparse.Namespace) -> Outcome:
     say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
     estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options))
     estimator.keeps_checkpoint = True
-    estimator.set_params(checkpoint=checkpoint, callbacks=[EpochLines(options)], verbose=not options.quiet)
+    estimator.set_params(checkpoint=checkpoint, verbose=not options.quiet)
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
@@ -76,7 +75,7 @@ def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
 
 def forget_run(estimator: Any) -> None:
     """Reset the options that belong to this run and not to the model."""
-    estimator.set_params(checkpoint=None, callbacks=None, verbose=0)
+    estimator.set_params(checkpoint=None, verbose=0)
 
 
 def model_record(estimator: Any) -> dict[str, Any]:

@@ -24,12 +24,18 @@ _SCRIPTS = (
     "reasons.js",
     "bars.js",
     "panel.js",
+    "words.js",
+    "charts.js",
+    "boxes.js",
     "layout.js",
     "tree.js",
+    "marks.js",
+    "legend.js",
     "story.js",
     "picker.js",
     "sample.js",
     "curves.js",
+    "help.js",
     "app.js",
 )
 
@@ -55,10 +61,11 @@ def export_html(
     path : str or path
         The file; one that exists is replaced.
     X : table of shape (n, n_features_in_), optional
-        Rows for the page: about 200 of them can be picked, at equal steps and those of the largest errors, and
-        histograms show their scores. The page contains these rows, so give it only to people who may see them.
+        Rows for the page: about 200 of them can be picked, boxes say how many arrive, and histograms show their values;
+        in a tree of up to 16 leaves the boxes themselves contain histograms. The page contains some of these rows, so
+        give it only to people who may see them.
     y : array-like of shape (n,) or (n, n_outputs), optional
-        Classes or values of these rows.
+        Classes or values of these rows, which color the histograms; without y, predictions do.
     title : str, optional
         The title of the page.
 

@@ -1,15 +1,13 @@
 """The data of the interactive page: the summary of a tree, its weights, and some rows."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from prunus.explain.curves import Curve
+from prunus.explain.page_charts import TableColumns, add_charts, read_coloring
+from prunus.explain.page_nodes import add_rows, add_scores, add_values, curve_record, node_record
 from prunus.explain.page_rows import (
-    add_row_facts,
-    column_orders,
+    add_split_columns,
     column_record,
     features,
     model_record,
@@ -17,22 +15,15 @@ from prunus.explain.page_rows import (
     samples,
     splits,
 )
+from prunus.explain.reasons import column_orders
 from prunus.explain.rows import RowsInTree, send_rows
-from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
-from prunus.explain.wording import point_text, short_number, split_parts
+from prunus.explain.summary import TreeSummary, check_estimator, summarize
 from prunus.palette import COLORS
 from prunus.targets import Target
-from prunus.tree import Tree
 
 __all__ = ["page_record"]
 
 Record = dict[str, Any]
-
-COUNTED = 50_000
-"""Largest number of rows that histograms are made from."""
-BINS = 32
-DIGITS = 4
-"""Number of digits in the words of a split."""
 
 
 def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
@@ -41,7 +32,8 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     target, encoder = estimator.target_, estimator.encoder_
     rows = None if X is None else send_rows(estimator, X)
     summary = summarize(estimator, rows)
-    nodes = {node.node: _node(estimator.tree_, node) for node in summary.nodes}
+    nodes = {node.node: node_record(estimator.tree_, node) for node in summary.nodes}
+    columns = None if X is None else TableColumns(X, encoder.columns_)
     record: Record = {
         "task": target.task,
         "link": target.link.name,
@@ -56,64 +48,24 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
         "orders": column_orders(encoder.n_features_in_).tolist(),
         "split": splits(estimator.tree_),
         "model": model_record(estimator.tree_),
-        "curves": [_curve(curve) for curve in summary.curves],
+        "curves": [curve_record(curve, columns) for curve in summary.curves],
         "samples": [],
         "lists": {},
         "nodes": list(nodes.values()),
     }
     if target.task != "classes":
         record |= {"scale": target.deviation.tolist(), "mean": target.mean.tolist()}
-    add_row_facts(nodes, summary, rows)
-    if rows is not None:
+    add_split_columns(nodes, summary)
+    if rows is not None and columns is not None:
         truth = None if y is None else read_truth(target, y, rows.x)
         record |= samples(estimator, rows, X, truth)
-        _add_scores(nodes, rows)
+        coloring = read_coloring(estimator, rows, truth)
+        record["coloring"] = coloring.record()
+        add_rows(nodes, rows)
+        add_scores(nodes, rows)
+        add_charts(nodes, summary, rows, columns, coloring)
         if target.task == "numbers" and truth is not None:
-            record["values"] = _add_values(nodes, rows, truth)
-    return record
-
-
-def _node(tree: Tree, node: NodeSummary) -> Record:
-    record: Record = {
-        "node": node.node,
-        "leaf": node.is_leaf,
-        "share": _rounded(node.share),
-        "distribution": [_rounded(value) for value in node.distribution],
-        "pruned": node.n_pruned,
-    }
-    if node.spread:
-        record["spread"] = [_rounded(value) for value in node.spread]
-    if node.mass is not None:
-        record["mass"] = _rounded(node.mass)
-    if node.threshold is not None:
-        record["threshold"] = _rounded(node.threshold)
-    if node.column is not None:
-        words = split_parts(node, 1, partial(short_number, digits=DIGITS))
-        record |= {"condition": [" ".join(side) for side in words], "single": True}
-    if tree.cluster is not None:
-        record["label"] = int(tree.cluster[node.node])
-    elif node.value:
-        record["value"] = [_rounded(value) for value in node.value]
-    if node.offset:
-        record["offset"] = [_rounded(value) for value in node.offset]
-    return record
-
-
-def _curve(curve: Curve) -> Record:
-    """A curve as the page draws it: the points within the range that is shown, as numbers and as text."""
-    points, values = curve.visible()
-    write = partial(short_number, digits=DIGITS)
-    record: Record = {
-        "name": curve.name,
-        "x": [_rounded(point) for point in points] if curve.is_number else None,  # type: ignore[arg-type]
-        "points": [point_text(curve, point, write) for point in points],
-        "values": [[_rounded(value) for value in row] for row in values.tolist()],
-    }
-    if curve.other is not None:
-        record["points"].append("any other")
-        record["values"].append([_rounded(value) for value in curve.other])
-    if curve.has_missing:
-        record["missing"] = [_rounded(value) for value in curve.missing]
+            record["values"] = add_values(nodes, rows, truth)
     return record
 
 
@@ -137,43 +89,10 @@ def _agreement(agreement: float, target: Target, rows: RowsInTree) -> str:
 
 
 def _facts(summary: TreeSummary) -> list[list[str]]:
-    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} with a positive mass"
+    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} that rows may pass"
     return [
         ["kind", summary.kind],
         ["leaf", summary.leaf],
         ["nodes", str(len(summary.nodes)) if summary.routing == "hard" else nodes],
         ["parameters", f"{summary.n_parameters:,}"],
     ]
-
-
-def _add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
-    """Add histograms of the scores of the rows that pass each split."""
-    tree, step = rows.tree, -(-len(rows.x) // COUNTED)
-    if tree.weight is None or tree.bias is None:
-        return
-    for t, node in nodes.items():
-        here = rows.at(t)
-        here = here[here % step == 0]
-        if node["leaf"] or not len(here):
-            continue
-        scores = rows.x[here] @ tree.weight[t] + tree.bias[t]
-        reach = float(max(1.0, np.quantile(np.abs(scores), 0.99)))
-        counts, _ = np.histogram(np.clip(scores, -reach, reach), BINS, (-reach, reach))
-        node["scores"] = {"low": _rounded(-reach), "high": _rounded(reach), "counts": counts.tolist()}
-
-
-def _add_values(nodes: dict[int, Record], rows: RowsInTree, y: npt.NDArray[np.float64]) -> Record:
-    """Add histograms of the first output of the rows that pass each node, all over the same range."""
-    low, high = map(float, np.quantile(y[:, 0], [0.005, 0.995]))
-    least = 2 * BINS * float(np.spacing(max(abs(low), abs(high))))  # bins that numbers of this size tell apart
-    if high - low <= least:
-        high = low + max(1.0, least)
-    for t, node in nodes.items():
-        inside = np.clip(y[rows.at(t), 0], low, high)
-        node["values"] = np.histogram(inside, BINS, (low, high))[0].tolist()
-    return {"low": _rounded(low), "high": _rounded(high)}
-
-
-def _rounded(value: float) -> float:
-    """The number, rounded to the digits that the page shows."""
-    return float(f"{float(value):.6g}")

@@ -20,8 +20,7 @@ from prunus.targets import Target
 from prunus.tree import Tree
 
 __all__ = [
-    "add_row_facts",
-    "column_orders",
+    "add_split_columns",
     "column_record",
     "features",
     "model_record",
@@ -36,22 +35,6 @@ MAX_WEIGHTS = 60_000
 """Largest number of weights in the linear models of nodes; with more, the page only shows predictions of given rows."""
 MAX_ROWS, MAX_CELLS = 200, 8_000
 """Largest number of rows that can be picked, and of their values."""
-ORDERS = 4
-"""The reasons of a row are means over so many orders of the columns, and the reverse of each."""
-
-
-def column_orders(n_features: int) -> npt.NDArray[np.int64]:
-    """The orders in which the columns of a row take the place of typical values, (8, n_features).
-
-    Examples
-    --------
-    >>> orders = column_orders(5)
-    >>> orders.shape, bool((orders[4:] == orders[:4, ::-1]).all())
-    ((8, 5), True)
-    """
-    random = np.random.default_rng(0)
-    orders = np.stack([random.permutation(n_features) for _ in range(ORDERS)])
-    return np.concatenate((orders, orders[:, ::-1]))
 
 
 def read_truth(target: Target, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
@@ -140,8 +123,8 @@ def model_record(tree: Tree) -> Record | None:
     }
 
 
-def add_row_facts(nodes: dict[int, Record], summary: TreeSummary, rows: RowsInTree | None) -> None:
-    """Add to each node what its split is as a function of one column, and how many of the rows pass it."""
+def add_split_columns(nodes: dict[int, Record], summary: TreeSummary) -> None:
+    """Add to each node what its split is as a function of one column."""
     for node in summary.nodes:
         record = nodes[node.node]
         if node.column is not None:
@@ -151,8 +134,6 @@ def add_row_facts(nodes: dict[int, Record], summary: TreeSummary, rows: RowsInTr
                 "low_left": node.column.low_left,
                 "missing_left": node.column.missing_left,
             }
-        if rows is not None:
-            record["count"] = len(rows.at(node.node))
 
 
 def samples(estimator: Any, passed: RowsInTree, X: Any, truth: npt.NDArray[Any] | None) -> Record:  # noqa: N803

@@ -72,7 +72,7 @@ const histogram = (counts, low, high, { colors, middle = false, margin = false, 
   });
   const line = (x, color, size) => draw("line", { x1: x, x2: x, y1: 0, y2: base, stroke: color, "stroke-width": size });
   if (middle) chart.append(line(at(0), "var(--ink)", 1));
-  if (here !== null) chart.append(fill(line(clip(at(here), 2, W - 2), "var(--lit)", 4), { class: "here" }, []));
+  if (here !== null) chart.append(fill(line(clip(at(here), 2, W - 2), "var(--lit)", 4), { class: "row-score" }, []));
   chart.append(draw("text", { x: 0, y: H - 2 }, format(low)), draw("text", { x: W, y: H - 2, "text-anchor": "end" }, format(high)));
   return chart;
 };

@@ -36,7 +36,7 @@ const valueText = (values) => record.task === "classes"
 
 const factsPart = (node) => {
   const facts = make("dl"), add = (name, ...words) => facts.append(make("dt", {}, name), make("dd", {}, ...words));
-  const counted = node.count === undefined ? "" : `${node.count.toLocaleString("en")} ${node.count === 1 ? "row" : "rows"}, ${percent(node.count / record.n_rows)}; `;
+  const counted = node.rows === undefined ? "" : `${node.rows.toLocaleString("en")} ${node.rows === 1 ? "row" : "rows"}, ${percent(node.rows / record.n_rows)}; `;
   add("samples", `${counted}${percent(node.share)} of the training samples`);
   if (!record.hard) add("receives", node.mass > 0.9995 ? "up to a whole row" : node.mass > 0 ? `at most ${percent(node.mass)} of a row` : "nothing: this node takes part in no prediction");
   if (node.leaf && record.task === "clusters") add("cluster", String(node.label));
