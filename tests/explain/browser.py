@@ -50,6 +50,8 @@ class Page:
     def enter(self, field: int, text: str) -> None:
         if not self.one("#sample").is_displayed():
             self.click("#tab-sample")
+        if not self.one("#fields").is_displayed():
+            self.click("#entry summary")
         box = self.one(f"#field-{field}")
         box.clear()
         box.send_keys(text)

@@ -20,6 +20,9 @@ _TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clus
 _SCRIPTS = (
     "data.js",
     "predict.js",
+    "sentences.js",
+    "reasons.js",
+    "bars.js",
     "panel.js",
     "words.js",
     "charts.js",
@@ -28,6 +31,8 @@ _SCRIPTS = (
     "tree.js",
     "marks.js",
     "legend.js",
+    "story.js",
+    "picker.js",
     "sample.js",
     "curves.js",
     "help.js",
@@ -46,7 +51,8 @@ def export_html(
     """Write an interactive web page of the tree: one file that needs no network.
 
     In the page one can pan, zoom and collapse the tree, open a panel for each node, search for features, and pick or
-    enter samples to see their path and prediction. If leaves are additive, a panel draws the curves of the columns.
+    enter rows to see why they get their prediction: what each column added compared with a typical row, the path in
+    sentences, and the sum that is the prediction. If leaves are additive, a panel draws the curves of the columns.
 
     Parameters
     ----------
@@ -55,8 +61,8 @@ def export_html(
     path : str or path
         The file; one that exists is replaced.
     X : table of shape (n, n_features_in_), optional
-        Rows for the page: some of them can be picked, boxes say how many arrive, and histograms show their values; in
-        a tree of up to 16 leaves the boxes themselves contain histograms. The page contains some of these rows, so
+        Rows for the page: about 200 of them can be picked, boxes say how many arrive, and histograms show their values;
+        in a tree of up to 16 leaves the boxes themselves contain histograms. The page contains some of these rows, so
         give it only to people who may see them.
     y : array-like of shape (n,) or (n, n_outputs), optional
         Classes or values of these rows, which color the histograms; without y, predictions do.

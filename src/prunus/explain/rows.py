@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.sparse import csc_array, csr_array
 
 from prunus.estimators.torch_state import plain_torch
 from prunus.targets import Target
 from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
-from prunus.tree.prediction import find_ends, find_routes, hard_outputs, row_outputs
+from prunus.tree.prediction import find_ends, find_routes, hard_outputs, row_outputs, score_rows
 
-__all__ = ["RowsInTree", "agreement", "send_rows"]
+__all__ = ["RowsInTree", "agreement", "largest_routes", "score_paths", "send_rows"]
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,30 @@ def agreement(tree: Tree, target: Target, rows: RowsInTree) -> float:
         largest = leaves[find_routes(tree, rows.x)[:, leaves].argmax(1)]
         return float(np.mean(largest == rows.ends))
     return target.agreement(rows.soft, hard_outputs(tree, rows.x, rows.ends))
+
+
+@plain_torch()
+def largest_routes(passed: RowsInTree, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The largest share of each of these rows that reaches one leaf, of all that reaches leaves, (len(rows),)."""
+    leaves = np.flatnonzero(passed.tree.is_leaf)
+    reached = find_routes(passed.tree, passed.x[rows])[:, leaves].astype(np.float64)
+    total = reached.sum(1)
+    largest: npt.NDArray[np.float64] = np.divide(reached.max(1), total, out=np.ones_like(total), where=total > 0)
+    return largest
+
+
+@plain_torch()
+def score_paths(passed: RowsInTree, rows: npt.NDArray[np.int64]) -> list[list[float]] | None:
+    """The scores of the splits on the path of each of these rows; None if splits are linear, as weights tell them."""
+    tree = passed.tree
+    if tree.splits.is_linear:
+        return None
+    with torch.inference_mode():
+        scores = score_rows(tree.splits, torch.from_numpy(passed.x[rows])).numpy()
+    found = []
+    for score, end in zip(scores, passed.ends[rows], strict=True):
+        nodes, _ = path_nodes(np.array([end]))
+        found.append(
+            [float(f"{score[t]:.6g}") for t in sorted(nodes.tolist()) if not tree.is_leaf[t] and t < len(score)]
+        )
+    return found

@@ -1,7 +1,7 @@
 // Where the row that was picked or entered lies in the charts on its path.
 const sumAt = (t, x) => {
-  const i = model.splits.get(t);
-  return x.reduce((sum, value, j) => sum + model.weight[i * width + j] * value, model.bias[i]) + nodes.get(t).threshold;
+  const i = splits.index.get(t);
+  return x.reduce((sum, value, j) => sum + splits.weight[i * width + j] * value, splits.bias[i]) + nodes.get(t).threshold;
 };
 const valueAt = (t) => (nodes.get(t).single ? state.values[splitWeights(t)[0].feature] : sumAt(t, encode(state.values)));
 

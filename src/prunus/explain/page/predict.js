@@ -1,15 +1,18 @@
 // The predictions of the estimator for one row: encode it, follow its path, add up the outputs of all its routes.
-const model = record.model && {
-  ...record.model,
-  splits: new Map(record.split.nodes.map((t, i) => [t, i])),
+const splits = {
+  index: new Map(record.split.nodes.map((t, i) => [t, i])),
   weight: floats(record.split.weight),
   bias: floats(record.split.bias),
+};
+const model = record.model && {
+  ...record.model,
   mass: floats(record.model.mass),
   constant: floats(record.model.constant),
   slope: floats(record.model.slope),
   shared: floats(record.model.shared),
   output: floats(record.model.output),
   limits: floats(record.model.limits),
+  correction: floats(record.model.correction),
 };
 const width = record.columns.length;
 const clip = (x, low, high) => Math.min(Math.max(x, low), high);
@@ -25,18 +28,32 @@ const encode = (values) => record.columns.map((column) => {
   return at(Number(value));
 }).map(Math.fround);
 
-const scoreOf = (t, x) => {
-  const i = model.splits.get(t);
-  let sum = model.bias[i];
-  for (let j = 0; j < width; j++) sum += model.weight[i * width + j] * x[j];
+// The linear functions of a row: scores of splits, outputs of nodes, and what all rows add. They change with a column at a time.
+const linearParts = (x) => {
+  const products = (start, weight) => Float64Array.from(start, (sum, i) => {
+    if (weight.length) for (let j = 0; j < width; j++) sum += weight[i * width + j] * x[j];
+    return sum;
+  });
+  const parts = { score: products(splits.bias, splits.weight) };
+  return model ? { ...parts, node: products(model.constant, model.slope), shared: products(model.output, model.shared) } : parts;
+};
+const shift = (parts, j, by) => {
+  const add = (sums, weight) => { if (weight.length) for (let i = 0; i < sums.length; i++) sums[i] += by * weight[i * width + j]; };
+  add(parts.score, splits.weight);
+  add(parts.node, model.slope);
+  add(parts.shared, model.shared);
+};
+const copied = ({ score, node, shared }) => ({ score: score.slice(), node: node.slice(), shared: shared.slice() });
+
+const rewardOf = (t, { score }) => {
+  const sum = score[splits.index.get(t)];
   if (record.hard) return sum < 0 ? -1 : 1;  // no row is undecided
   return model.elu && sum < 0 ? Math.expm1(sum) : sum;
 };
-
-const pathOf = (x) => {
+const pathOf = ({ score }) => {
   const path = [0];
   for (let t = 0; children(t).length; ) {
-    t = scoreOf(t, x) < 0 ? left(t) : right(t);
+    t = score[splits.index.get(t)] < 0 ? left(t) : right(t);
     if (!nodes.has(t)) break;  // pruned: the row ends above
     path.push(t);
   }
@@ -44,14 +61,14 @@ const pathOf = (x) => {
 };
 
 // How much of the row reaches each node: clip(reward + 1/2, 0, mass), where the reward is the smallest margin on the way.
-const routesOf = (x) => {
+const routesOf = (parts) => {
   const z = new Map();
   const visit = (t, reward) => {
     const reached = clip(reward + 0.5, 0, model.mass[t]);
     if (reached <= 0) return;
     z.set(t, reached);
-    if (!model.splits.has(t)) return;
-    const score = scoreOf(t, x);
+    if (!splits.index.has(t)) return;
+    const score = rewardOf(t, parts);
     visit(left(t), Math.min(reward, -score));
     visit(right(t), Math.min(reward, score));
   };
@@ -59,25 +76,21 @@ const routesOf = (x) => {
   return z;
 };
 
-const outputsOf = (x, z) => {
-  const k = model.output.length, out = [...model.output];
-  const add = (weights, start, factor) => {
-    for (let j = 0; j < k; j++) for (let i = 0; i < width; i++) out[j] += factor * weights[start + j * width + i] * x[i];
-  };
-  for (const [t, reached] of z) {
-    const i = model.position[t];
-    for (let j = 0; j < k; j++) out[j] += reached * model.constant[i * k + j];
-    if (model.slope.length) add(model.slope, i * k * width, reached);
-  }
-  if (model.shared.length) add(model.shared, 0, 1);
+const outputsOf = (parts, z) => {
+  const k = model.output.length, out = [...parts.shared];
+  for (const [t, reached] of z) for (let j = 0; j < k; j++) out[j] += reached * parts.node[model.position[t] * k + j];
   return out;
 };
 
-// Outputs of linear leaves of a hard tree do not leave the range that was seen in the leaf.
+// Outputs do not leave the range that was seen in the leaf of a hard tree, or in all of training; null without limits.
+const rangeOf = (end) => {
+  if (!model.limits.length) return null;
+  const k = model.output.length, all = model.limits.length / 2, start = model.position[record.hard ? end : 0] * k;
+  return [model.limits.slice(start, start + k), model.limits.slice(all + start, all + start + k)];
+};
 const limited = (out, end) => {
-  if (!model.limits.length) return out;
-  const k = out.length, all = model.limits.length / 2, start = model.position[end] * k;
-  return out.map((value, j) => clip(value, model.limits[start + j], model.limits[all + start + j]));
+  const limits = rangeOf(end);
+  return limits ? out.map((value, j) => clip(value, limits[0][j], limits[1][j])) : out;
 };
 
 const softmax = (out) => {
@@ -94,15 +107,20 @@ const linked = {
   logit: ([y]) => softmax([0, y]),
 };
 
-// {path, routes, outputs} of a row that was entered, or of a row that Python has predicted.
-const predictRow = (values) => {
-  const x = encode(values), path = pathOf(x), routes = routesOf(x);
+// Path, routes and outputs that follow from the linear functions of a row.
+const predictParts = (parts) => {
+  const path = pathOf(parts), routes = routesOf(parts);
   if (record.task === "clusters") return { path, routes, outputs: [] };
-  const out = limited(outputsOf(x, routes), path[path.length - 1]);
-  return { path, routes, outputs: linked[record.link](out) };
+  const out = outputsOf(parts, routes), kept = limited(out, path[path.length - 1]);
+  return { path, routes, out, kept, outputs: linked[record.link](kept) };
+};
+// A row that was entered, or one that Python has predicted.
+const predictRow = (values) => {
+  const x = encode(values), parts = linearParts(x);
+  return { values, x, parts, ...predictParts(parts) };
 };
 const predictStored = (row) => {
-  const path = [row.end];
+  const path = [row.end], x = encode(row.values);
   while (path[0] > 0) path.unshift(parent(path[0]));
-  return { path, routes: new Map(), outputs: row.outputs };
+  return { values: row.values, x, parts: linearParts(x), path, routes: new Map(), outputs: row.outputs };
 };

@@ -1,64 +1,74 @@
-// Pick or enter a sample, and see its path and its prediction.
-const FEW = 12;
-
-const seconds = (text) => { const at = Date.parse(/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : text + "Z"); return Number.isNaN(at) ? NaN : at / 1000; };
-const asText = (feature, value) => {
-  if (value === null) return "";
-  if (feature.kind !== "datetime") return String(value);
-  const at = new Date(1000 * value);
-  return Number.isNaN(at.getTime()) ? String(value) : at.toISOString().slice(0, 19).replace("T00:00:00", "");
+// Pick a row or enter one, and see why it gets its prediction.
+const seconds = (text) => {
+  const found = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[+-]\d\d:?\d\d)?$/i.exec(text);
+  const day = found ? Date.parse(`${found[1]}T00:00:00Z`) : NaN;
+  if (Number.isNaN(day) || new Date(day).toISOString().slice(0, 10) !== found[1]) return NaN;  // there is no 31 February
+  return Date.parse(`${found[1]}T${found[2] ?? "00:00"}${found[3] ?? "Z"}`) / 1000;
 };
+const entryText = (feature, value) => {
+  if (value === null) return "";
+  if (feature.kind === "datetime") return dateText(value);
+  return String(Number(value.toPrecision(7)) === Number(value.toPrecision(15)) ? value : Number(value.toPrecision(6)));
+};
+const WRONG = { number: "enter a number", duration: "enter a number of seconds", datetime: "enter a date such as 2024-01-31" };
 
+// A field keeps the value that was written to it, with all its digits, until somebody changes its text.
 const fieldOf = (feature, i) => {
-  const id = `field-${i}`;
-  const label = make("label", { for: id, title: feature.name }, feature.name);
-  if (feature.kind === "category" || feature.kind === "boolean") {
-    const options = feature.kind === "boolean" ? [["0", "false"], ["1", "true"]] : feature.levels.map((text) => [text, text]);
-    if (feature.kind === "category") options.push([OTHER, "(another)"]);
-    const select = make("select", { id }, ...options.map(([value, text]) => make("option", { value }, text)), make("option", { value: "" }, "(missing)"));
-    return { label, input: select, read: () => readChoice(feature, select.value), write: (value) => { select.value = writeChoice(feature, value); } };
-  }
+  const id = `field-${i}`, label = make("label", { for: id, title: feature.name }, feature.name);
+  if (feature.kind === "category" || feature.kind === "boolean") return { label, ...choiceField(feature, id) };
   const input = make("input", { id, inputmode: feature.kind === "datetime" ? "text" : "decimal", autocomplete: "off", placeholder: "missing" });
+  let written = { text: "", value: null };
   const read = () => {
     const text = input.value.trim();
+    if (text === written.text) return written.value;
     const value = text === "" ? null : feature.kind === "datetime" ? seconds(text) : Number(text.replace(",", "."));
-    input.classList.toggle("wrong", value !== null && !Number.isFinite(value));
     return value !== null && !Number.isFinite(value) ? undefined : value;
   };
-  return { label, input, read, write: (value) => { input.value = asText(feature, value); } };
+  const write = (value) => { written = { text: entryText(feature, value), value }; input.value = written.text; };
+  return { label, input, read, write };
 };
-const OTHER = "\u0000other";
-const readChoice = (feature, text) => (text === "" ? null : feature.kind === "boolean" ? Number(text) : text);
-const writeChoice = (feature, value) => {
-  if (value === null) return "";
-  if (feature.kind === "boolean") return String(Number(value));
-  return feature.levels.includes(String(value)) ? String(value) : OTHER;
+const choiceField = (feature, id) => {
+  const options = feature.kind === "boolean" ? [["0", "false"], ["1", "true"]] : feature.levels.map((text) => [text, text]);
+  const unnamed = feature.levels.length === 1 ? `(not ${feature.levels[0]})` : "(another level)";
+  if (feature.kind === "category") options.push([OTHER, unnamed]);
+  const input = make("select", { id }, ...options.map(([value, text]) => make("option", { value }, text)), make("option", { value: "" }, "(missing)"));
+  let other = OTHER;  // a level of a picked row that training did not name
+  return {
+    input,
+    read: () => (input.value === "" ? null : feature.kind === "boolean" ? Number(input.value) : input.value === OTHER ? other : input.value),
+    write: (value) => {
+      const known = value === null || feature.kind === "boolean" || feature.levels.includes(String(value));
+      other = known ? OTHER : value;
+      input.value = value === null ? "" : feature.kind === "boolean" ? String(Number(value)) : known ? String(value) : OTHER;
+      if (feature.kind === "category") input.options[feature.levels.length].textContent = other === OTHER ? unnamed : other;
+    },
+  };
 };
 
 const samplePanel = () => {
-  const box = byId("sample"), rows = record.samples, fields = model ? record.features.map(fieldOf) : [];
+  const box = byId("sample"), rows = record.samples;
   if (!model && !rows.length) {
     box.append(make("p", {}, "The page cannot compute predictions of this model, because it is not a sum of linear functions. "
       + "Pass a table X to export_html to pick its rows here."));
     return;
   }
-  const result = make("div", { id: "result", "aria-live": "polite" });
-  if (rows.length) {
-    const pick = make("select", { id: "pick", class: "wide", "aria-label": "Pick a sample" }, make("option", { value: "" }, "Pick a sample …"),
-      ...rows.map((row, i) => make("option", { value: i }, `row ${row.row}` + (row.y === null ? "" : `: ${typeof row.y === "number" ? format(row.y) : row.y}`))));
-    pick.addEventListener("change", () => { if (pick.value !== "") showSample(rows[pick.value], fields, result); });
-    box.append(pick);
+  if (rows.length) box.append(pickerPart());
+  box.append(make("div", { id: "outcome", "aria-live": "polite" }));
+  if (model) {
+    fields.push(...record.features.map(fieldOf));
+    box.append(entryPart());
   }
-  box.append(result);
-  if (model) box.append(make("h3", {}, "Values"), entry(fields, result));
+  box.append(make("div", { id: "result" }));
+  listRows();
 };
+const fields = [];
 
-const entry = (fields, result) => {
+const entryPart = () => {
   const form = make("form", { class: "fields", id: "fields" });
   const order = record.features.map((_, i) => i).sort((a, b) => record.features[b].importance - record.features[a].importance);
   const late = [];
   order.forEach((i, rank) => {
-    fields[i].write(record.features[i].typical);
+    fields[i].write(typicalValues[i]);
     form.append(fields[i].label, fields[i].input);
     if (rank >= FEW) late.push(fields[i].label, fields[i].input);
   });
@@ -69,36 +79,43 @@ const entry = (fields, result) => {
     form.append(more);
   }
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", () => {
-    const values = fields.map((field) => field.read());
-    if (byId("pick")) byId("pick").value = "";
-    if (!values.includes(undefined)) state.values = values;
-    if (!values.includes(undefined)) showPrediction(predictRow(values), null, result);
+  form.addEventListener("input", enterRow);
+  form.addEventListener("change", (event) => { if (event.target.matches("select")) enterRow(); });  // some tools tell only of changes
+  const entry = make("details", { id: "entry" }, make("summary", {}, record.samples.length ? "Enter or change values" : "Enter values (now those of a typical row)"), form);
+  entry.open = !record.samples.length;
+  return entry;
+};
+
+const enterRow = () => {
+  const values = fields.map((field) => field.read()), wrong = [];
+  fields.forEach(({ input }, i) => {
+    input.classList.toggle("wrong", values[i] === undefined);
+    input.setAttribute("aria-invalid", String(values[i] === undefined));
+    if (values[i] === undefined) wrong.push(`${record.features[i].name}: ${WRONG[record.features[i].kind]}`);
   });
-  return form;
+  which = null;
+  showActive(wrong.length ? null : { row: null, ...predictRow(values) }, wrong);
+};
+const pickRow = (i) => {
+  const row = record.samples[i];
+  fields.forEach((field, k) => { field.write(row.values[k]); field.input.classList.remove("wrong"); });
+  which = null;
+  openTab("sample");
+  showActive({ row, ...(model ? predictRow(row.values) : predictStored(row)) });
 };
 
-const showSample = (row, fields, result) => {
-  state.values = row.values;
-  if (model) fields.forEach((field, i) => field.write(row.values[i]));
-  showPrediction(model ? predictRow(row.values) : predictStored(row), row, result);
-};
-
-const showPrediction = ({ path, routes, outputs }, row, result) => {
-  state.lit = path;
-  state.routes = routes;
-  const end = path[path.length - 1];
-  reveal(end);
+// Show a row everywhere: its prediction above the form, and why it is so below; or what is wrong with what was entered.
+const showActive = (row, wrong = []) => {
+  active = row;
+  state.values = row ? row.values : null;
+  state.lit = row ? row.path : [];
+  state.routes = row ? row.routes : new Map();
+  if (row) reveal(endOf(row));
   render();
-  const said = record.task === "clusters" ? `cluster ${nodes.get(end).label}`
-    : record.task === "classes" ? record.outputs[argmax(outputs)] : outputs.map(format).join(", ");
-  result.replaceChildren(make("h3", {}, "Prediction"), make("div", { class: "prediction", id: "prediction", "data-outputs": JSON.stringify(outputs) }, said));
-  if (row && row.y !== null) result.append(make("div", { class: "soft" }, `in the data: ${typeof row.y === "number" ? format(row.y) : row.y}`));
-  if (record.task === "classes") {
-    result.append(bars(outputs.map((share, k) => ({ name: record.outputs[k], number: percent(share), low: 0, high: share, color: colorOf(k) }))
-      .sort((a, b) => b.high - a.high).slice(0, TOP)));
-  }
-  const undecided = [...routes.keys()].filter((t) => !path.includes(t)).length;
-  result.append(make("p", { class: "soft" }, `Its path ends in node ${end}` +
-    (undecided ? `; parts of it reach ${undecided} more ${undecided === 1 ? "node" : "nodes"} (dashed), as it is undecided.` : ".")));
+  showNode(state.chosen);
+  const [first, ...others] = row ? story(row) : [];
+  const above = row ? [make("h2", {}, rowName(row)), first]
+    : wrong.length ? [make("h2", {}, "No prediction"), make("ul", { class: "mistakes", id: "mistakes" }, ...wrong.map((words) => make("li", {}, words)))] : [];
+  byId("outcome").replaceChildren(...above);
+  byId("result").replaceChildren(...others);
 };

@@ -1,0 +1,206 @@
+"""What the interactive page needs to follow rows: columns, weights, and rows that can be picked."""
+
+from base64 import b64encode
+from collections import Counter
+from math import isfinite
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.data import OutputColumn
+from prunus.data.arrays import reading
+from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
+from prunus.data.tables import read_table
+from prunus.errors import InputValueError
+from prunus.explain.page_lists import row_lists
+from prunus.explain.rows import RowsInTree, score_paths
+from prunus.explain.summary import TreeSummary
+from prunus.targets import Target
+from prunus.tree import Tree
+
+__all__ = [
+    "add_split_columns",
+    "column_record",
+    "features",
+    "model_record",
+    "read_truth",
+    "samples",
+    "splits",
+]
+
+Record = dict[str, Any]
+
+MAX_WEIGHTS = 60_000
+"""Largest number of weights in the linear models of nodes; with more, the page only shows predictions of given rows."""
+MAX_ROWS, MAX_CELLS = 200, 8_000
+"""Largest number of rows that can be picked, and of their values."""
+
+
+def read_truth(target: Target, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """The values of the rows, (n, k), or their classes, (n,); what cannot be a class is text."""
+    with reading("y", "an array of the classes or values of the rows of X"):
+        array = np.asarray(y)
+    if array.ndim == 0 or len(array) != len(x):
+        got = "a single value" if array.ndim == 0 else len(array)
+        raise InputValueError(f"y must have a value for each of the {len(x)} rows of X, got {got}")
+    if target.task == "numbers":
+        return target.read(y, x)
+    if array.size != len(x):
+        raise InputValueError(f"y must have one class for each row of X, got y.shape={array.shape}")
+    classes = array.flatten()
+    if classes.dtype == object:
+        known = (str, int, float, np.generic, type(None))
+        classes[:] = [value if isinstance(value, known) else str(value) for value in classes]
+    return classes
+
+
+def column_record(column: OutputColumn) -> Record:
+    """An encoded column: how a value of the table becomes a number."""
+    record = {name: getattr(column, name) for name in ("feature", "label", "kind", "center", "scale", "low", "high")}
+    return (
+        record
+        | ({"category": column.category} if column.category is not None else {})
+        | ({"piece": True} if column.piece else {})
+    )
+
+
+def features(estimator: Any) -> list[Record]:
+    """The columns of the table, each with its kind, its levels, and its typical value.
+
+    A category of two levels has the name of the less frequent one alone; its typical value then has no name.
+    """
+    found: dict[int, Record] = {}
+    often: dict[int, float] = {}
+    encoded = Counter(column.feature for column in estimator.encoder_.columns_)
+    for column in estimator.encoder_.columns_:
+        feature = found.setdefault(
+            column.feature, {"name": column.name, "kind": "number", "levels": [], "typical": None}
+        )
+        if column.kind in ("category", "infrequent"):
+            feature["kind"] = "category"
+            if column.kind == "category":
+                feature["levels"].append(column.category)
+                if encoded[column.feature] > 1 and column.scale > often.get(column.feature, 0.0):
+                    feature["typical"], often[column.feature] = column.category, column.scale  # grows with the share
+        elif column.kind != "missing" and not column.piece:
+            feature["kind"] = column.kind
+            feature["typical"] = 0.0 if column.kind == "boolean" else column.center
+    importance = estimator.feature_importances_
+    return [found[i] | {"importance": float(f"{importance[i]:.6g}")} for i in sorted(found)]
+
+
+def splits(tree: Tree) -> Record:
+    """Weights of the splits that are kept, or that have a positive mass."""
+    if tree.weight is None or tree.bias is None:
+        return {"nodes": [], "weight": "", "bias": ""}
+    used = tree.kept | (tree.mass > 0)
+    nodes = np.flatnonzero(used[1:].reshape(-1, 2).any(1))
+    return {"nodes": nodes.tolist(), "weight": _floats(tree.weight[nodes]), "bias": _floats(tree.bias[nodes])}
+
+
+def model_record(tree: Tree) -> Record | None:
+    """The arrays that the page needs to predict; None if it cannot predict."""
+    if tree.weight is None:
+        return None
+    record: Record = {"elu": tree.splits.bounded, "mass": _floats(tree.mass)}
+    record |= dict.fromkeys(("constant", "slope", "shared", "output"), "")
+    if tree.cluster is not None:
+        return record | {"position": {}}
+    nodes, leaves = np.flatnonzero(tree.mass > 0), tree.leaves
+    if leaves.constant is None or (leaves.slope is not None and leaves.slope[nodes].size > MAX_WEIGHTS):
+        return None
+    if tree.limits is not None:
+        record["limits"] = _floats(tree.limits[:, nodes])
+    if tree.correction.any():
+        record["correction"] = _floats(tree.correction[tree.kept])
+    return record | {
+        "position": {int(t): i for i, t in enumerate(nodes)},
+        "constant": _floats(leaves.constant[nodes]),
+        "slope": "" if leaves.slope is None else _floats(leaves.slope[nodes]),
+        "shared": "" if leaves.shared is None else _floats(leaves.shared),
+        "output": _floats(leaves.bias),
+    }
+
+
+def add_split_columns(nodes: dict[int, Record], summary: TreeSummary) -> None:
+    """Add to each node what its split is as a function of one column."""
+    for node in summary.nodes:
+        record = nodes[node.node]
+        if node.column is not None:
+            record["column"] = {
+                "feature": node.split[0].feature,
+                "thresholds": list(node.column.thresholds),
+                "low_left": node.column.low_left,
+                "missing_left": node.column.missing_left,
+            }
+
+
+def samples(estimator: Any, passed: RowsInTree, X: Any, truth: npt.NDArray[Any] | None) -> Record:  # noqa: N803
+    """Some rows, each with its values in the table, its class or value in y, and its predictions; and lists of them."""
+    table = read_table(X)
+    n, width = table.shape
+    rows, lists = row_lists(estimator.target_, passed, truth, max(1, min(n, MAX_ROWS, MAX_CELLS // width)))
+    columns: dict[int, list[OutputColumn]] = {}
+    for column in estimator.encoder_.columns_:
+        columns.setdefault(column.feature, []).append(column)
+    values = [_values(columns[feature], table.column(feature))[rows] for feature in range(width)]
+    labels, scores = _labels(X, rows), score_paths(passed, rows)
+    target = estimator.target_
+    names: dict[Any, str] = {}
+    if target.task == "classes":
+        names = dict(zip(target.labels.tolist(), target.output_names(estimator.encoder_), strict=True))
+    outputs = np.zeros((len(rows), 0)) if target.task == "clusters" else target.predictions(passed.soft[rows])
+    found = [
+        {
+            "row": int(i),
+            "y": None if truth is None else _known(truth[[i]].tolist()[0], names),
+            "values": [_plain(column[k]) for column in values],
+            "outputs": [float(f"{value:.6g}") for value in outputs[k]],
+            "end": int(passed.ends[i]),
+        }
+        | ({} if labels is None else {"label": labels[k]})
+        | ({} if scores is None else {"scores": scores[k]})
+        for k, i in enumerate(rows)
+    ]
+    return {"samples": found, "lists": lists, "n_rows": n}
+
+
+def _labels(X: Any, rows: npt.NDArray[np.int64]) -> list[str] | None:  # noqa: N803
+    """The names of these rows in the index of a DataFrame; None if they are numbered, or have none."""
+    index = X.index if hasattr(X, "iloc") else None
+    if index is None:
+        return None
+    labels = [str(index[i]) for i in rows.tolist()]
+    return None if labels == [str(i) for i in rows.tolist()] else labels
+
+
+def _values(columns: list[OutputColumn], column: Column) -> npt.NDArray[np.object_]:
+    """A column of a table as numbers, seconds or texts, with None for missing values."""
+    if any(column.kind in ("category", "infrequent") for column in columns):
+        labels = read_labels(column, columns[0].name)
+        levels: npt.NDArray[np.object_] = np.array([*labels.levels, None], dtype=object)
+        return cast(npt.NDArray[np.object_], levels[labels.codes])
+    numbers = read_numbers(column, cast(NumberKind, columns[0].kind), columns[0].name)
+    values = np.asarray(numbers, dtype=np.float64).astype(object)
+    values[np.isnan(np.asarray(numbers, dtype=np.float64))] = None
+    return values
+
+
+def _floats(values: Any) -> str:
+    return b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode()
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else float(value)
+
+
+def _known(value: Any, names: dict[Any, str]) -> Any:
+    """A class by its name, or the values of a row, as JSON can represent them."""
+    if isinstance(value, list):
+        return value[0] if len(value) == 1 else ", ".join(f"{part:.6g}" for part in value)
+    if value in names:
+        return names[value]
+    is_plain = isinstance(value, (int, str)) and not isinstance(value, bool)
+    is_plain = is_plain or (isinstance(value, float) and isfinite(value))
+    return value if value is None or is_plain else str(value)
