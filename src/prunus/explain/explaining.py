@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from prunus.estimators.torch_state import plain_torch
+from prunus.explain.formulas import SplitWeight
 from prunus.explain.reasons import moved_by_columns
 from prunus.explain.row_explanation import Contribution, Route, RowExplanation, SplitStep, SumOfTerms
 from prunus.explain.rows import RowsInTree, send_rows
@@ -235,7 +236,7 @@ class _Story:
         value = None if node.column is None else self.values[self._position(node.split[0].feature)][i]
         return SplitStep(
             node=t,
-            sentence=split_sentence(node, score, value, self.max_features),
+            sentence=split_sentence(replace(node, split=self._present(i, node.split)), score, value, self.max_features),
             side=side,
             score=score,
             typical=float(weight @ self.typical + bias),
@@ -243,6 +244,17 @@ class _Story:
             is_undecided=not tree.is_hard
             and abs(np.expm1(score) if tree.splits.bounded and score < 0 else score) < MARGIN,
         )
+
+    def _present(self, i: int, weights: tuple[SplitWeight, ...]) -> tuple[SplitWeight, ...]:
+        """The weights without those of levels that row i does not have, and of pieces that it is below."""
+        columns, x = self.words.columns, self.rows.x[i]
+
+        def is_present(part: SplitWeight) -> bool:
+            column = columns[part.column]
+            always = not column.piece and column.kind not in ("category", "infrequent", "missing", "boolean")
+            return always or bool(x[part.column])
+
+        return tuple(filter(is_present, weights))
 
     def _position(self, feature: int) -> int:
         return next(c for c, column in enumerate(self.columns) if column.feature == feature)
@@ -262,7 +274,7 @@ class _Story:
         )
         limited = scale.matrix @ (self.rows.soft[i] - self.unlimited[i])
         total = scale.at(self.rows.soft[i])
-        formulas = self._formulas(int(self.rows.ends[i])) if self.routes is None else {}
+        formulas = self._formulas(i) if self.routes is None else {}
         return tuple(
             SumOfTerms(
                 output=scale.names[m],
@@ -276,12 +288,12 @@ class _Story:
             for m in (np.argsort(-total, kind="stable") if self.target.task == "classes" else range(len(total)))
         )
 
-    def _formulas(self, t: int) -> dict[str, str]:
-        """The formulas of a leaf in words, by what they tell."""
-        return {
-            formula.output: formula_text(formula, self.max_features, partial(short_number, digits=4))
-            for formula in self.words.nodes[t].formulas
-        }
+    def _formulas(self, i: int) -> dict[str, str]:
+        """The formulas of the leaf of row i in words, by what they tell, without terms that are 0 for the row."""
+        formulas = self.words.nodes[int(self.rows.ends[i])].formulas
+        of_row = [replace(formula, weights=self._present(i, formula.weights)) for formula in formulas]
+        write = partial(short_number, digits=4)
+        return {formula.output: formula_text(formula, self.max_features, write) for formula in of_row}
 
     def _routes(self, i: int, z: Floats) -> tuple[Route, ...]:
         nodes = np.flatnonzero(z)

@@ -1,21 +1,21 @@
 """What the interactive page needs to follow rows: columns, weights, and rows that can be picked."""
 
 from base64 import b64encode
-from collections import Counter
 from math import isfinite
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.data import OutputColumn
 from prunus.data.arrays import reading
-from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.errors import InputValueError
+from prunus.explain.curves import UNNAMED
 from prunus.explain.page_lists import row_lists
 from prunus.explain.rows import RowsInTree, score_paths
 from prunus.explain.summary import TreeSummary
+from prunus.explain.values import table_columns, table_values
 from prunus.targets import Target
 from prunus.tree import Tree
 
@@ -70,24 +70,20 @@ def features(estimator: Any) -> list[Record]:
 
     A category of two levels has the name of the less frequent one alone; its typical value then has no name.
     """
-    found: dict[int, Record] = {}
-    often: dict[int, float] = {}
-    encoded = Counter(column.feature for column in estimator.encoder_.columns_)
-    for column in estimator.encoder_.columns_:
-        feature = found.setdefault(
-            column.feature, {"name": column.name, "kind": "number", "levels": [], "typical": None}
-        )
-        if column.kind in ("category", "infrequent"):
-            feature["kind"] = "category"
-            if column.kind == "category":
-                feature["levels"].append(column.category)
-                if encoded[column.feature] > 1 and column.scale > often.get(column.feature, 0.0):
-                    feature["typical"], often[column.feature] = column.category, column.scale  # grows with the share
-        elif column.kind != "missing" and not column.piece:
-            feature["kind"] = column.kind
-            feature["typical"] = 0.0 if column.kind == "boolean" else column.center
-    importance = estimator.feature_importances_
-    return [found[i] | {"importance": float(f"{importance[i]:.6g}")} for i in sorted(found)]
+    encoder, importance = estimator.encoder_, estimator.feature_importances_
+    return [
+        {
+            "name": column.name,
+            "kind": column.kind,
+            "levels": [
+                encoder.columns_[i].category for i in column.positions if encoder.columns_[i].category is not None
+            ],
+            "typical": None if column.typical == UNNAMED else column.typical,
+            "importance": float(f"{importance[column.feature]:.6g}"),
+        }
+        | ({"unnamed": True} if column.typical == UNNAMED else {})
+        for column in table_columns(encoder.columns_)
+    ]
 
 
 def splits(tree: Tree) -> Record:
@@ -141,10 +137,7 @@ def samples(estimator: Any, passed: RowsInTree, X: Any, truth: npt.NDArray[Any] 
     table = read_table(X)
     n, width = table.shape
     rows, lists = row_lists(estimator.target_, passed, truth, max(1, min(n, MAX_ROWS, MAX_CELLS // width)))
-    columns: dict[int, list[OutputColumn]] = {}
-    for column in estimator.encoder_.columns_:
-        columns.setdefault(column.feature, []).append(column)
-    values = [_values(columns[feature], table.column(feature))[rows] for feature in range(width)]
+    values = [column[rows] for column in table_values(estimator.encoder_, X)]
     labels, scores = _labels(X, rows), score_paths(passed, rows)
     target = estimator.target_
     names: dict[Any, str] = {}
@@ -173,18 +166,6 @@ def _labels(X: Any, rows: npt.NDArray[np.int64]) -> list[str] | None:  # noqa: N
         return None
     labels = [str(index[i]) for i in rows.tolist()]
     return None if labels == [str(i) for i in rows.tolist()] else labels
-
-
-def _values(columns: list[OutputColumn], column: Column) -> npt.NDArray[np.object_]:
-    """A column of a table as numbers, seconds or texts, with None for missing values."""
-    if any(column.kind in ("category", "infrequent") for column in columns):
-        labels = read_labels(column, columns[0].name)
-        levels: npt.NDArray[np.object_] = np.array([*labels.levels, None], dtype=object)
-        return cast(npt.NDArray[np.object_], levels[labels.codes])
-    numbers = read_numbers(column, cast(NumberKind, columns[0].kind), columns[0].name)
-    values = np.asarray(numbers, dtype=np.float64).astype(object)
-    values[np.isnan(np.asarray(numbers, dtype=np.float64))] = None
-    return values
 
 
 def _floats(values: Any) -> str:

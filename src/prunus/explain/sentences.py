@@ -3,7 +3,7 @@
 from functools import partial
 
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import short_number, split_parts
+from prunus.explain.wording import short_number, split_parts, sum_parts
 
 __all__ = ["split_sentence"]
 
@@ -36,12 +36,7 @@ def split_sentence(node: NodeSummary, score: float, value: str | None, max_featu
         return f"split {node.node} scores {write(score)}, {_place(score)} 0: {side}"
     if node.column is not None and value is not None:
         return f"{node.column.name} {_is(value)}{_single(node, score, value)}: {side}"
-    if len(node.split) == 1:
-        part, threshold = node.split[0], node.threshold / node.split[0].weight
-        place = "above" if (score < 0) == (part.weight < 0) else "below"
-        found = (node.threshold + score) / part.weight
-        return f"{part.label} = {write(found)}, {place} {write(threshold)}: {side}"
-    *terms, _ = split_parts(node, max_features, write)[0]
+    terms = sum_parts(node.split, max_features, write) or ["0"]
     return f"{' '.join(terms)} = {write(node.threshold + score)}, {_place(score)} {write(node.threshold)}: {side}"
 
 

@@ -39,6 +39,8 @@ class TableColumn:
         """Its position in the table."""
         self.name = plain.name
         self.kind = "category" if levels or plain.kind in ("category", "infrequent") else str(plain.kind)
+        self.levels = [str(column.category) for column in levels]
+        """The levels of a category that have a column each."""
         self.typical = typical_value(own)
         """The center of a number, 0 for a boolean, the most frequent level of a category; None if it is missing."""
         self.encoded = np.zeros(len(own), dtype=np.float32)

@@ -34,6 +34,7 @@ __all__ = [
     "short_number",
     "split_parts",
     "split_text",
+    "sum_parts",
     "traits",
 ]
 
@@ -155,7 +156,7 @@ def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], s
         return [*term, f"{signs[0]} {threshold}"], [*term, f"{signs[1]} {threshold}"]
     features = {part.feature for part in split}
     most = max(max_features, MOST_TERMS) if -1 not in features and len(features) <= max_features else max_features
-    parts = _terms(split, most, write) or ["0"]
+    parts = sum_parts(split, most, write) or ["0"]
     threshold = write(node.threshold)
     return [*parts, f"< {threshold}"], [*parts, f">= {threshold}"]
 
@@ -186,7 +187,7 @@ def formula_text(formula: Formula, max_features: int, write: Callable[[float], s
 
 def formula_parts(formula: Formula, max_features: int, write: Callable[[float], str]) -> list[str]:
     """The constant of a formula, its strongest terms, and how many more there are."""
-    return [write(formula.constant), *_terms(formula.weights, max_features, write, after_constant=True)]
+    return [write(formula.constant), *sum_parts(formula.weights, max_features, write, after_constant=True)]
 
 
 def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], str]) -> str:
@@ -421,7 +422,7 @@ def _signed(part: SplitWeight, write: Callable[[float], str], *, first: bool) ->
     return f"{minus if part.weight < 0 else plus}{write(abs(part.weight))} {_term(part.label)}"
 
 
-def _terms(
+def sum_parts(
     weights: Sequence[SplitWeight], most: int, write: Callable[[float], str], *, after_constant: bool = False
 ) -> list[str]:
     """The first terms of a sum, and how many more there are."""

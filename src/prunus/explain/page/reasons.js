@@ -1,6 +1,6 @@
 // What each column of a row adds: to the sum of a split, to the output of a leaf, and to the prediction.
-// All of it is compared with a typical row: centers of numbers, false, the most frequent levels, nothing missing.
-const typicalValues = record.features.map(({ kind, typical }) => (kind === "category" ? typical ?? OTHER : typical));
+// All of it is compared with a typical row: centers of numbers, false, the most frequent levels.
+const typicalValues = record.features.map(({ typical, unnamed }) => (unnamed ? OTHER : typical));
 const typical = (() => {
   const x = encode(typicalValues), parts = linearParts(x);
   return { values: typicalValues, x, parts, ...(model ? predictParts(parts) : {}) };
