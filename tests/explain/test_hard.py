@@ -22,7 +22,7 @@ from prunus import (
 from prunus.explain import NodeSummary
 from prunus.explain.curves import ColumnSplit
 from prunus.explain.page_record import page_record
-from prunus.explain.wording import split_text
+from prunus.explain.phrases import split_text
 from tests.estimators.problems import as_pandas, mixed
 
 FRAME = as_pandas(mixed(200))

@@ -9,7 +9,9 @@ import pytest
 from prunus import ArgminTreeClusterer, tree_summary
 from prunus.errors import InputTypeError, InputValueError
 from prunus.explain import NodeSummary, SplitWeight
-from prunus.explain.wording import number, percent, read_words, shares, split_text, traits
+from prunus.explain.digits import number, percent
+from prunus.explain.phrases import shares, split_text
+from prunus.explain.wording import read_words, traits
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()

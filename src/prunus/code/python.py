@@ -27,7 +27,7 @@ from prunus.code.program import (
 )
 from prunus.code.python_readers import HELPERS, READERS
 from prunus.code.reading import read_program
-from prunus.explain.wording import percent
+from prunus.explain.digits import percent
 
 __all__ = ["export_python"]
 

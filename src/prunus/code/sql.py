@@ -24,7 +24,7 @@ from prunus.code.program import (
 from prunus.code.reading import LARGEST, read_program
 from prunus.code.sql_words import READERS, UNITS, double, in_ranges, is_level, largest, listed, literal, named, quoted
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain.wording import percent
+from prunus.explain.digits import percent
 
 __all__ = ["export_sql"]
 

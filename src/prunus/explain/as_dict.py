@@ -5,8 +5,9 @@ from typing import Any
 
 from prunus.explain.curves import ColumnSplit, Curve
 from prunus.explain.formulas import Formula, SplitWeight
+from prunus.explain.phrases import split_text
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import Words, read_words, split_text
+from prunus.explain.wording import Words, read_words
 
 __all__ = ["export_dict"]
 

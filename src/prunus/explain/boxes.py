@@ -5,20 +5,11 @@ from dataclasses import dataclass
 from math import sqrt
 from textwrap import wrap
 
+from prunus.explain.checks import check_choice, check_flags, check_whole
+from prunus.explain.digits import percent, short_number
+from prunus.explain.phrases import formula_parts, prediction, shares, split_parts
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import (
-    Words,
-    check_choice,
-    check_flags,
-    check_whole,
-    formula_parts,
-    percent,
-    prediction,
-    shares,
-    short_number,
-    split_parts,
-    traits,
-)
+from prunus.explain.wording import Words, traits
 from prunus.palette import CLUSTER, HIGH, LOW, class_color, mixed, tinted
 
 __all__ = ["CUT", "PRUNED", "Box", "BoxOptions", "read_boxes"]

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.errors import InputTypeError, InputValueError
+from prunus.explain.checks import check_whole
 from prunus.explain.column_counts import BINS, ColumnCounts, count_rows
 from prunus.explain.curves import Curve, log_odds
-from prunus.explain.wording import Words, check_whole, read_words
+from prunus.explain.wording import Words, read_words
 from prunus.palette import class_color
 
 if TYPE_CHECKING:

@@ -9,14 +9,17 @@ import numpy.typing as npt
 import torch
 
 from prunus.estimators.torch_state import plain_torch
+from prunus.explain.checks import check_whole
+from prunus.explain.digits import short_number
 from prunus.explain.formulas import SplitWeight
+from prunus.explain.phrases import formula_text
 from prunus.explain.reasons import moved_by_columns
 from prunus.explain.row_explanation import Contribution, Route, RowExplanation, SplitStep, SumOfTerms
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.scale import Scale, told_scale
 from prunus.explain.sentences import split_sentence
 from prunus.explain.values import TableColumn, table_columns, table_values, typical_row, value_text
-from prunus.explain.wording import Words, check_whole, formula_text, read_words, short_number
+from prunus.explain.wording import Words, read_words
 from prunus.targets import Target
 from prunus.tree.linear import outputs_along, outputs_at
 from prunus.tree.paths import path_nodes
@@ -71,7 +74,7 @@ def explain_rows(
     >>> tree = ArgminTreeRegressor(depth=1, routing="hard", random_state=0).fit([[0.0], [1.0], [8.0]], [0.0, 0.0, 9.0])
     >>> (why,) = explain_rows(tree, [[8.0]], feature_names=["size"])
     >>> why.path[0].sentence  # doctest: +ELLIPSIS
-    'size = 8, above ...: right'
+    'size = 8, above ...'
     >>> round(why.sums[0].total, 3) == round(float(tree.predict([[8.0]])[0]), 3)
     True
     """

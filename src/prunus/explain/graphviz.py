@@ -7,7 +7,8 @@ from typing import Any
 
 from prunus.errors import InputTypeError
 from prunus.explain.boxes import Box, BoxOptions, read_boxes
-from prunus.explain.wording import check_flags, read_words
+from prunus.explain.checks import check_flags
+from prunus.explain.wording import read_words
 from prunus.files import write_bytes
 
 __all__ = ["export_graphviz"]

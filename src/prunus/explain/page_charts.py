@@ -12,9 +12,10 @@ from prunus.data import OutputColumn
 from prunus.data.columns import Labels, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.explain.curves import ColumnSplit
+from prunus.explain.digits import short_number
+from prunus.explain.phrases import point_text
 from prunus.explain.rows import RowsInTree
 from prunus.explain.summary import NodeSummary, TreeSummary
-from prunus.explain.wording import point_text, short_number
 
 __all__ = ["BINS", "Coloring", "TableColumns", "add_charts", "counted_levels", "read_coloring"]
 

@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.explain.curves import Curve
+from prunus.explain.digits import short_number
 from prunus.explain.page_charts import BINS, TableColumns, counted_levels
+from prunus.explain.phrases import point_text, split_parts
 from prunus.explain.rows import RowsInTree
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import point_text, short_number, split_parts
 from prunus.tree import Tree
 
 __all__ = ["add_rows", "add_scores", "add_values", "curve_record", "node_record", "rounded"]

@@ -6,7 +6,7 @@ from functools import partial
 from html import escape
 from typing import Any
 
-from prunus.explain.wording import percent, short_number
+from prunus.explain.digits import percent, short_number
 from prunus.palette import HIGH, LOW
 
 __all__ = ["Contribution", "Route", "RowExplanation", "SplitStep", "SumOfTerms"]

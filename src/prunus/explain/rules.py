@@ -6,20 +6,12 @@ from functools import partial
 from math import inf
 from typing import Any
 
+from prunus.explain.checks import check_whole
 from prunus.explain.curves import ColumnSplit
+from prunus.explain.digits import number, percent
+from prunus.explain.phrases import formula_text, point_text, prediction, split_parts
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import (
-    Words,
-    check_whole,
-    formula_text,
-    number,
-    percent,
-    point_text,
-    prediction,
-    read_words,
-    split_parts,
-    traits,
-)
+from prunus.explain.wording import Words, read_words, traits
 
 __all__ = ["export_rules"]
 

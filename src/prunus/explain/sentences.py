@@ -2,8 +2,9 @@
 
 from functools import partial
 
+from prunus.explain.digits import short_number
+from prunus.explain.phrases import split_parts, sum_parts
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import short_number, split_parts, sum_parts
 
 __all__ = ["split_sentence"]
 

@@ -3,22 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from prunus.explain.checks import check_flags, check_whole
 from prunus.explain.curves import log_odds
+from prunus.explain.digits import number, percent
 from prunus.explain.formulas import Formula
+from prunus.explain.phrases import curve_text, formula_text, prediction, split_parts
 from prunus.explain.summary import NodeSummary
-from prunus.explain.wording import (
-    Words,
-    check_flags,
-    check_whole,
-    curve_text,
-    formula_text,
-    number,
-    percent,
-    prediction,
-    read_words,
-    split_parts,
-    traits,
-)
+from prunus.explain.wording import Words, read_words, traits
 
 __all__ = ["export_text"]
 

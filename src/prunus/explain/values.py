@@ -10,7 +10,8 @@ from prunus.data import OutputColumn, TableEncoder
 from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.explain.curves import UNNAMED, ColumnSplit, grouped, typical_value
-from prunus.explain.wording import point_text, short_number
+from prunus.explain.digits import short_number
+from prunus.explain.phrases import point_text
 
 __all__ = ["TableColumn", "table_columns", "table_values", "typical_row", "value_text"]
 

@@ -1,0 +1,60 @@
+"""Short numbers as text."""
+
+from math import floor, isfinite, log10
+
+__all__ = ["number", "percent", "short_number"]
+
+
+def number(x: float, decimals: int) -> str:
+    """A number with this many decimals; small numbers have as many significant digits, large ones fewer decimals.
+
+    Examples
+    --------
+    >>> [number(x, 2) for x in (0.5, 3.14159, -0.000314159, 31415.9, 3.14e-9)]
+    ['0.5', '3.14', '-0.00031', '31416', '3.1e-9']
+    """
+    return _written(x, max(decimals, 1), decimals)
+
+
+def short_number(x: float, digits: int) -> str:
+    """A number with this many significant digits, and all digits before the decimal point.
+
+    Examples
+    --------
+    >>> [short_number(x, 3) for x in (0.5, 3.14159, -0.000314159, 31415.9)]
+    ['0.5', '3.14', '-0.000314', '31416']
+    """
+    digits = max(digits, 1)
+    return _written(x, digits, digits - 1 - _exponent(x))
+
+
+def percent(share: float) -> str:
+    """A share, from 0 to 1, as a percentage.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(1.0), percent(0.0002)
+    ('12.3%', '100%', '<0.1%')
+    """
+    return "<0.1%" if 0 < share < 0.0005 else _without_zeros(f"{100 * share:.1f}") + "%"
+
+
+def _exponent(x: float) -> int:
+    return floor(log10(abs(x))) if x != 0 and isfinite(x) else 0
+
+
+def _written(x: float, digits: int, decimals: int) -> str:
+    """A number with this many decimals, but with about `digits` significant digits."""
+    if x == 0 or not isfinite(x):
+        return "0" if x == 0 else str(x)
+    exponent = _exponent(x)
+    if not -5 < exponent < 8:
+        mantissa, power = f"{x:.{digits - 1}e}".split("e")
+        return f"{_without_zeros(mantissa)}e{int(power)}"
+    enough = digits - 1 - exponent
+    return _without_zeros(f"{x:.{max(enough if exponent < 0 else min(decimals, enough + 3), 0)}f}")
+
+
+def _without_zeros(text: str) -> str:
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text

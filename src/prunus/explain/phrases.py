@@ -1,0 +1,194 @@
+"""Splits, formulas, curves and predictions of a tree as text."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from prunus.explain.curves import ColumnSplit, Curve
+from prunus.explain.digits import number, percent
+from prunus.explain.formulas import Formula, SplitWeight
+from prunus.explain.summary import NodeSummary
+
+__all__ = [
+    "curve_text",
+    "formula_parts",
+    "formula_text",
+    "point_text",
+    "prediction",
+    "shares",
+    "split_parts",
+    "split_text",
+    "sum_parts",
+]
+
+MOST_TERMS = 12
+"""Number of terms that are written of a split that uses few columns of the table."""
+MOST_LEVELS = 6
+"""Number of levels of a category that are written; others are counted."""
+_PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ")
+
+
+def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], list[str]]:
+    """The conditions of a split for rows that go left and for those that go right, as lists of words.
+
+    A split is a sum of terms, strongest first, that is below a threshold or not; all levels of categories are written
+    if it uses at most `max_features` columns of the table. If it uses only one, it is a threshold for that column, or a
+    list of levels. A split that is not linear is named by its number.
+    """
+    if node.threshold is None:
+        return [f"split {node.node}", "< 0"], [f"split {node.node}", ">= 0"]
+    if node.column is not None:
+        return _of_column(node.column, write, left=True), _of_column(node.column, write, left=False)
+    split = node.split
+    if len(split) == 1:
+        signs = ("<", ">=") if split[0].weight > 0 else (">", "<=")
+        term, threshold = [_term(split[0].label)], write(node.threshold / split[0].weight)
+        return [*term, f"{signs[0]} {threshold}"], [*term, f"{signs[1]} {threshold}"]
+    features = {part.feature for part in split}
+    most = max(max_features, MOST_TERMS) if -1 not in features and len(features) <= max_features else max_features
+    parts = sum_parts(split, most, write) or ["0"]
+    threshold = write(node.threshold)
+    return [*parts, f"< {threshold}"], [*parts, f">= {threshold}"]
+
+
+def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2, *, left: bool = True) -> str:
+    """The condition of a split in one line: that of rows that go left, or of those that go right.
+
+    Examples
+    --------
+    >>> parts = (SplitWeight("age", 0.8321, 2.0), SplitWeight("color = red", -1.2, 1.0), SplitWeight("size", 2.0, 0.1))
+    >>> split_text(NodeSummary(0, 0, 1.0, 1.0, False, parts, 3.1), max_features=2)
+    '0.83 age - 1.2 (color = red) and 1 more < 3.1'
+    """
+    return " ".join(split_parts(node, max_features, partial(number, decimals=digits))[0 if left else 1])
+
+
+def formula_text(formula: Formula, max_features: int, write: Callable[[float], str]) -> str:
+    """The formula of a leaf in one line: its constant and its terms, strongest first.
+
+    Examples
+    --------
+    >>> parts = (SplitWeight("age", 0.8321, 2.0), SplitWeight("color = red", -1.2, 1.0), SplitWeight("size", 2.0, 0.1))
+    >>> formula_text(Formula("y", 12.5, parts), 2, partial(number, decimals=2))
+    '12.5 + 0.83 age - 1.2 (color = red) and 1 more'
+    """
+    return " ".join(formula_parts(formula, max_features, write))
+
+
+def formula_parts(formula: Formula, max_features: int, write: Callable[[float], str]) -> list[str]:
+    """The constant of a formula, its strongest terms, and how many more there are."""
+    return [write(formula.constant), *sum_parts(formula.weights, max_features, write, after_constant=True)]
+
+
+def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], str]) -> str:
+    """A curve in one line: its smallest and its largest value, and where they are.
+
+    Of several outputs it is the one that changes most.
+
+    Examples
+    --------
+    >>> curve = Curve(0, "rooms", "number", (1.0, 9.0), ((-2.0,), (3.0,)), (0.0,), shown=(1.0, 9.0))
+    >>> curve_text(curve, ["y"], partial(number, decimals=2))
+    'rooms: from -2 at 1 to 3 at 9'
+    """
+    points, values = curve.visible()
+    k = int((values.max(0) - values.min(0)).argmax())
+    name = f"{curve.name}, {outputs[k]}" if len(outputs) > 1 else curve.name
+    low, high = int(values[:, k].argmin()), int(values[:, k].argmax())
+    ends = [f"{write(values[i, k])} at {point_text(curve, points[i], write)}" for i in (low, high)]
+    if len(points) == 1:
+        return f"{name}: {ends[0]}" + (f", {write(curve.other[k])} elsewhere" if curve.other is not None else "")
+    return f"{name}: from {' to '.join(ends)}"
+
+
+def point_text(column: Curve | ColumnSplit, point: float | str, write: Callable[[float], str]) -> str:
+    """A value of a column: a number, a date or a duration in seconds, or a level.
+
+    Examples
+    --------
+    >>> [point_text(ColumnSplit("since", kind), 86400.0, str) for kind in ("datetime", "duration", "number")]
+    ['1970-01-02', '86400.0 s', '86400.0']
+    """
+    if isinstance(point, str):
+        return point
+    if column.kind == "datetime":
+        try:
+            time = datetime.fromtimestamp(0, UTC) + timedelta(minutes=round(point / 60))
+        except OverflowError:
+            return write(point)
+        return f"{time:%Y-%m-%d}" if (time.hour, time.minute) == (0, 0) else f"{time:%Y-%m-%d %H:%M}"
+    return f"{write(point)} s" if column.kind == "duration" else write(point)
+
+
+def prediction(node: NodeSummary) -> tuple[float, ...]:
+    """The prediction of a leaf, if it is constant; of other nodes the shares or means of their rows."""
+    return node.value if node.is_leaf and node.value else node.distribution
+
+
+def shares(distribution: tuple[float, ...], names: tuple[str, ...], most: int) -> list[str]:
+    """The largest classes of a node, such as "red: 98%"; classes without rows are left out.
+
+    Examples
+    --------
+    >>> shares((0.25, 0.0, 0.75), ("red", "green", "blue"), 3)
+    ['blue: 75%', 'red: 25%']
+    """
+    order = sorted((i for i, share in enumerate(distribution) if share > 0), key=lambda i: -distribution[i])
+    found = [f"{names[i]}: {percent(distribution[i])}" for i in order[:most]]
+    return found + ([f"{len(order) - most} more"] if len(order) > most else [])
+
+
+def _of_column(split: ColumnSplit, write: Callable[[float], str], *, left: bool) -> list[str]:
+    """The condition of one side of a split that uses one column of the table."""
+    has_missing = split.missing_left is left
+    if split.left or split.right:
+        return _of_levels(split, left=left)
+    if not split.thresholds:
+        return [split.name, "is missing" if has_missing else "is not missing"]
+    ends = [point_text(split, threshold, write) for threshold in split.thresholds]
+    ranges = []
+    for i in range(len(ends) + 1):
+        if (split.low_left if i % 2 == 0 else not split.low_left) is not left:
+            continue
+        if i == 0:
+            ranges.append(f"{'<' if left else '<='} {ends[0]}")  # a score of 0 goes right
+        elif i == len(ends):
+            ranges.append(f"{'>' if left else '>='} {ends[-1]}")
+        else:
+            ranges.append(f"from {ends[i - 1]} to {ends[i]}")
+    words = [*ranges, *(["missing"] if has_missing else [])]
+    return [_term(split.name), words[0], *(f"or {word}" for word in words[1:])]
+
+
+def _of_levels(split: ColumnSplit, *, left: bool) -> list[str]:
+    """The levels of one side, or those of the other side if these are fewer."""
+    sides = {}
+    for side, levels in ((True, split.left), (False, split.right)):
+        missing = ["missing"] if split.missing_left is side else []
+        sides[side] = [*levels, *missing, *(["another level"] if split.other_left is side else [])]
+    if split.other_left is None:  # all levels have names
+        listed = left
+    else:
+        listed = min(sides, key=lambda side: (len(sides[side]), split.other_left is side))
+    names = sides[listed]
+    if len(names) > MOST_LEVELS:
+        names = [*names[: MOST_LEVELS - 1], f"{len(names) - MOST_LEVELS + 1} more"]
+    words = [f"{name}," for name in names[:-2]] + names[-2:-1] + [f"or {names[-1]}" if len(names) > 1 else names[0]]
+    return [f"{_term(split.name)} is" if listed is left else f"{_term(split.name)} is not", *words]
+
+
+def _term(label: str) -> str:
+    return f"({label})" if any(sign in label for sign in _PHRASE) else label
+
+
+def _signed(part: SplitWeight, write: Callable[[float], str], *, first: bool) -> str:
+    minus, plus = ("-", "") if first else ("- ", "+ ")
+    return f"{minus if part.weight < 0 else plus}{write(abs(part.weight))} {_term(part.label)}"
+
+
+def sum_parts(
+    weights: Sequence[SplitWeight], most: int, write: Callable[[float], str], *, after_constant: bool = False
+) -> list[str]:
+    """The first terms of a sum, and how many more there are."""
+    parts = [_signed(part, write, first=i == 0 and not after_constant) for i, part in enumerate(weights[:most])]
+    return parts + ([f"and {len(weights) - most} more"] if len(weights) > most else [])
