@@ -189,10 +189,16 @@ class RowExplanation:
             yield f"    {_number(route.amount)} of the row reaches leaf {route.node}"
         if len(leaves) > most:
             yield f"    and parts of it reach {len(leaves) - most} more leaves"
+        yield from self._added_up(most)
+
+    def _added_up(self, most: int) -> Iterator[str]:
+        """How outputs were made; nothing where a leaf has a probability for each class, which is told already."""
+        if self.probabilities is not None and not any(part.contributions or part.network for part in self.sums):
+            return
         for part in self.sums[:MOST_SUMS]:
             yield from part.lines(most)
         if len(self.sums) > MOST_SUMS:
-            yield f"and {len(self.sums) - MOST_SUMS} more sums"
+            yield f"and {len(self.sums) - MOST_SUMS} more"
 
     def _predicted(self) -> str:
         if self.probabilities is not None:
