@@ -6,12 +6,20 @@ from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
     from prunus import nn, ops
-    from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+    from prunus.estimators import (
+        ArgminForestClassifier,
+        ArgminForestRegressor,
+        ArgminTreeClassifier,
+        ArgminTreeClusterer,
+        ArgminTreeRegressor,
+    )
     from prunus.explain import export_dict, export_graphviz, export_html, export_text, plot_tree, tree_summary
     from prunus.io import load, save
     from prunus.onnx import export_onnx
 
 __all__ = [
+    "ArgminForestClassifier",
+    "ArgminForestRegressor",
     "ArgminTreeClassifier",
     "ArgminTreeClusterer",
     "ArgminTreeRegressor",
@@ -33,6 +41,8 @@ __all__ = [
 __version__ = "0.2.0.dev0"
 
 _ELSEWHERE = {
+    "ArgminForestClassifier": "prunus.estimators",
+    "ArgminForestRegressor": "prunus.estimators",
     "ArgminTreeClassifier": "prunus.estimators",
     "ArgminTreeClusterer": "prunus.estimators",
     "ArgminTreeRegressor": "prunus.estimators",

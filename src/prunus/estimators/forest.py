@@ -1,0 +1,267 @@
+"""The base class of the forests: their options, and the steps of a fit."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from numbers import Integral, Real
+from threading import Event
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from prunus.data import TableEncoder
+from prunus.errors import InputValueError
+from prunus.estimators.bags import Bags
+from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.defaults import Recipe
+from prunus.estimators.devices import choose_device
+from prunus.estimators.fitted import check_width
+from prunus.estimators.fitted_forest import FittedForest, tree_predictions
+from prunus.estimators.format import OF_FILES
+from prunus.estimators.preparation import Rows, read_eval_set, read_weight, row_groups, to_samples
+from prunus.estimators.torch_state import plain_torch
+from prunus.training import ProgressBar
+from prunus.training.many import n_threads, side_by_side
+from prunus.tree.columns import without_columns
+
+__all__ = ["ArgminForest"]
+
+OF_FORESTS = ("n_trees", "bootstrap", "max_features", "oob_score", "n_jobs", "random_state", "warm_start", "verbose")
+"""The options of a forest that its trees do not have, or have with values of their own."""
+OF_RUNS = ("checkpoint", "callbacks")
+"""The options of a tree that belong to a single run, and that a forest does not have."""
+
+
+class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
+    """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
+
+    _tree_kind: ClassVar[type[Any]]
+    _seed: int
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "bootstrap": ["boolean"],
+        "max_features": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")],
+        "oob_score": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 16,
+        bootstrap: bool = False,
+        max_features: float = 1.0,
+        oob_score: bool = False,
+        depth: int = 4,
+        pruning_strength: float = 1.0,
+        routing: str = "soft",
+        split: Any = "linear",
+        max_split_features: int | None = None,
+        max_leaf_nodes: int | None = None,
+        leaf: str = "constant",
+        hidden_layer_sizes: Any = (256, 256),
+        dropout: float = 0.0,
+        pieces: int = 0,
+        loss: Any = "squared_error",
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        device: Any = AUTO,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_trees = n_trees
+        self.bootstrap = bootstrap
+        self.max_features = max_features
+        self.oob_score = oob_score
+        self.depth = depth
+        self.pruning_strength = pruning_strength
+        self.routing = routing
+        self.split = split
+        self.max_split_features = max_split_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.leaf = leaf
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.dropout = dropout
+        self.pieces = pieces
+        self.loss = loss
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _new_tree(self, **options: Any) -> Any:
+        """A tree of the forest that is not fitted yet, with the options of the forest and these."""
+        of_trees = {name: value for name, value in self.get_params(deep=False).items() if name not in OF_FORESTS}
+        return self._tree_kind(**of_trees, **options)
+
+    @plain_torch()
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
+        """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
+        # 1. The table and the targets become arrays, once for all trees.
+        before = self if self.__sklearn_is_fitted__() and self.warm_start else None
+        any_tree = self._new_tree(random_state=self.random_state)
+        any_tree._check_options()
+        encoder, target, rows = any_tree._read(X, y, sample_weight, lambda _: any_tree._make_target(y), before)
+        recipe = any_tree._recipe(len(rows), target, None)
+        # 2. Each tree gets a seed, rows and columns of its own. In a warm start, those of earlier trees stay.
+        seed = any_tree._seed() if before is None else before._seed
+        held_out = None if eval_set is not None or recipe.early_stopping_rounds is None else self.validation_fraction
+        bags = Bags(
+            rows.y,
+            encoder.n_features_in_,
+            seed,
+            held_out=held_out if len(rows) >= 5 else None,
+            bootstrap=self.bootstrap,
+            max_features=self.max_features,
+        )
+        earlier = [] if before is None else before.estimators_
+        self._check_counts(bags, len(earlier))
+        # 3. The trees are trained side by side.
+        valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
+        fit_tree = partial(self._fit_tree, bags, rows, valid, target, encoder, recipe)
+        trees = [*earlier, *self._train(range(len(earlier), self.n_trees), fit_tree)]
+        # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
+        found = {"encoder_": encoder, "target_": target, "estimators_": trees, "_seed": seed}
+        found |= {"n_features_in_": encoder.n_features_in_}
+        if hasattr(encoder, "feature_names_in_"):
+            found["feature_names_in_"] = encoder.feature_names_in_
+        if self.oob_score:
+            found |= self._out_of_bag(X, y, sample_weight, bags, found)
+        stale = [name for name in vars(self) if name.endswith("_") and name not in found]
+        for name in stale if before is None else [name for name in stale if name not in OF_FILES]:
+            delattr(self, name)
+        for name, value in found.items():
+            setattr(self, name, value)
+        return self
+
+    def _check_counts(self, bags: Bags, earlier: int) -> None:
+        if self.n_trees < earlier:
+            raise InputValueError(
+                f"n_trees must be at least {earlier}, the number of trees of the last fit, to continue it, got "
+                f"{self.n_trees}. Raise it, or start again with warm_start=False"
+            )
+        if self.oob_score and not bags.leaves_rows_out:
+            raise InputValueError(
+                "oob_score must be False if every tree trains on all rows, which is so with an eval_set, with "
+                "early_stopping_rounds=None and with fewer than 300 rows, got True. Use bootstrap=True"
+            )
+
+    def _read_eval_set(self, eval_set: Any, target: Any, encoder: TableEncoder) -> Rows:
+        def encoded(table: Any) -> npt.NDArray[np.float32]:
+            check_width(encoder, table, type(self).__name__)
+            return encoder.transform(table)
+
+        return read_eval_set(eval_set, target, encoded)
+
+    def _train(self, numbers: range, fit_tree: Callable[[int, int, Event], ArgminTree]) -> list[ArgminTree]:
+        """The trees with these numbers, each trained by one thread if there are as many trees as threads.
+
+        Outside of the engines each thread computes alone, so that results do not depend on the number of threads.
+        """
+        threads = n_threads(self.n_jobs) or torch.get_num_threads()
+        own = max(1, threads // max(1, len(numbers)))
+        done = count(1)
+        with ProgressBar(len(numbers), shown=None if self.verbose else False) as bar:
+
+            def fit(k: int, interrupted: Event) -> ArgminTree:
+                tree = fit_tree(k, own, interrupted)
+                bar.on_epoch_end({"epoch": next(done)})
+                return tree
+
+            of_torch = torch.get_num_threads()
+            try:
+                return side_by_side([partial(fit, k) for k in numbers], threads, partial(torch.set_num_threads, 1))
+            finally:
+                torch.set_num_threads(of_torch)
+
+    def _fit_tree(
+        self,
+        bags: Bags,
+        rows: Rows,
+        valid: Rows | None,
+        target: Any,
+        encoder: TableEncoder,
+        recipe: Recipe,
+        k: int,
+        threads: int,
+        interrupted: Event,
+    ) -> ArgminTree:
+        """Tree number k; its validation rows are those of its own unless some are given for all trees."""
+        bag, device = bags.of(k), choose_device(self.device, len(rows))
+        left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
+        tree: ArgminTree = self._new_tree(random_state=bag.seed)
+        tree.n_jobs, tree.callbacks = threads, [lambda _record: interrupted.is_set()]
+        if valid is None and bag.valid is not None:
+            valid = rows[bag.valid]
+        train = to_samples(_without(bag.of(rows), left_out), target, device)
+        assert train is not None
+        held_out = None if valid is None else to_samples(_without(valid, left_out), target, device)
+        # A hard tree does not learn from its validation rows either: other trees do, and these rows are out of its bag.
+        tree._learn(train, held_out, target, encoder, recipe, tree._seed(), owns_valid=False)
+        tree.n_jobs, tree.callbacks = None, None
+        if left_out.any():
+            tree.tree_ = without_columns(tree.tree_, left_out)
+        return tree
+
+    def _out_of_bag(self, X: Any, y: Any, sample_weight: Any, bags: Bags, found: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
+        """Predictions of each row by the trees that have not trained on it, and their score."""
+        encoder, target, trees = found["encoder_"], found["target_"], found["estimators_"]
+        x = encoder.transform(X)
+        targets = target.read(y, x)
+        group = row_groups(Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x))))
+        total, n_trees = (
+            np.zeros((len(x), target.predictions(np.zeros((1, target.n_outputs))).shape[1])),
+            np.zeros(len(x)),
+        )
+        for k, tree in enumerate(trees):
+            is_out = ~np.isin(group, bags.train_rows(k))
+            total[is_out] += tree_predictions(tree, x[is_out])
+            n_trees += is_out
+        if not n_trees.all():
+            warnings.warn(
+                f"{int((n_trees == 0).sum())} rows have no out-of-bag prediction, as all trees were trained on them. "
+                "Raise n_trees",
+                UserWarning,
+                stacklevel=2,
+            )
+        with np.errstate(invalid="ignore"):
+            predictions = total / n_trees[:, None]
+        return self._scored(target, predictions, targets)
+
+    def _scored(self, target: Any, predictions: npt.NDArray[np.float64], targets: Any) -> dict[str, Any]:
+        """The out-of-bag attributes, given predictions, (n, k), which are NaN for rows that have none."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _without(rows: Rows, left_out: npt.NDArray[np.bool_]) -> Rows:
+    """The rows with zeros in the columns that are left out, which models take as columns that do not vary."""
+    return replace(rows, x=np.where(left_out, np.float32(0), rows.x)) if left_out.any() else rows
