@@ -5,7 +5,7 @@ import argparse
 import prunus
 from prunus.cli.command import Outcome
 from prunus.cli.extras import require
-from prunus.cli.models import check_output, load_estimator
+from prunus.cli.models import check_output, load_estimator, trees_of
 from prunus.cli.rendering import pairs
 
 __all__ = ["add_arguments", "run"]
@@ -27,5 +27,6 @@ def run(options: argparse.Namespace) -> Outcome:
     require("onnx", "onnx")
     model = load_estimator(options.model)
     prunus.export_onnx(model, str(path), hard=options.hard)
-    record = {"onnx": str(path), "hard": options.hard or model.tree_.is_hard, "bytes": path.stat().st_size}
+    hard = options.hard or all(tree.tree_.is_hard for tree in trees_of(model))
+    record = {"onnx": str(path), "hard": hard, "bytes": path.stat().st_size}
     return Outcome(record, pairs(record.items()))

@@ -10,7 +10,15 @@ import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_ending, check_output, date_orders, load_estimator, needed_columns
+from prunus.cli.models import (
+    check_ending,
+    check_output,
+    date_orders,
+    is_forest,
+    load_estimator,
+    needed_columns,
+    trees_of,
+)
 from prunus.cli.reading import add_reading_options, read_source
 from prunus.cli.truth import columns_as_text, read_truth
 from prunus.files import is_same_file, is_special, write_bytes
@@ -33,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-depth", type=int, default=10, metavar="N", help="deepest level of the text (default: 10)"
     )
     parser.add_argument(
+        "--tree", type=int, metavar="K", help="the tree of a forest to show, counted from 0 (default: 0)"
+    )
+    parser.add_argument(
         "--data", metavar="DATA", help="a table with rows for the web page, and to compare hard with soft predictions"
     )
     parser.add_argument("--target", metavar="COLUMN", help="the column of DATA with the true values, for the web page")
@@ -53,6 +64,7 @@ def run(options: argparse.Namespace) -> Outcome:
         raise Mistake(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
+    model = _chosen(model, options)
     if options.html is not None:
         prunus.export_html(model, options.html, X, y)
     if options.plot is not None:
@@ -62,6 +74,17 @@ def run(options: argparse.Namespace) -> Outcome:
     record = dataclasses.asdict(prunus.tree_summary(model, X)) | {"files": list(map(str, files))}
     text = prunus.export_text(model, max_depth=options.max_depth) if options.text or not files else ""
     return Outcome(record, text)
+
+
+def _chosen(model: Any, options: argparse.Namespace) -> Any:
+    """The tree of a forest that was asked for, or the model itself if it is a tree."""
+    trees = trees_of(model)
+    if options.tree is not None and not is_forest(model):
+        raise Mistake(f"--tree must be left out for {options.model}, which has only one tree")
+    number = options.tree or 0
+    if not 0 <= number < len(trees):
+        raise Mistake(f"--tree must be from 0 to {len(trees) - 1} for {options.model}, got {number}")
+    return trees[number]
 
 
 def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:

@@ -21,10 +21,10 @@ from prunus.estimators.bags import Bags
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.devices import choose_device
-from prunus.estimators.fitted import check_width
+from prunus.estimators.fitted import check_width, encode
 from prunus.estimators.fitted_forest import FittedForest, tree_predictions
 from prunus.estimators.format import OF_FILES
-from prunus.estimators.preparation import Rows, read_eval_set, read_weight, row_groups, to_samples
+from prunus.estimators.preparation import Rows, merge_rows, read_eval_set, read_weight, row_groups, to_samples
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import ProgressBar
 from prunus.training.many import n_threads, side_by_side
@@ -124,37 +124,42 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         any_tree = self._new_tree(random_state=self.random_state)
         any_tree._check_options()
         encoder, target, rows = any_tree._read(X, y, sample_weight, lambda _: any_tree._make_target(y), before)
-        recipe = any_tree._recipe(len(rows), target, None)
         # 2. Each tree gets a seed, rows and columns of its own. In a warm start, those of earlier trees stay.
         seed = any_tree._seed() if before is None else before._seed
-        held_out = None if eval_set is not None or recipe.early_stopping_rounds is None else self.validation_fraction
-        bags = Bags(
-            rows.y,
-            encoder.n_features_in_,
-            seed,
-            held_out=held_out if len(rows) >= 5 else None,
-            bootstrap=self.bootstrap,
-            max_features=self.max_features,
-        )
+        bags = self._bags(rows, target, encoder, seed, has_eval_set=eval_set is not None)
         earlier = [] if before is None else before.estimators_
         self._check_counts(bags, len(earlier))
         # 3. The trees are trained side by side.
         valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
+        recipe = any_tree._recipe(len(rows), target, None)
         fit_tree = partial(self._fit_tree, bags, rows, valid, target, encoder, recipe)
         trees = [*earlier, *self._train(range(len(earlier), self.n_trees), fit_tree)]
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
-        found = {"encoder_": encoder, "target_": target, "estimators_": trees, "_seed": seed}
-        found |= {"n_features_in_": encoder.n_features_in_}
-        if hasattr(encoder, "feature_names_in_"):
-            found["feature_names_in_"] = encoder.feature_names_in_
-        if self.oob_score:
-            found |= self._out_of_bag(X, y, sample_weight, bags, found)
-        stale = [name for name in vars(self) if name.endswith("_") and name not in found]
-        for name in stale if before is None else [name for name in stale if name not in OF_FILES]:
+        kept = OF_FILES if before is not None else ()
+        for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
-        for name, value in found.items():
-            setattr(self, name, value)
+        self._set_learned(encoder, target, trees, seed)
+        if self.oob_score:
+            self._score_out_of_bag(X, y, sample_weight)
         return self
+
+    def _set_learned(self, encoder: TableEncoder, target: Any, trees: list[Any], seed: int) -> None:
+        self.encoder_, self.target_, self.estimators_, self._seed = encoder, target, trees, seed
+        self.n_features_in_ = encoder.n_features_in_
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
+
+    def _bags(self, rows: Rows, target: Any, encoder: TableEncoder, seed: int, *, has_eval_set: bool = False) -> Bags:
+        """What each tree sees of these rows."""
+        stops_early = self._new_tree()._recipe(len(rows), target, None).early_stopping_rounds is not None
+        return Bags(
+            rows.y,
+            encoder.n_features_in_,
+            seed,
+            held_out=self.validation_fraction if stops_early and not has_eval_set and len(rows) >= 5 else None,
+            bootstrap=self.bootstrap,
+            max_features=self.max_features,
+        )
 
     def _check_counts(self, bags: Bags, earlier: int) -> None:
         if self.n_trees < earlier:
@@ -225,33 +230,42 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
             tree.tree_ = without_columns(tree.tree_, left_out)
         return tree
 
-    def _out_of_bag(self, X: Any, y: Any, sample_weight: Any, bags: Bags, found: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
-        """Predictions of each row by the trees that have not trained on it, and their score."""
-        encoder, target, trees = found["encoder_"], found["target_"], found["estimators_"]
-        x = encoder.transform(X)
-        targets = target.read(y, x)
-        group = row_groups(Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x))))
-        total, n_trees = (
-            np.zeros((len(x), target.predictions(np.zeros((1, target.n_outputs))).shape[1])),
-            np.zeros(len(x)),
-        )
-        for k, tree in enumerate(trees):
+    def _out_of_bag(self, X: Any, y: Any, sample_weight: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:  # noqa: N803
+        """Mean predictions of training rows, (n, k), by trees that have not trained on them, and the targets.
+
+        A row that all trees have trained on has NaN.
+        """
+        x = encode(self, X)
+        targets = self.target_.read(y, x)
+        rows = Rows(x, targets, self.target_.weigh(targets, read_weight(sample_weight, x)))
+        bags, group = self._bags(merge_rows(rows), self.target_, self.encoder_, self._seed), row_groups(rows)
+        n_trees, total = np.zeros((len(x), 1)), 0.0 * tree_predictions(self.estimators_[0], x)
+        for k, tree in enumerate(self.estimators_):
             is_out = ~np.isin(group, bags.train_rows(k))
             total[is_out] += tree_predictions(tree, x[is_out])
-            n_trees += is_out
-        if not n_trees.all():
+            n_trees[is_out] += 1
+        return np.where(n_trees > 0, total / np.maximum(n_trees, 1), np.nan), targets
+
+    def _score_out_of_bag(self, X: Any, y: Any, sample_weight: Any) -> None:  # noqa: N803
+        """Set the out-of-bag attributes."""
+        predictions, targets = self._out_of_bag(X, y, sample_weight)
+        has_some = ~np.isnan(predictions[:, 0])
+        if not has_some.all():
             warnings.warn(
-                f"{int((n_trees == 0).sum())} rows have no out-of-bag prediction, as all trees were trained on them. "
+                f"{int((~has_some).sum())} rows have no out-of-bag prediction, as all trees have trained on them. "
                 "Raise n_trees",
                 UserWarning,
                 stacklevel=2,
             )
-        with np.errstate(invalid="ignore"):
-            predictions = total / n_trees[:, None]
-        return self._scored(target, predictions, targets)
+        self.oob_score_ = self._score(predictions[has_some], targets[has_some])
+        self._set_out_of_bag(predictions)
 
-    def _scored(self, target: Any, predictions: npt.NDArray[np.float64], targets: Any) -> dict[str, Any]:
-        """The out-of-bag attributes, given predictions, (n, k), which are NaN for rows that have none."""
+    def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
+        """The score of mean predictions, (n, k)."""
+        raise NotImplementedError
+
+    def _set_out_of_bag(self, predictions: npt.NDArray[np.float64]) -> None:
+        """Keep the out-of-bag predictions of all training rows, (n, k)."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:

@@ -253,7 +253,8 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         -------
         ndarray of shape (n,)
         """
-        answers: npt.NDArray[Any] = self.target_.labels[self._mean_predictions(X, hard=hard).argmax(1)]
+        best = self._mean_predictions(X, hard=hard).argmax(1)
+        answers: npt.NDArray[Any] = self.target_.labels[best]
         return answers
 
     def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
@@ -291,7 +292,8 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, hard=hard))
 
-    def _scored(self, target: Classes, predictions: npt.NDArray[np.float64], targets: Any) -> dict[str, Any]:  # noqa: ARG002
-        has_some = ~np.isnan(predictions[:, 0])
-        score = float(np.mean(predictions[has_some].argmax(1) == targets[has_some]))
-        return {"oob_score_": score, "oob_decision_function_": predictions}
+    def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
+        return float(np.mean(predictions.argmax(1) == targets))
+
+    def _set_out_of_bag(self, predictions: npt.NDArray[np.float64]) -> None:
+        self.oob_decision_function_ = predictions

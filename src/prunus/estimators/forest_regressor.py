@@ -287,10 +287,11 @@ default="squared_error"
         """Values, (n, k, ...), without the second dimension if y had only one."""
         return values[:, 0] if self.target_.one_dimensional else values
 
-    def _scored(self, target: Numbers, predictions: npt.NDArray[np.float64], targets: Any) -> dict[str, Any]:
-        has_some = ~np.isnan(predictions[:, 0])
-        score = float(r2_score(targets[has_some], predictions[has_some]))
-        return {"oob_score_": score, "oob_prediction_": predictions[:, 0] if target.one_dimensional else predictions}
+    def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
+        return float(r2_score(targets, predictions))
+
+    def _set_out_of_bag(self, predictions: npt.NDArray[np.float64]) -> None:
+        self.oob_prediction_ = self._shaped(predictions)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
