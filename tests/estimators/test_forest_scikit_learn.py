@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 
 ALL = [ArgminForestClassifier(n_trees=2), ArgminForestRegressor(n_trees=2)]
-OTHERS = [{"bootstrap": True}, {"max_features": 0.5}, {"leaf": "linear"}, {"routing": "hard"}]
+OTHERS: list[dict[str, Any]] = [{"bootstrap": True}, {"max_features": 0.9}, {"leaf": "linear"}, {"routing": "hard"}]
 
 
 @parametrize_with_checks(ALL)  # type: ignore[untyped-decorator]
@@ -18,20 +18,8 @@ def test_with_default_options(estimator: Any, check: Callable[[Any], None]) -> N
     check(estimator)
 
 
-def expected_failures(estimator: Any) -> dict[str, str]:
-    """Rows that are drawn are single rows, whatever their weights."""
-    if not estimator.bootstrap:
-        return {}
-    reason = "a row of weight 2 is drawn as one row"
-    return {
-        "check_sample_weight_equivalence_on_dense_data": reason,
-        "check_sample_weights_invariance": reason,
-    }
-
-
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [type(estimator)(n_trees=2, **options) for estimator in ALL for options in OTHERS],
-    expected_failed_checks=expected_failures,
+    [type(estimator)(n_trees=2, **options) for estimator in ALL for options in OTHERS]
 )
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow

@@ -232,7 +232,7 @@ default="squared_error"
         y : array-like of shape (n,) or (n, n_outputs)
             The values to predict.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows; a row of weight 2 counts as two rows, unless rows are drawn.
+            Weights of the rows; a row of weight 2 counts as two rows.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
             Rows for the validation of all trees; without them each tree holds out some of the training rows.
 
