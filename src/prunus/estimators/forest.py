@@ -132,8 +132,9 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         # 3. The trees are trained side by side.
         valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
         recipe = any_tree._recipe(len(rows), target, None)
-        fit_tree = partial(self._fit_tree, bags, rows, valid, target, encoder, recipe)
-        trees = [*earlier, *self._train(range(len(earlier), self.n_trees), fit_tree)]
+        device = choose_device(self.device, len(rows))
+        fit_tree = partial(self._fit_tree, bags, rows, valid, target, encoder, recipe, device)
+        trees = [*earlier, *self._train(range(len(earlier), self.n_trees), fit_tree, device)]
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
         kept = OF_FILES if before is not None else ()
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
@@ -180,12 +181,15 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
 
         return read_eval_set(eval_set, target, encoded)
 
-    def _train(self, numbers: range, fit_tree: Callable[[int, int, Event], ArgminTree]) -> list[ArgminTree]:
+    def _train(
+        self, numbers: range, fit_tree: Callable[[int, int, Event], ArgminTree], device: torch.device
+    ) -> list[ArgminTree]:
         """The trees with these numbers, each trained by one thread if there are as many trees as threads.
 
-        Outside of the engines each thread computes alone, so that results do not depend on the number of threads.
+        Outside of the engines each thread computes alone, so that results do not depend on the number of threads. On a
+        GPU one tree is trained after the other.
         """
-        threads = n_threads(self.n_jobs) or torch.get_num_threads()
+        threads = (n_threads(self.n_jobs) or torch.get_num_threads()) if device.type == "cpu" else 1
         own = max(1, threads // max(1, len(numbers)))
         done = count(1)
         with ProgressBar(len(numbers), shown=None if self.verbose else False) as bar:
@@ -209,12 +213,13 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         target: Any,
         encoder: TableEncoder,
         recipe: Recipe,
+        device: torch.device,
         k: int,
         threads: int,
         interrupted: Event,
     ) -> ArgminTree:
         """Tree number k; its validation rows are those of its own unless some are given for all trees."""
-        bag, device = bags.of(k), choose_device(self.device, len(rows))
+        bag = bags.of(k)
         left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
         tree: ArgminTree = self._new_tree(random_state=bag.seed)
         tree.n_jobs, tree.callbacks = threads, [lambda _record: interrupted.is_set()]
