@@ -1,11 +1,13 @@
 """Forests on the command line."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import prunus
+from prunus.cli import main
 from tests.cli.tables import QUICK, Shell, csv, frame
 
 MANY = frame(400)
@@ -77,6 +79,25 @@ def test_show_takes_one_tree_of_a_forest(shell: Shell, made: Path) -> None:
     assert page.stat().st_size > 1000
 
 
+def test_an_interrupted_run_is_resumed(shell: Shell, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_interrupted: Any, record: Any) -> None:
+        if record["epoch"] == 12:
+            raise KeyboardInterrupt
+
+    out = made / "resumed.prunus"
+    command = ("fit", made / "table.csv", "--target", "price", "--out", out, "--forest", 2, "--quiet")
+    command = (*command, "--max-epochs", 15)
+    with monkeypatch.context() as patch:
+        patch.setattr("prunus.estimators.forest._stop_if", interrupt)
+        assert main([str(word) for word in command]) == 130
+    assert (made / "resumed.prunus.checkpoint.0").exists()
+    shell(*command, "--resume")
+    assert not list(made.glob("*.checkpoint*"))
+    table = MANY.drop(columns=["id", "unit", "price"])
+    forest = prunus.ArgminForestRegressor(n_trees=2, max_epochs=15, random_state=0).fit(table, MANY["price"])
+    np.testing.assert_array_equal(prunus.load(out).predict(table), forest.predict(table))
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -86,7 +107,7 @@ def test_show_takes_one_tree_of_a_forest(shell: Shell, made: Path) -> None:
         (("fit", "table.csv", "--target", "kind", "--out", "x.prunus", "--forest", 0), "--forest must be at least 1"),
         (
             ("fit", "table.csv", "--target", "kind", "--out", "x.prunus", "--forest", 2, "--resume"),
-            "--resume must be left out with --forest",
+            "there is no interrupted run to resume: x.prunus.checkpoint.0 does not exist",
         ),
     ],
 )

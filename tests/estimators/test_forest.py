@@ -1,6 +1,7 @@
 """Forests: what trees learn side by side, how they are averaged, and what they have not seen."""
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,27 @@ def test_without_a_warm_start_nothing_of_the_last_fit_stays() -> None:
     assert len(forest.estimators_) == 2
     assert forest.n_features_in_ == 2
     assert not {"feature_names_in_", "oob_score_", "oob_prediction_"} & set(vars(forest))
+
+
+@pytest.mark.parametrize("routing", ["soft", "hard"])
+def test_an_interrupted_fit_is_resumed(routing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_interrupted: Any, record: Any) -> None:
+        if record["epoch"] == 12:
+            raise KeyboardInterrupt
+
+    options = {"max_epochs": 20, "routing": routing, "random_state": None, "n_jobs": 2}
+    forest = regressor(checkpoint=tmp_path / "run", **options)
+    with monkeypatch.context() as patch:
+        patch.setattr("prunus.estimators.forest._stop_if", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            forest.fit(X, Y)
+    assert not hasattr(forest, "estimators_")
+    assert (tmp_path / "run.0").exists()
+    resumed = forest.fit(X, Y)
+    assert not list(tmp_path.iterdir())
+    assert all(tree.checkpoint is None and "keeps_checkpoint" not in vars(tree) for tree in resumed.estimators_)
+    whole = regressor(checkpoint=tmp_path / "other", **options).fit(X, Y)
+    assert_array_equal(resumed.predict(X), whole.predict(X))
 
 
 @pytest.mark.parametrize("options", [{"n_trees": 7}, {"n_trees": 8, "bootstrap": True}], ids=str)

@@ -50,9 +50,10 @@ def run(options: argparse.Namespace) -> Outcome:
     say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
     estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options), options.forest)
     estimator.set_params(verbose=not options.quiet)
+    estimator.keeps_checkpoint = True
+    estimator.set_params(checkpoint=checkpoint)
     if options.forest is None:
-        estimator.keeps_checkpoint = True
-        estimator.set_params(checkpoint=checkpoint, callbacks=[EpochLines(options)])
+        estimator.set_params(callbacks=[EpochLines(options)])
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
@@ -85,9 +86,9 @@ def new_estimator(problem: Problem, options: dict[str, Any], n_trees: int | None
 
 def forget_run(estimator: Any) -> None:
     """Reset the options that belong to this run and not to the model."""
-    estimator.set_params(verbose=0)
+    estimator.set_params(checkpoint=None, verbose=0)
     if not is_forest(estimator):
-        estimator.set_params(checkpoint=None, callbacks=None)
+        estimator.set_params(callbacks=None)
 
 
 def model_record(estimator: Any) -> dict[str, Any]:
@@ -172,25 +173,22 @@ def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, An
 
 
 def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
-    """The file with the state of training, which exists only after a run was interrupted.
+    """The file with the state of training, which exists only after a run was interrupted; None beside a pipe.
 
-    It is None beside a pipe, and for a forest. A hard tree that imitates a soft one has a second file, see `_files`.
+    A forest has one for each of its trees, with the number of the tree at the end of the name. A hard tree that
+    imitates a soft one has a second file, see `_files`.
     """
     if is_special(path):
         if options.resume:
             raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
         return None
-    if options.forest is not None:
-        if options.resume:
-            raise Mistake("--resume must be left out with --forest: the training of a forest cannot be resumed")
-        return None
     checkpoint = path.with_name(path.name + ".checkpoint")
-    files = _files(checkpoint)
+    files = _files(checkpoint, options)
     for file in files:
         check_other(file, [options.data, path])
     found = [file for file in files if file.exists()]
     if options.resume and not found:
-        raise Mistake(f"there is no interrupted run to resume: {checkpoint} does not exist; leave out --resume")
+        raise Mistake(f"there is no interrupted run to resume: {files[0]} does not exist; leave out --resume")
     if found and not options.resume:
         if not options.force:
             raise Mistake(
@@ -201,14 +199,21 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
     return checkpoint
 
 
-def _files(checkpoint: Path) -> tuple[Path, ...]:
+def _files(checkpoint: Path, options: argparse.Namespace) -> list[Path]:
     """The files with the state of training of one run."""
-    from prunus.estimators.hardened import checkpoint_files  # torch takes seconds to import
+    from prunus.estimators.hardened import checkpoint_files, forest_checkpoints  # torch takes seconds to import
 
-    return checkpoint_files(checkpoint)
+    of_trees = [checkpoint] if options.forest is None else forest_checkpoints(checkpoint, options.forest)
+    return [file for of_tree in of_trees for file in checkpoint_files(of_tree)]
 
 
-def _remove(files: tuple[Path, ...]) -> None:
+def _written(checkpoint: Path | None, options: argparse.Namespace) -> Path | None:
+    """The first file with the state of training that exists, if there is one."""
+    files = [] if checkpoint is None else _files(checkpoint, options)
+    return next((file for file in files if file.exists()), None)
+
+
+def _remove(files: list[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
 
@@ -218,14 +223,15 @@ def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse
     try:
         prunus.save(estimator, path)
     except (OSError, KeyboardInterrupt) as error:
-        if checkpoint is None or not checkpoint.exists():
+        written = _written(checkpoint, options)
+        if written is None:
             raise
         kind = Interrupted if isinstance(error, KeyboardInterrupt) else Mistake
         raise kind(
-            f"{describe(error)}; the state of training is in {checkpoint}; continue with: {_again(options)}"
+            f"{describe(error)}; the state of training is in {written}; continue with: {_again(options)}"
         ) from error
     if checkpoint is not None:
-        _remove(_files(checkpoint))
+        _remove(_files(checkpoint, options))
 
 
 def _again(options: argparse.Namespace) -> str:
@@ -240,8 +246,9 @@ def _fit(estimator: Any, problem: Problem, checkpoint: Path | None, options: arg
     try:
         estimator.fit(X, y, weight, eval_set=problem.part(problem.valid) if len(problem.valid) else None)
     except KeyboardInterrupt:
-        if checkpoint is None or not checkpoint.exists():
+        written = _written(checkpoint, options)
+        if written is None:
             raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
         raise Interrupted(
-            f"interrupted; the state of training is in {checkpoint}; continue with: {_again(options)}"
+            f"interrupted; the state of training is in {written}; continue with: {_again(options)}"
         ) from None

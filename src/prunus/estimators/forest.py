@@ -24,18 +24,21 @@ from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import check_width, encode
 from prunus.estimators.fitted_forest import FittedForest, tree_predictions
 from prunus.estimators.format import OF_FILES
+from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
 from prunus.estimators.preparation import Rows, merge_rows, read_eval_set, read_weight, row_groups, to_samples
 from prunus.estimators.torch_state import plain_torch
-from prunus.training import ProgressBar
+from prunus.training import EpochRecord, ProgressBar
 from prunus.training.many import n_threads, side_by_side
 from prunus.tree.columns import without_columns
 
 __all__ = ["ArgminForest"]
 
-OF_FORESTS = ("n_trees", "bootstrap", "max_features", "oob_score", "n_jobs", "random_state", "warm_start", "verbose")
-"""The options of a forest that its trees do not have, or have with values of their own."""
-OF_RUNS = ("checkpoint", "callbacks")
-"""The options of a tree that belong to a single run, and that a forest does not have."""
+OF_FORESTS = ("n_trees", "bootstrap", "max_features", "oob_score")
+"""The options of a forest that its trees do not have."""
+OF_EACH = ("n_jobs", "random_state", "warm_start", "checkpoint", "verbose")
+"""The options that trees of a forest have with values of their own."""
+OF_TREES = ("callbacks",)
+"""The options of a tree that a forest does not have: several trees are trained at once."""
 
 
 class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
@@ -43,6 +46,8 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
 
     _tree_kind: ClassVar[type[Any]]
     _seed: int
+    keeps_checkpoint: bool = False
+    """Whether checkpoints outlive `fit`: the command line removes them only after the model has been saved."""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "bootstrap": ["boolean"],
@@ -80,6 +85,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_trees = n_trees
@@ -109,19 +115,20 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _new_tree(self, **options: Any) -> Any:
         """A tree of the forest that is not fitted yet, with the options of the forest and these."""
-        of_trees = {name: value for name, value in self.get_params(deep=False).items() if name not in OF_FORESTS}
-        return self._tree_kind(**of_trees, **options)
+        common = set(self.get_params(deep=False)) - {*OF_FORESTS, *OF_EACH}
+        return self._tree_kind(**{name: getattr(self, name) for name in common}, **options)
 
     @plain_torch()
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
         """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
         # 1. The table and the targets become arrays, once for all trees.
         before = self if self.__sklearn_is_fitted__() and self.warm_start else None
-        any_tree = self._new_tree(random_state=self.random_state)
+        any_tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint)
         any_tree._check_options()
         encoder, target, rows = any_tree._read(X, y, sample_weight, lambda _: any_tree._make_target(y), before)
         # 2. Each tree gets a seed, rows and columns of its own. In a warm start, those of earlier trees stay.
@@ -140,9 +147,17 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
         self._set_learned(encoder, target, trees, seed)
+        self._remove_checkpoints()
         if self.oob_score:
             self._score_out_of_bag(X, y, sample_weight)
         return self
+
+    def _remove_checkpoints(self) -> None:
+        """Remove the checkpoints of a run that is over, so that another fit does not resume it."""
+        if self.checkpoint is not None and not self.keeps_checkpoint:
+            for checkpoint in forest_checkpoints(self.checkpoint, self.n_trees):
+                for path in checkpoint_files(checkpoint):
+                    path.unlink(missing_ok=True)
 
     def _set_learned(self, encoder: TableEncoder, target: Any, trees: list[Any], seed: int) -> None:
         self.encoder_, self.target_, self.estimators_, self._seed = encoder, target, trees, seed
@@ -221,8 +236,11 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         """Tree number k; its validation rows are those of its own unless some are given for all trees."""
         bag = bags.of(k)
         left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
-        tree: ArgminTree = self._new_tree(random_state=bag.seed)
-        tree.n_jobs, tree.callbacks = threads, [lambda _record: interrupted.is_set()]
+        of_run = {"n_jobs": threads, "callbacks": [partial(_stop_if, interrupted)]}
+        if self.checkpoint is not None:
+            of_run["checkpoint"] = forest_checkpoints(self.checkpoint, k + 1)[k]
+        tree: ArgminTree = self._new_tree(random_state=bag.seed, **of_run)
+        tree.keeps_checkpoint = True  # until all trees have been trained
         if valid is None and bag.valid is not None:
             valid = rows[bag.valid]
         train = to_samples(_without(bag.of(rows), left_out), target, device)
@@ -230,7 +248,8 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         held_out = None if valid is None else to_samples(_without(valid, left_out), target, device)
         # A hard tree does not learn from its validation rows either: other trees do, and these rows are out of its bag.
         tree._learn(train, held_out, target, encoder, recipe, tree._seed(), owns_valid=False)
-        tree.n_jobs, tree.callbacks = None, None
+        tree.set_params(n_jobs=None, callbacks=None, checkpoint=None)
+        del tree.keeps_checkpoint
         if left_out.any():
             tree.tree_ = without_columns(tree.tree_, left_out)
         return tree
@@ -279,6 +298,12 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _stop_if(interrupted: Event, _record: EpochRecord) -> None:
+    """End the training of a tree after Ctrl-C; its last checkpoint stays."""
+    if interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def _without(rows: Rows, left_out: npt.NDArray[np.bool_]) -> Rows:

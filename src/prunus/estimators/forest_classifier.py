@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 
 from prunus.estimators.base import AUTO
 from prunus.estimators.classifier import ArgminTreeClassifier
-from prunus.estimators.forest import OF_RUNS, ArgminForest
+from prunus.estimators.forest import OF_TREES, ArgminForest
 from prunus.targets import Classes
 
 __all__ = ["ArgminForestClassifier"]
@@ -107,6 +107,9 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         Seed of all random choices; with an int, a fit can be repeated exactly. Each tree gets a seed of its own.
     warm_start : bool, default=False
         Whether `fit` keeps the trees of the last fit, and adds new ones if `n_trees` is larger than before.
+    checkpoint : str, Path or None, default=None
+        Beginning of the names of the files, one for each tree, in which the state of training is saved from time to
+        time. If they exist, `fit` resumes the run that was interrupted. They are removed when training ends.
     verbose : int, default=0
         If it is above 0, training shows a progress bar on a terminal, which counts trees.
 
@@ -143,7 +146,7 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
 
     _tree_kind = ArgminTreeClassifier
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: kinds for name, kinds in ArgminTreeClassifier._parameter_constraints.items() if name not in OF_RUNS},
+        **{name: kinds for name, kinds in ArgminTreeClassifier._parameter_constraints.items() if name not in OF_TREES},
         **ArgminForest._parameter_constraints,
     }
     target_: Classes
@@ -179,6 +182,7 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -209,6 +213,7 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
             n_jobs=n_jobs,
             random_state=random_state,
             warm_start=warm_start,
+            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.class_weight = class_weight

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 from prunus.data.arrays import reading
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO
-from prunus.estimators.forest import OF_RUNS, ArgminForest
+from prunus.estimators.forest import OF_TREES, ArgminForest
 from prunus.estimators.regressor import ArgminTreeRegressor
 from prunus.targets import Numbers
 
@@ -116,6 +116,9 @@ default="squared_error"
         Seed of all random choices; with an int, a fit can be repeated exactly. Each tree gets a seed of its own.
     warm_start : bool, default=False
         Whether `fit` keeps the trees of the last fit, and adds new ones if `n_trees` is larger than before.
+    checkpoint : str, Path or None, default=None
+        Beginning of the names of the files, one for each tree, in which the state of training is saved from time to
+        time. If they exist, `fit` resumes the run that was interrupted. They are removed when training ends.
     verbose : int, default=0
         If it is above 0, training shows a progress bar on a terminal, which counts trees.
 
@@ -150,7 +153,7 @@ default="squared_error"
 
     _tree_kind = ArgminTreeRegressor
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: kinds for name, kinds in ArgminTreeRegressor._parameter_constraints.items() if name not in OF_RUNS},
+        **{name: kinds for name, kinds in ArgminTreeRegressor._parameter_constraints.items() if name not in OF_TREES},
         **ArgminForest._parameter_constraints,
     }
     target_: Numbers
@@ -187,6 +190,7 @@ default="squared_error"
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -217,6 +221,7 @@ default="squared_error"
             n_jobs=n_jobs,
             random_state=random_state,
             warm_start=warm_start,
+            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.quantile = quantile
