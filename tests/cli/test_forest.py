@@ -85,8 +85,8 @@ def test_an_interrupted_run_is_resumed(shell: Shell, made: Path, monkeypatch: py
             raise KeyboardInterrupt
 
     out = made / "resumed.prunus"
-    command = ("fit", made / "table.csv", "--target", "price", "--out", out, "--forest", 2, "--quiet")
-    command = (*command, "--max-epochs", 15)
+    command: tuple[object, ...] = ("fit", made / "table.csv", "--target", "price", "--out", out, "--forest", 2)
+    command = (*command, "--max-epochs", 15, "--quiet")
     with monkeypatch.context() as patch:
         patch.setattr("prunus.estimators.forest._stop_if", interrupt)
         assert main([str(word) for word in command]) == 130

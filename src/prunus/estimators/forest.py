@@ -1,13 +1,12 @@
 """The base class of the forests: their options, and the steps of a fit."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from numbers import Integral, Real
 from threading import Event
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +38,19 @@ OF_EACH = ("n_jobs", "random_state", "warm_start", "checkpoint", "verbose")
 """The options that trees of a forest have with values of their own."""
 OF_TREES = ("callbacks",)
 """The options of a tree that a forest does not have: several trees are trained at once."""
+
+
+class _Lesson(NamedTuple):
+    """What all trees learn from."""
+
+    bags: Bags
+    rows: Rows
+    valid: Rows | None
+    """Validation rows of all trees; None if each tree has its own, or none."""
+    target: Any
+    encoder: TableEncoder
+    recipe: Recipe
+    device: torch.device
 
 
 class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
@@ -138,10 +150,9 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         self._check_counts(bags, len(earlier))
         # 3. The trees are trained side by side.
         valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
-        recipe = any_tree._recipe(len(rows), target, None)
-        device = choose_device(self.device, len(rows))
-        fit_tree = partial(self._fit_tree, bags, rows, valid, target, encoder, recipe, device)
-        trees = [*earlier, *self._train(range(len(earlier), self.n_trees), fit_tree, device)]
+        recipe, device = any_tree._recipe(len(rows), target, None), choose_device(self.device, len(rows))
+        lesson = _Lesson(bags, rows, valid, target, encoder, recipe, device)
+        trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
         kept = OF_FILES if before is not None else ()
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
@@ -196,21 +207,19 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
 
         return read_eval_set(eval_set, target, encoded)
 
-    def _train(
-        self, numbers: range, fit_tree: Callable[[int, int, Event], ArgminTree], device: torch.device
-    ) -> list[ArgminTree]:
+    def _train(self, numbers: range, lesson: _Lesson) -> list[ArgminTree]:
         """The trees with these numbers, each trained by one thread if there are as many trees as threads.
 
         Outside of the engines each thread computes alone, so that results do not depend on the number of threads. On a
         GPU one tree is trained after the other.
         """
-        threads = (n_threads(self.n_jobs) or torch.get_num_threads()) if device.type == "cpu" else 1
+        threads = (n_threads(self.n_jobs) or torch.get_num_threads()) if lesson.device.type == "cpu" else 1
         own = max(1, threads // max(1, len(numbers)))
         done = count(1)
         with ProgressBar(len(numbers), shown=None if self.verbose else False) as bar:
 
             def fit(k: int, interrupted: Event) -> ArgminTree:
-                tree = fit_tree(k, own, interrupted)
+                tree = self._fit_tree(lesson, k, own, interrupted)
                 bar.on_epoch_end({"epoch": next(done)})
                 return tree
 
@@ -220,20 +229,9 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
             finally:
                 torch.set_num_threads(of_torch)
 
-    def _fit_tree(
-        self,
-        bags: Bags,
-        rows: Rows,
-        valid: Rows | None,
-        target: Any,
-        encoder: TableEncoder,
-        recipe: Recipe,
-        device: torch.device,
-        k: int,
-        threads: int,
-        interrupted: Event,
-    ) -> ArgminTree:
-        """Tree number k; its validation rows are those of its own unless some are given for all trees."""
+    def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> ArgminTree:
+        """Tree number k, trained by so many threads."""
+        bags, rows, valid, target, encoder, recipe, device = lesson
         bag = bags.of(k)
         left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
         of_run = {"n_jobs": threads, "callbacks": [partial(_stop_if, interrupted)]}
@@ -263,7 +261,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         targets = self.target_.read(y, x)
         rows = Rows(x, targets, self.target_.weigh(targets, read_weight(sample_weight, x)))
         bags, group = self._bags(merge_rows(rows), self.target_, self.encoder_, self._seed), row_groups(rows)
-        n_trees, total = np.zeros((len(x), 1)), 0.0 * tree_predictions(self.estimators_[0], x)
+        n_trees, total = np.zeros((len(x), 1)), np.zeros((len(x), len(self.target_.output_names(self.encoder_))))
         for k, tree in enumerate(self.estimators_):
             is_out = ~np.isin(group, bags.train_rows(k))
             total[is_out] += tree_predictions(tree, x[is_out])
