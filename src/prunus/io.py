@@ -59,7 +59,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             tensors, record = import_module("prunus.estimators.storage").to_record(model)
         _warn_of_code(record)
     else:
-        raise InputTypeError(f"prunus.save takes {', '.join((*TREES, *FORESTS))} or TreeModel, got {kind}")
+        raise InputTypeError(f"prunus.save takes {', '.join((*FORESTS, *TREES))} or TreeModel, got {kind}")
     header = {"format": FORMAT, "kind": kind, "prunus": prunus.__version__, **record}
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(header)
