@@ -12,7 +12,7 @@ from prunus.nn.registry import LEAVES, SPLITS
 PACKAGE = Path(prunus.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 OUTSIDE_NN = [path for path in FILES if path.relative_to(PACKAGE).parts[0] != "nn"]
-READERS = [path for path in FILES if path.relative_to(PACKAGE).parts[0] in ("explain", "onnx", "cli")]
+READERS = [path for path in FILES if path.relative_to(PACKAGE).parts[0] in ("explain", "code", "onnx", "cli")]
 KINDS = {kind.__name__ for kind in (*SPLITS.values(), *LEAVES.values())}
 TASK_NAMES = {
     "classes_",

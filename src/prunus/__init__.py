@@ -6,6 +6,7 @@ from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
     from prunus import nn, ops
+    from prunus.code import export_python, export_sql
     from prunus.estimators import (
         ArgminForestClassifier,
         ArgminForestRegressor,
@@ -13,7 +14,17 @@ if TYPE_CHECKING:
         ArgminTreeClusterer,
         ArgminTreeRegressor,
     )
-    from prunus.explain import export_dict, export_graphviz, export_html, export_text, plot_tree, tree_summary
+    from prunus.explain import (
+        explain_rows,
+        export_dict,
+        export_graphviz,
+        export_html,
+        export_rules,
+        export_text,
+        plot_curves,
+        plot_tree,
+        tree_summary,
+    )
     from prunus.io import load, save
     from prunus.onnx import export_onnx
 
@@ -25,14 +36,19 @@ __all__ = [
     "ArgminTreeRegressor",
     "PrunusError",
     "__version__",
+    "explain_rows",
     "export_dict",
     "export_graphviz",
     "export_html",
     "export_onnx",
+    "export_python",
+    "export_rules",
+    "export_sql",
     "export_text",
     "load",
     "nn",
     "ops",
+    "plot_curves",
     "plot_tree",
     "save",
     "tree_summary",
@@ -46,12 +62,17 @@ _ELSEWHERE = {
     "ArgminTreeClassifier": "prunus.estimators",
     "ArgminTreeClusterer": "prunus.estimators",
     "ArgminTreeRegressor": "prunus.estimators",
+    "explain_rows": "prunus.explain",
     "export_dict": "prunus.explain",
     "export_graphviz": "prunus.explain",
     "export_html": "prunus.explain",
     "export_onnx": "prunus.onnx",
+    "export_python": "prunus.code",
+    "export_rules": "prunus.explain",
+    "export_sql": "prunus.code",
     "export_text": "prunus.explain",
     "load": "prunus.io",
+    "plot_curves": "prunus.explain",
     "plot_tree": "prunus.explain",
     "save": "prunus.io",
     "tree_summary": "prunus.explain",

@@ -22,6 +22,7 @@ COMMANDS = {
     "show, its table": ("show", "m.prunus", "--data", "t.csv", "--html", "t.csv"),
     "show, a picture": ("show", "m.prunus", "--plot", "m.prunus"),
     "export": ("export", "m.prunus", "--onnx", "m.prunus"),
+    "export, a text": ("export", "m.prunus", "--rules", "m.prunus"),
 }
 
 

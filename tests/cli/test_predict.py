@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,13 @@ def test_probabilities_hard_predictions_and_copies(shell: Shell, folder: Path) -
     assert found.columns.tolist() == ["id", "prediction", "probability large", "probability small"]
     expected = prunus.load(folder / "kind.prunus").predict_proba(frame()[["size", "color"]], hard=True)
     np.testing.assert_allclose(found.iloc[:, 2:], expected)
+
+
+def test_reasons_beside_predictions(shell: Shell, folder: Path) -> None:
+    found = pd.read_csv(io.StringIO(shell("predict", folder / "kind.prunus", folder / "table.csv", "--explain")))
+    assert found.columns.tolist() == ["prediction", "reason 1", "reason 2", "reason 3"]
+    assert found["reason 1"].str.fullmatch(r"(size|color) (= .*|is missing) \([+-][\d.e-]+\)").all()
+    assert found["reason 3"].isna().all()  # the table has two columns
 
 
 def test_json_has_a_list_for_each_column(shell: Shell, folder: Path) -> None:
@@ -99,6 +107,11 @@ def test_a_model_learned_from_an_array_takes_columns_by_position(shell: Shell, t
     assert "must have 2 columns" in said
 
 
+def test_reasons_are_of_soft_predictions(shell: Shell, folder: Path) -> None:
+    said = shell.mistake("predict", folder / "kind.prunus", folder / "table.csv", "--explain", "--hard")
+    assert "--explain must be left out with --hard" in said
+
+
 def test_options_that_do_not_fit_the_model(shell: Shell, folder: Path) -> None:
     assert "must be a classifier for --proba" in shell.mistake("predict", folder / "price.prunus", "t.csv", "--proba")
     assert "must be left out for clusters" in shell.mistake("predict", folder / "clusters.prunus", "t.csv", "--hard")
@@ -165,6 +178,39 @@ def test_a_tree_as_a_page_and_as_a_picture(shell: Shell, folder: Path, tmp_path:
     assert "<html" in page.read_text(encoding="utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "exists; add --force" in shell.mistake(*command)
+
+
+def pixels(picture: Path) -> tuple[int, ...]:
+    """The width and the height that a PNG file says it has."""
+    return struct.unpack(">II", picture.read_bytes()[16:24])
+
+
+def test_a_picture_has_the_size_and_the_levels_that_are_asked_for(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    model, one, two = folder / "kind.prunus", tmp_path / "1.png", tmp_path / "2.png"
+    shell("show", model, "--plot", one, "--figure-size", "6,4.5")
+    assert pixels(one) == (900, 675)
+    shell("show", model, "--plot", one, "--force")
+    shell("show", model, "--plot", two, "--max-depth", 0)
+    assert pixels(two)[1] < pixels(one)[1]
+    for wrong in ("6", "6,x", "0,4", "6,4,3", "nan,4", "1e6,4"):
+        said = shell.mistake("show", model, "--plot", tmp_path / "3.png", "--figure-size", wrong)
+        assert said == (
+            f"prunus show: --figure-size must be a width and a height from 1 to 400 inches, as in 12,8, got {wrong}"
+        )
+    assert "--plot or --curves must be given with --figure-size" in shell.mistake("show", model, "--figure-size", "6,4")
+
+
+def test_curves_as_a_picture(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    data, model, picture = folder / "table.csv", tmp_path / "m.prunus", tmp_path / "c.png"
+    fit = ("fit", data, "--target", "price", "--drop", "kind", "--leaf", "additive", "--out", model)
+    shell(*fit, *QUICK)
+    assert shell("show", model, "--curves", picture, "--data", data, "--figure-size", "8,6") == ""
+    assert pixels(picture) == (1200, 900)
+    said = shell.mistake("show", model, "--curves", picture, "--plot", picture, "--force")
+    assert said == f"prunus show: --curves must name another file than --plot, got {picture}"
+    said = shell.mistake("show", folder / "kind.prunus", "--curves", tmp_path / "d.png")
+    assert "must be a classifier or regressor with additive leaves" in said
+    assert not (tmp_path / "d.png").exists()
 
 
 def test_a_tree_for_other_programs(shell: Shell, folder: Path, tmp_path: Path) -> None:

@@ -65,6 +65,17 @@ def test_permutation_importance() -> None:
     assert permutation_importance(tree, X, X[:, 1], n_repeats=2, random_state=0).importances_mean.argmax() == 1
 
 
+@pytest.mark.parametrize("routing", ["soft", "hard"])
+def test_importances_count_what_leaves_do(routing: str) -> None:
+    """They were shares in the splits: a column that only linear models use was fourth, and the first to predict."""
+    x = np.random.default_rng(0).uniform(size=(600, 5))
+    y = 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2 + 10 * x[:, 3] + 5 * x[:, 4]
+    tree = regressor(leaf="linear", routing=routing, max_epochs=60).fit(x, y)
+    permuted = permutation_importance(tree, x, y, n_repeats=5, random_state=0).importances_mean
+    assert tree.feature_importances_.argmax() == permuted.argmax() == 3
+    assert np.corrcoef(tree.feature_importances_, permuted)[0, 1] > 0.95
+
+
 def test_selection_by_importances() -> None:
     x = table(200)
     selection = SelectFromModel(regressor(depth=1, max_epochs=30), max_features=1).fit(x, x[:, 1])

@@ -207,8 +207,7 @@ def test_out_of_bag_predictions_do_not_know_the_target_of_their_row(options: dic
     x, noise = random.normal(size=(320, 4)), random.normal(size=320)  # nothing can be learned
     options = {"max_epochs": 40, "depth": 4, "leaf": "linear", "weight_decay": 0.0, "routing": routing} | options
     forest = regressor(oob_score=True, **options).fit(x, noise)
-    assert forest.score(x, noise) > 0.03
-    assert forest.oob_score_ < 0.0
+    assert forest.oob_score_ < min(0.0, forest.score(x, noise) - 0.03)
     assert forest.oob_prediction_.shape == (320,)
 
 

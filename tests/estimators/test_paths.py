@@ -162,7 +162,8 @@ def test_a_tree_of_one_node(split: str, leaf: str) -> None:
     tree = regressor(depth=0, split=split, leaf=leaf, max_epochs=60).fit(X, X[:, 0])
     assert tree.get_n_leaves() == 1
     assert tree.decision_path(X).sum() == len(X)
-    assert tree.feature_importances_.tolist() == [0.0] * 4
+    assert (tree.feature_importances_[0] > 0.5) == (leaf != "constant")
+    assert tree.feature_importances_.any() == (leaf != "constant")
     assert (tree.score(X, X[:, 0]) > 0.5) == (leaf != "constant")
     assert_allclose(tree.predict(X, hard=True), tree.predict(X), atol=0.05)
 

@@ -11,6 +11,8 @@ import torch
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
+from prunus.estimators.building import build_model, start_model
+from prunus.training import Samples
 from tests.estimators.problems import KINDS, classifier, labels, regressor, table, values
 
 X, Y = table(), labels(table())
@@ -167,3 +169,18 @@ def test_tables_and_targets_are_left_alone() -> None:
     regressor(early_stopping_rounds=2).fit(x, y, sample_weight=weight)
     assert_array_equal(x, X)
     assert_array_equal(y, values(X))
+
+
+def test_the_root_of_a_soft_tree_starts_alike_for_all_seeds() -> None:
+    x = torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
+    train = Samples(x, (x[:, 1:2] - x[:, 3:]).abs())
+    options: dict[str, Any] = {"depth": 2, "pruning_strength": 1.0, "batch_size": 64, "split": "linear"}
+
+    def root(seed: int, *, bends: bool) -> Any:
+        model: Any = build_model(4, 1, leaf="linear", **options)
+        start_model(model, train, torch.Generator().manual_seed(seed), bends_at_root=bends)
+        weight = model.tree.split.scores.weight[0].detach()
+        return weight / weight.norm()
+
+    assert root(1, bends=True) @ root(2, bends=True) > 0.99
+    assert abs(root(1, bends=False) @ root(2, bends=False)) < 0.99

@@ -59,7 +59,7 @@ def test_nodes_are_those_of_the_record(split: str, leaf: str) -> None:
     assert sorted(found) == [node.node for node in summary.nodes]
     for node in summary.nodes:
         expected = json.loads(json.dumps(asdict(node)))
-        for part in expected["split"]:
+        for part in sum((formula["weights"] for formula in expected["formulas"]), expected["split"]):
             part["feature"] = part.pop("label")
             del part["column"]
         assert {name: found[node.node][name] for name in expected} == expected

@@ -69,7 +69,7 @@ def test_splits_of_one_column_are_thresholds_and_levels() -> None:
 
 
 def test_splits_of_few_columns_are_written_in_full() -> None:
-    assert " more" not in export_text(hard("linear", max_split_features=2))
+    assert " more" not in export_text(hard("constant", max_split_features=2))
 
 
 def words(column: ColumnSplit, *, left: bool = True) -> str:

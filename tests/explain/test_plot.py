@@ -2,6 +2,8 @@
 
 import inspect
 import sys
+from collections.abc import Iterator
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -46,8 +48,10 @@ def frames(ax: Axes, boxes: list[Text]) -> list[Bbox]:
     ]
 
 
-def assert_apart(tree: Any, ax: Axes, **options: Any) -> list[Text]:
+def assert_apart(tree: Any, ax: Axes | None, **options: Any) -> list[Text]:
     boxes = plot_tree(tree, ax=ax, **options)
+    ax = boxes[0].axes if ax is None else ax  # type: ignore[assignment]
+    assert ax is not None
     whole = ax.get_window_extent().padded(1.0)
     found = frames(ax, boxes)
     assert not any(a.overlaps(b) for a, b in combinations(found, 2))
@@ -172,6 +176,89 @@ def test_the_current_axes_are_drawn_on() -> None:
         assert {box.axes for box in boxes} == {ax}
     finally:
         pyplot.close(figure)
+
+
+@pytest.fixture
+def no_figure() -> Iterator[None]:
+    pyplot.close("all")
+    yield
+    pyplot.close("all")
+
+
+@cache
+def deep(depth: int) -> Any:
+    x = table(400, 6)
+    tree = ArgminTreeRegressor(depth=depth, max_epochs=2, pruning_strength=0.0, random_state=0)
+    return tree.fit(x, np.sin(3 * x[:, 0]) + x[:, 1] * x[:, 2])
+
+
+@pytest.mark.usefixtures("no_figure")
+def test_a_figure_that_the_user_made_keeps_its_size() -> None:
+    figure = pyplot.figure(figsize=(10, 5))
+    boxes = plot_tree(deep(3))
+    assert boxes[0].get_figure() is figure
+    assert figure.get_size_inches().tolist() == [10.0, 5.0]
+    assert pyplot.get_fignums() == [figure.number]
+
+
+@pytest.mark.usefixtures("no_figure")
+@pytest.mark.parametrize("depth", [0, 2, 4])
+def test_a_new_figure_is_as_large_as_the_tree_needs(depth: int) -> None:
+    boxes = assert_apart(deep(depth), None, filled=True, rounded=True)
+    assert {box.get_fontsize() for box in boxes} == {10.0}
+    assert pyplot.gca() is boxes[0].axes
+    width, height = pyplot.gcf().get_size_inches()
+    assert 3 <= width <= 3 + 2.5 * 2**depth
+    assert 2 <= height <= 2 + 2.5 * depth
+    assert [text.get_text() for text in pyplot.gcf().texts] == []  # no note of levels that are left out
+
+
+@pytest.mark.usefixtures("no_figure")
+def test_a_new_figure_of_clusters_with_long_names() -> None:
+    wine = load_wine(as_frame=True).data.rename(columns=lambda name: f"measured amount of {name} in a bottle")
+    boxes = assert_apart(ArgminTreeClusterer(depth=4, random_state=0).fit(wine), None, filled=True)
+    assert float(boxes[0].get_fontsize()) >= 8
+
+
+@pytest.mark.usefixtures("no_figure")
+def test_levels_that_would_not_be_legible_are_left_out_of_a_new_figure() -> None:
+    boxes = assert_apart(deep(6), None)
+    assert float(boxes[0].get_fontsize()) >= 8
+    assert CUT in {box.get_text() for box in boxes}
+    width, height = pyplot.gcf().get_size_inches()
+    assert 20 < width <= 41
+    assert height <= 26
+    (note,) = pyplot.gcf().texts
+    assert note.get_text() == "Deeper levels are left out; max_depth=6 shows them all."
+
+
+@pytest.mark.usefixtures("no_figure")
+def test_levels_that_the_user_asks_for_are_shown_on_a_larger_figure() -> None:
+    boxes = plot_tree(deep(6), max_depth=6)
+    assert float(boxes[0].get_fontsize()) >= 8
+    assert CUT not in {box.get_text() for box in boxes}
+    assert pyplot.gcf().get_size_inches()[0] > 41
+    assert len(plot_tree(deep(6), ax=axes())) == len(boxes)  # on given axes all levels are shown, too
+
+
+@pytest.mark.usefixtures("no_figure")
+def test_a_new_figure_for_a_size_of_the_font() -> None:
+    boxes = assert_apart(deep(2), None, fontsize=16)
+    assert {box.get_fontsize() for box in boxes} == {16.0}
+
+
+@pytest.mark.usefixtures("no_figure")
+def test_a_new_figure_has_room_for_a_title() -> None:
+    plot_tree(deep(0))
+    title = pyplot.title("A tree")
+    assert title.get_window_extent().y1 <= pyplot.gcf().bbox.y1
+
+
+@pytest.mark.usefixtures("no_figure")
+def test_no_figure_is_left_after_a_mistake() -> None:
+    with pytest.raises(InputValueError, match="max_depth must be"):
+        plot_tree(deep(0), max_depth=-1)
+    assert pyplot.get_fignums() == []
 
 
 def test_what_was_on_the_axes_is_removed() -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_spacing() -> None:
 def test_one_line_for_each_leaf_and_two_for_each_split() -> None:
     tree = regressor(depth=3, pruning_strength=0.01).fit(X, values(X))
     summary = tree_summary(tree)
-    found = lines(tree)
+    found = lines(tree, show_empty=True)
     assert sum("value: " in line for line in found) == summary.n_leaves + sum(
         node.n_pruned for node in summary.nodes if not node.is_leaf
     )
@@ -62,7 +63,7 @@ def test_shares_of_the_leaves_sum_to_all_rows() -> None:
 def test_rows_of_pruned_branches_end_above() -> None:
     tree = regressor(depth=4, pruning_strength=4.0).fit(X, values(X))
     halves = [node for node in tree_summary(tree).nodes if not node.is_leaf and node.n_pruned]
-    pruned = [line for line in lines(tree, decimals=3) if "pruned" in line]
+    pruned = [line for line in lines(tree, decimals=3, show_empty=True) if "pruned" in line]
     assert halves
     assert len(pruned) == len(halves)
     for node in halves:
@@ -75,9 +76,9 @@ def test_leaves_predict() -> None:
     assert sorted(map(float, found)) == pytest.approx(sorted(set(tree.predict(X, hard=True))), abs=1e-6)
 
 
-def test_leaves_that_are_not_constant_tell_means() -> None:
+def test_leaves_that_are_networks_tell_means() -> None:
     y = values(X)
-    (line,) = lines(regressor(depth=0, leaf="linear").fit(X, y), decimals=3)
+    (line,) = lines(regressor(depth=0, leaf="mlp").fit(X, y), decimals=3)
     assert line == f"|--- mean: [{y.mean():.3g}] (100% of rows)"
 
 
@@ -166,3 +167,17 @@ def test_an_estimator_that_is_not_fitted() -> None:
 def test_what_is_not_ours() -> None:
     with pytest.raises(InputTypeError, match="must be one of prunus"):
         export_text(sklearn.tree.DecisionTreeRegressor())
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 4.0])
+def test_branches_that_no_training_row_takes_are_left_out(strength: float) -> None:
+    x = np.repeat([0.0, 1.0], 30)[:, None]
+    tree = classifier(depth=4, pruning_strength=strength).fit(x, labels(x, ["no", "yes"]))
+    brief, whole = lines(tree), lines(tree, show_empty=True)
+    assert not any("(0% of rows)" in line for line in brief)
+    left = iter(whole)
+    assert all(line in left for line in brief)  # nothing is written differently, or in another order
+    told = [[line for line in found if "of rows" in line and "(0%" not in line] for found in (brief, whole)]
+    assert told[0] == told[1]
+    for line, after in pairwise(brief):  # each condition is followed by what lies below it
+        assert "of rows" in line or after.count("|") == line.count("|") + 1

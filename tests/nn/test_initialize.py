@@ -1,6 +1,8 @@
 """Where training starts: samples spread evenly over the leaves."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +18,7 @@ from tests.tolerances import SINGLE_PRECISION_SPREAD
 SPLITS = [LinearSplit, ELUSplit, MLPSplit, SparseMLPSplit]
 
 
-def spread(split: nn.Module, x: Tensor, *, seed: int = 7, **options: float) -> nn.Module:
+def spread(split: nn.Module, x: Tensor, *, seed: int = 7, **options: Any) -> nn.Module:
     spread_splits(split, x, generator=generator(seed), **options)
     return split
 
@@ -169,3 +171,45 @@ def test_a_split_is_placed_at_the_median(n: int) -> None:
     split = spread(LinearSplit(3, depth=1), x)
     scores = split(x).detach().flatten()
     assert float(scores.quantile(0.5, interpolation="midpoint")) == pytest.approx(0.0, abs=SINGLE_PRECISION_SPREAD)
+
+
+def bent(x: Tensor) -> Tensor:
+    """Bends along the sum of the first two columns; along the third one it is steeper, but straight."""
+    return (x[:, :1] + x[:, 1:2]).abs() + 3 * x[:, 2:3]
+
+
+@pytest.mark.parametrize("wanted", [bent, lambda x: torch.cat((bent(x), -bent(x), 0 * x), 1)], ids=["", "several"])
+def test_the_root_starts_where_what_is_wanted_bends_most(wanted: Callable[[Tensor], Tensor]) -> None:
+    x = inputs(2_000)
+    roots = []
+    for seed in (1, 2):
+        split = LinearSplit(5, depth=2)
+        spread_splits(split, x, wanted=wanted(x), generator=generator(seed))
+        roots.append(split.scores.weight[0].detach())
+        assert counts(split, x, 2).tolist() == [2_000, 1_000, 1_000, 500, 500, 500, 500]
+    assert torch.equal(*roots)
+    direction = roots[0] / roots[0].norm()
+    assert (direction[:2] > 0.65).all()
+    assert direction[2:].abs().max() < 0.2
+
+
+@pytest.mark.parametrize(
+    "wanted", [torch.zeros(300, 1), torch.full((300, 1), torch.nan), torch.zeros(300, 257)], ids=["0", "nan", "many"]
+)
+def test_the_root_is_drawn_if_nothing_is_known_of_it(wanted: Tensor) -> None:
+    x = inputs(300)
+    drawn, split = spread(LinearSplit(5, 2), x), LinearSplit(5, 2)
+    spread_splits(split, x, wanted=wanted, generator=generator(7))
+    assert torch.equal(split.scores.weight, drawn.scores.weight)  # type: ignore[union-attr, arg-type]
+
+
+def test_as_many_samples_as_features_say_nothing_of_the_root() -> None:
+    x = inputs(10)
+    drawn, split = spread(LinearSplit(5, 2), x), LinearSplit(5, 2)
+    spread_splits(split, x, wanted=bent(x), generator=generator(7))
+    assert torch.equal(split.scores.weight, drawn.scores.weight)  # type: ignore[union-attr, arg-type]
+
+
+def test_what_is_wanted_must_belong_to_the_samples() -> None:
+    with pytest.raises(InputValueError, match=r"wanted must have shape \(9, k\) for spread_splits, got \(8, 1\)"):
+        spread_splits(LinearSplit(5, 3), inputs(9), wanted=torch.zeros(8, 1))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from prunus.tree import reading
 from prunus.tree.prediction import find_ends, find_leaves, hard_outputs
@@ -36,6 +36,7 @@ def read(leaves: str = "slope", *, weight: Any = WEIGHT, lam: float = 20.0) -> A
         rows,
         prune=lambda total, _leaf: best_pruning(total, lam),
         correct=residual,
+        compared=lambda outputs: outputs,
         n_parameters=1,
     )
 
@@ -84,12 +85,6 @@ def test_importances_add_up_to_one_and_are_of_columns_of_the_table() -> None:
     importances = read().importances
     assert importances.shape == (2,)
     assert importances.sum() == pytest.approx(1.0)
-
-
-def test_a_tree_without_splits_has_no_importances() -> None:
-    tree = read(lam=1e9)
-    assert np.flatnonzero(tree.kept).tolist() == [0]
-    assert_array_equal(tree.importances, [0.0, 0.0])
 
 
 def test_pairs_are_kept_where_a_split_parts_rows() -> None:

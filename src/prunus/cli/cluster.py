@@ -13,7 +13,6 @@ from prunus.cli.fit import forget_run, model_lines, model_record
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_output, check_table
 from prunus.cli.problem import add_column_options, features
-from prunus.cli.progress import EpochLines
 from prunus.cli.reading import Dropped, Source, add_reading_options, read_classes, read_source
 from prunus.cli.rendering import pairs, quoted
 from prunus.cli.scores import cluster_scores
@@ -90,7 +89,7 @@ def run(options: argparse.Namespace) -> Outcome:
 def _new_estimator(options: argparse.Namespace) -> Any:
     own = {} if options.n_clusters is None else {"n_clusters": options.n_clusters}
     chosen = chosen_options(options) | own
-    return prunus.ArgminTreeClusterer(**chosen, callbacks=[EpochLines(options)], verbose=not options.quiet)
+    return prunus.ArgminTreeClusterer(**chosen, verbose=not options.quiet)
 
 
 def _classes(source: Source, name: str) -> Any:

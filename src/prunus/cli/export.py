@@ -1,32 +1,139 @@
 """``prunus export``: write a learned tree for other programs."""
 
 import argparse
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import prunus
-from prunus.cli.command import Outcome
+from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
-from prunus.cli.models import check_output, load_estimator, trees_of
+from prunus.cli.mistakes import Mistake
+from prunus.cli.models import check_output, is_classifier, is_clusterer, is_forest, load_estimator, trees_of
 from prunus.cli.rendering import pairs
+from prunus.files import is_same_file, is_special, write_bytes
 
 __all__ = ["add_arguments", "run"]
 
-EPILOG = "Example: prunus export houses.prunus --onnx houses.onnx"
+FORMATS = ("onnx", "sql", "python", "rules")
+EPILOG = "Example: prunus export houses.prunus --sql houses.sql --table houses --copy id"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``export``."""
     parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument("--onnx", required=True, metavar="FILE", help="the ONNX file to write")
-    parser.add_argument("--hard", action="store_true", help="let rows follow one path through the tree")
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--force", action="store_true", help="replace files if they exist")
+    parser.add_argument(
+        "--hard",
+        action="store_true",
+        help="let rows follow one path through the tree; --sql and --python need it unless the tree was learned with "
+        "--routing hard",
+    )
+    files = parser.add_argument_group("files to write, at least one of them; - is stdout, but not for ONNX")
+    files.add_argument("--onnx", metavar="FILE", help="an ONNX file, which predicts in any language")
+    files.add_argument("--sql", metavar="FILE", help="a SELECT statement, which predicts the rows of a table")
+    files.add_argument("--python", metavar="FILE", help="a Python function that needs no imports")
+    files.add_argument("--rules", metavar="FILE", help="a rule for each leaf, as text")
+    code = parser.add_argument_group("options of --sql and --python")
+    code.add_argument("--table", metavar="NAME", help="the table of --sql, such as houses or sales.houses")
+    code.add_argument(
+        "--copy",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column of the table, such as a key, that is part of the result of --sql; repeatable",
+    )
+    code.add_argument("--proba", action="store_true", help="also the probabilities of the classes")
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Load the model and write the file."""
-    path = check_output(options.onnx, force=options.force, inputs=[options.model])
-    require("onnx", "onnx")
+    """Load the model and write the files."""
+    wanted = {name: getattr(options, name) for name in FORMATS if getattr(options, name) is not None}
+    _check_options(options, wanted)
+    paths = {
+        name: check_output(path, force=options.force, inputs=[options.model])
+        for name, path in wanted.items()
+        if path != "-"
+    }
+    _check_different(paths)
+    if "onnx" in wanted:
+        require("onnx", "onnx")
     model = load_estimator(options.model)
-    prunus.export_onnx(model, str(path), hard=options.hard)
-    hard = options.hard or all(tree.tree_.is_hard for tree in trees_of(model))
-    record = {"onnx": str(path), "hard": hard, "bytes": path.stat().st_size}
+    _check_model(model, options, wanted)
+    texts = {name: _TEXTS[name](model, options) for name in wanted if name in _TEXTS}
+    for name, path in paths.items():
+        if name == "onnx":
+            prunus.export_onnx(model, str(path), hard=options.hard)
+        else:
+            write_bytes(path, texts[name].encode())
+    return _outcome(model, options, paths, {name: text for name, text in texts.items() if name not in paths})
+
+
+def _check_options(options: argparse.Namespace, wanted: dict[str, str]) -> None:
+    """Raise an error if options do not go together."""
+    if not wanted:
+        raise Mistake("a file to write must be given: --onnx, --sql, --python or --rules")
+    if wanted.get("onnx") == "-":
+        raise Mistake("--onnx must name a file, got -; ONNX files are not text")
+    if [*wanted.values()].count("-") > 1:
+        raise Mistake("- must be given only once: stdout takes one text")
+    if "sql" in wanted and not options.table:
+        raise Mistake("--table must be given with --sql: the name of the table whose rows are predicted")
+    for option, given in (("--table", options.table), ("--copy", options.copy)):
+        if given and "sql" not in wanted:
+            raise Mistake(f"{option} must be left out without --sql")
+    if options.proba and not {"sql", "python"} & set(wanted):
+        raise Mistake("--proba must be left out without --sql or --python")
+
+
+def _check_model(model: Any, options: argparse.Namespace, wanted: dict[str, str]) -> None:
+    """Raise an error if a model does not have the predictions that are asked for."""
+    if is_forest(model) and set(wanted) != {"onnx"}:
+        raise Mistake(f"only --onnx must be given for a forest, which {options.model} contains")
+    if options.proba and not is_classifier(model):
+        raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
+    one_path = options.hard or _is_hard(model) or is_clusterer(model)
+    if not one_path and {"sql", "python"} & set(wanted):
+        raise Mistake(
+            "--hard must be given for --sql and --python, since this tree predicts along all routes; or learn it with "
+            "--routing hard"
+        )
+
+
+def _is_hard(model: Any) -> bool:
+    return all(tree.tree_.is_hard for tree in trees_of(model))
+
+
+def _check_different(paths: dict[str, Path]) -> None:
+    for (first, path), (second, other) in combinations(paths.items(), 2):
+        if not is_special(path) and is_same_file(path, other):
+            raise Mistake(f"--{second} must name another file than --{first}, got {other}")
+
+
+def _outcome(model: Any, options: argparse.Namespace, paths: dict[str, Path], printed: dict[str, str]) -> Outcome:
+    """Which files were written, and the text for stdout."""
+    record: dict[str, Any] = {name: str(path) for name, path in paths.items()}
+    record["hard"] = options.hard or _is_hard(model)
+    record["bytes"] = sum(path.stat().st_size for path in paths.values())
+    if printed:
+        for path in paths.values():
+            say(options, f"wrote {path}")
+        return Outcome(record | printed, "".join(printed.values()))
     return Outcome(record, pairs(record.items()))
+
+
+def _sql(model: Any, options: argparse.Namespace) -> str:
+    return prunus.export_sql(model, options.table, copy=options.copy, hard=options.hard, proba=options.proba)
+
+
+def _python(model: Any, options: argparse.Namespace) -> str:
+    return prunus.export_python(model, hard=options.hard, proba=options.proba)
+
+
+def _rules(model: Any, options: argparse.Namespace) -> str:  # noqa: ARG001
+    return prunus.export_rules(model)
+
+
+_TEXTS: dict[str, Callable[[Any, argparse.Namespace], str]] = {"sql": _sql, "python": _python, "rules": _rules}
+"""How the formats that are text are made."""

@@ -12,7 +12,6 @@ from prunus.cli.command import Outcome, say
 from prunus.cli.mistakes import Interrupted, Mistake, describe
 from prunus.cli.models import check_other, check_output, is_clusterer, is_forest
 from prunus.cli.problem import Problem, add_problem_options, read_problem
-from prunus.cli.progress import EpochLines
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import Scores, mean_scores, scores
@@ -52,8 +51,6 @@ def run(options: argparse.Namespace) -> Outcome:
     estimator.set_params(verbose=not options.quiet)
     estimator.keeps_checkpoint = True
     estimator.set_params(checkpoint=checkpoint)
-    if options.forest is None:
-        estimator.set_params(callbacks=[EpochLines(options)])
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
@@ -87,8 +84,6 @@ def new_estimator(problem: Problem, options: dict[str, Any], n_trees: int | None
 def forget_run(estimator: Any) -> None:
     """Reset the options that belong to this run and not to the model."""
     estimator.set_params(checkpoint=None, verbose=0)
-    if not is_forest(estimator):
-        estimator.set_params(callbacks=None)
 
 
 def model_record(estimator: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from prunus.cli.models import (
     date_orders,
     is_classifier,
     is_clusterer,
+    is_forest,
     load_estimator,
     needed_columns,
     text_columns,
@@ -26,6 +27,10 @@ __all__ = ["add_arguments", "run"]
 BINARY = (".parquet", ".pq", ".feather", ".arrow")
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?")
+REASONS = 3
+"""Number of reasons that are written for each row."""
+CHUNK = 10_000
+"""Number of rows that are explained at a time."""
 EPILOG = "Example: prunus predict houses.prunus new.csv > prices.csv"
 
 
@@ -42,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--proba", action="store_true", help="also write the probabilities of the classes")
     parser.add_argument(
         "--hard", action="store_true", help="let rows follow one path through the tree, as a person would"
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="also write the three strongest reasons for each prediction: columns, their values, and how much they "
+        "moved the prediction, or the probability of the class, compared with a row of typical values",
     )
     parser.add_argument(
         "--copy",
@@ -101,6 +112,12 @@ def _check_options(model: Any, options: argparse.Namespace) -> None:
         raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
         raise Mistake("--hard must be left out for clusters: their rows always follow one path")
+    if options.explain and is_forest(model):
+        raise Mistake("--explain must be left out for a forest: reasons are those of a single tree")
+    if options.explain and is_clusterer(model):
+        raise Mistake("--explain must be left out for clusters: they predict nothing that columns could move")
+    if options.explain and options.hard and not model.tree_.is_hard:
+        raise Mistake("--explain must be left out with --hard: reasons are those of predictions along all routes")
     if options.guard_formulas and (options.json or str(options.out or "").endswith(BINARY)):
         raise Mistake("--guard-formulas must be left out unless CSV is written: other formats have no formulas")
     for name in options.copy:
@@ -112,13 +129,14 @@ def _check_options(model: Any, options: argparse.Namespace) -> None:
 
 
 def _names(model: Any, options: argparse.Namespace) -> list[str]:
-    """The names of the columns with predictions."""
+    """The names of the columns with predictions and reasons."""
     if is_clusterer(model):
         return ["cluster"]
+    reasons = [f"reason {i}" for i in range(1, REASONS + 1) if options.explain]
     if is_classifier(model):
-        return ["prediction", *(f"probability {label}" for label in model.classes_ if options.proba)]
+        return ["prediction", *(f"probability {label}" for label in model.classes_ if options.proba), *reasons]
     n = model.target_.n_outputs
-    return ["prediction"] if n == 1 else [f"prediction {i}" for i in range(n)]
+    return [*(["prediction"] if n == 1 else [f"prediction {i}" for i in range(n)]), *reasons]
 
 
 def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, Any]:  # noqa: N803
@@ -131,4 +149,14 @@ def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, A
     else:
         values = np.asarray(model.predict(X, hard=options.hard))
         columns = list(values.reshape(len(values), -1).T)
+    if options.explain:
+        columns += list(_reasons(model, X).T)
     return dict(zip(_names(model, options), columns, strict=True))
+
+
+def _reasons(model: Any, X: Any) -> Any:  # noqa: N803
+    """The strongest reasons for each prediction, (n, REASONS); empty texts where there are fewer."""
+    from prunus.explain.explaining import top_reasons
+
+    found = [row for begin in range(0, len(X), CHUNK) for row in top_reasons(model, X[begin : begin + CHUNK], REASONS)]
+    return np.array([row + [""] * (REASONS - len(row)) for row in found], dtype=object).reshape(len(X), REASONS)

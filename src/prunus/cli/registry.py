@@ -27,7 +27,7 @@ COMMANDS = {
     "cluster": Entry("prunus.cli.cluster", "Learn a hierarchy of clusters of the rows of a table."),
     "tune": Entry("prunus.cli.tune", "Search for the best options, in one study for several processes."),
     "show": Entry("prunus.cli.show", "Show a learned tree as text, as a web page or as a picture."),
-    "export": Entry("prunus.cli.export", "Write a learned tree for other programs."),
+    "export": Entry("prunus.cli.export", "Write a learned tree for other programs: ONNX, SQL, Python, rules."),
     "info": Entry("prunus.cli.info", "Show versions, backends and devices of this machine."),
     "demo": Entry("prunus.cli.demo", "Train on a small table that is part of prunus, and compare with scikit-learn."),
 }

@@ -26,6 +26,10 @@ from prunus.files import is_same_file, is_special, write_bytes
 __all__ = ["add_arguments", "run"]
 
 PICTURES = (".png", ".svg", ".pdf")
+DEEPEST = 10
+"""The deepest level of the text, by default."""
+LARGEST = 400
+"""The largest width and height of a picture, in inches; larger ones have more pixels than matplotlib can draw."""
 EPILOG = "Example: prunus show houses.prunus --html houses.html"
 
 
@@ -36,15 +40,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--text", action="store_true", help="print the tree as text; this is the default if no file is given"
     )
     parser.add_argument("--html", metavar="FILE", help="write a web page that needs no network")
-    parser.add_argument("--plot", metavar="FILE", help="write a picture: .png, .svg or .pdf")
+    parser.add_argument("--plot", metavar="FILE", help="write a picture of the tree: .png, .svg or .pdf")
     parser.add_argument(
-        "--max-depth", type=int, default=10, metavar="N", help="deepest level of the text (default: 10)"
+        "--curves", metavar="FILE", help="write a picture of the curves of additive leaves: .png, .svg or .pdf"
     )
     parser.add_argument(
         "--tree", type=int, metavar="K", help="the tree of a forest to show, counted from 0 (default: 0)"
     )
     parser.add_argument(
-        "--data", metavar="DATA", help="a table with rows for the web page, and to compare hard with soft predictions"
+        "--max-depth",
+        type=int,
+        metavar="N",
+        help="deepest level of the text (default: 10) and of the picture (default: all levels that are legible)",
+    )
+    parser.add_argument(
+        "--figure-size", metavar="W,H", help="width and height of pictures in inches (default: what they need)"
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DATA",
+        help="a table with rows for the web page and for the curves, and to compare hard with soft predictions",
     )
     parser.add_argument("--target", metavar="COLUMN", help="the column of DATA with the true values, for the web page")
     parser.add_argument("--force", action="store_true", help="replace files if they exist")
@@ -53,27 +68,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model and show its tree."""
-    inputs = [options.model, options.data]
-    wanted = [path for path in (options.html, options.plot) if path is not None]
-    files = [check_output(path, force=options.force, inputs=inputs) for path in wanted]
-    if options.plot is not None:
-        check_ending(options.plot, "--plot", PICTURES)
-    if len(files) == 2 and not is_special(files[0]) and is_same_file(*files):
-        raise Mistake(f"--plot must name another file than --html, got {options.plot}")
-    if options.max_depth < 0:
+    files, size = _files(options), _figure_size(options)
+    if options.max_depth is not None and options.max_depth < 0:
         raise Mistake(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
     model = _chosen(model, options)
+    if options.curves is not None:
+        _plot_curves(model, X, Path(options.curves), size)
     if options.html is not None:
         prunus.export_html(model, options.html, X, y)
     if options.plot is not None:
-        _plot(model, Path(options.plot))
+        _plot_tree(model, options.max_depth, Path(options.plot), size)
     for file in files:
         say(options, f"wrote {file}")
     record = dataclasses.asdict(prunus.tree_summary(model, X)) | {"files": list(map(str, files))}
-    text = prunus.export_text(model, max_depth=options.max_depth) if options.text or not files else ""
-    return Outcome(record, text)
+    depth = DEEPEST if options.max_depth is None else options.max_depth
+    return Outcome(record, prunus.export_text(model, max_depth=depth) if options.text or not files else "")
+
+
+def _files(options: argparse.Namespace) -> list[Path]:
+    """The files to write; an error if one of them cannot be written, or is named twice."""
+    wanted = {f"--{name}": getattr(options, name) for name in ("html", "plot", "curves")}
+    found: dict[str, Path] = {}
+    for option, path in wanted.items():
+        if path is None:
+            continue
+        file = check_output(path, force=options.force, inputs=[options.model, options.data])
+        if option != "--html":
+            check_ending(path, option, PICTURES)
+        for other, taken in found.items():
+            if not is_special(file) and is_same_file(file, taken):
+                raise Mistake(f"{option} must name another file than {other}, got {path}")
+        found[option] = file
+    return list(found.values())
+
+
+def _figure_size(options: argparse.Namespace) -> tuple[float, float] | None:
+    given = options.figure_size
+    if given is None:
+        return None
+    if options.plot is None and options.curves is None:
+        raise Mistake("--plot or --curves must be given with --figure-size, which is the size of a picture")
+    try:
+        width, height = map(float, given.split(","))
+    except ValueError:
+        width = height = 0.0
+    if not (1 <= width <= LARGEST and 1 <= height <= LARGEST):
+        raise Mistake(f"--figure-size must be a width and a height from 1 to {LARGEST} inches, as in 12,8, got {given}")
+    return width, height
 
 
 def _chosen(model: Any, options: argparse.Namespace) -> Any:
@@ -97,14 +140,33 @@ def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     return needed_columns(model, source, options)[given], y
 
 
-def _plot(model: Any, path: Path) -> None:
+def _plot_tree(model: Any, max_depth: int | None, path: Path, size: tuple[float, float] | None) -> None:
+    figures = _pyplot()
+    ax = None if size is None else figures.figure(figsize=size).add_axes((0.01, 0.01, 0.98, 0.98))
+    prunus.plot_tree(model, max_depth=max_depth, filled=True, rounded=True, ax=ax)
+    _save(figures, path)
+
+
+def _plot_curves(model: Any, X: Any, path: Path, size: tuple[float, float] | None) -> None:  # noqa: N803
+    figures = _pyplot()
+    if not prunus.plot_curves(model, X=X):
+        raise Mistake("the model for --curves must have a column that adds something, got none; there is no curve")
+    if size is not None:
+        figures.gcf().set_size_inches(size)
+    _save(figures, path)
+
+
+def _pyplot() -> Any:
     require("matplotlib", "plot").use("Agg")  # it works without a screen
-    figures = require("matplotlib.pyplot", "plot")
-    axes = prunus.plot_tree(model)
-    figure = axes.figure if hasattr(axes, "figure") else figures.gcf()
+    return require("matplotlib.pyplot", "plot")
+
+
+def _save(figures: Any, path: Path) -> None:
+    """Write the current figure, and close it."""
+    figure = figures.gcf()
     try:
         picture = io.BytesIO()
-        figure.savefig(picture, format=path.suffix[1:].lower(), bbox_inches="tight", dpi=150)
+        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
         write_bytes(path, picture.getvalue())
     finally:
         figures.close(figure)

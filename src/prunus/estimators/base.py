@@ -310,7 +310,8 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         recipe: Recipe,
         generator: torch.Generator,
     ) -> None:
-        start_model(model, train, generator, decorrelation=recipe.decorrelation)
+        # Hard trees imitate a tree that starts at random: on some tables they were worse after another start.
+        start_model(model, train, generator, decorrelation=recipe.decorrelation, bends_at_root=not self._hardens)
 
     def _copy_model(self, before: TreeModel) -> TreeModel:
         """A copy of the model of an earlier fit, to continue its training."""
@@ -344,7 +345,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             threads=n_threads(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
-        with ProgressBar(recipe.max_epochs, shown=None if self.verbose else False) as bar:
+        with ProgressBar(recipe.max_epochs, shown=bool(self.verbose)) as bar:
             loss = self._find_loss()
             trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
             tasks = self._tasks(trainer, recipe.max_epochs, data, learned)
@@ -384,7 +385,11 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             np.array([column.feature for column in encoder.columns_], dtype=np.int64),
             encoder.n_features_in_,
         )
-        tree = self._read_tree(model, samples, rows, target) if hard is None else read_hard_tree(hard, rows)
+        tree = (
+            self._read_tree(model, samples, rows, target)
+            if hard is None
+            else read_hard_tree(hard, rows, target.compared)
+        )
         if not np.isfinite(tree.correction).all():
             raise diverged()
         names = {"feature_names_in_": encoder.feature_names_in_} if hasattr(encoder, "feature_names_in_") else {}
@@ -401,9 +406,11 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             rows,
             prune=self._prune(model, train),
             correct=lambda *rows: target.correction(PathRows(*rows), is_constant=leaves.is_constant),
+            compared=target.compared,
             n_parameters=sum(parameter.numel() for parameter in model.parameters()),
             routing="hard" if self.routing == "hard" else "soft",
             cut=self._cuts,
+            by_path=target.task == "clusters",
             agree=None if target.task == "clusters" else target.agreement,
             limits=None if leaves.is_constant else prediction_limits(target, rows.wanted.astype(np.float64)),
         )

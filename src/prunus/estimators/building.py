@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+from torch.nn import functional
 
 from prunus.errors import InputValueError
 from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
@@ -67,8 +68,18 @@ def build_model(
 
 
 @torch.no_grad()
-def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *, decorrelation: float = 0.5) -> None:
-    """Decorrelate the inputs, unless the splits need them as they are, and spread samples evenly over the leaves."""
+def start_model(
+    model: TreeModel,
+    train: Samples,
+    generator: torch.Generator,
+    *,
+    decorrelation: float = 0.5,
+    bends_at_root: bool = True,
+) -> None:
+    """Decorrelate the inputs, unless the splits need them as they are, and spread samples evenly over the leaves.
+
+    If it `bends_at_root`, the root starts where what is wanted bends most: it then depends less on the random numbers.
+    """
     split = model.tree.split
     if isinstance(model.inputs, Whiten):
         power = decorrelation if decorrelates(split) else 0.0
@@ -79,7 +90,9 @@ def start_model(model: TreeModel, train: Samples, generator: torch.Generator, *,
         model.split_inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
     if can_spread(split):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)
-        spread_splits(split, model.tree_inputs(train.x[some]), generator=generator)
+        y = train.y[some]
+        wanted = (functional.one_hot(y) if y.ndim == 1 else y) if bends_at_root else None
+        spread_splits(split, model.tree_inputs(train.x[some]), wanted=wanted, generator=generator)
 
 
 def check_built_for(

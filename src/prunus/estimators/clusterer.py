@@ -118,7 +118,7 @@ class ArgminTreeClusterer(
         File in which the state of training is saved from time to time. If it exists, `fit` resumes the run that was
         interrupted. The file is removed when training ends.
     verbose : int, default=0
-        If it is above 0, training shows a progress bar on a terminal.
+        If it is above 0, training shows its progress: a bar on a terminal or in a notebook, else a few lines on stderr.
     callbacks : list or None, default=None
         Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
         after each epoch. If one returns True, training stops.
@@ -151,8 +151,10 @@ class ArgminTreeClusterer(
     kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
         Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Share of each column of the table in the scores of the splits. Shares add up to 1, or are all 0 if there is no
-        split.
+        How much the clusters depend on each column of the table: the mean squared change of what the tree tells of a
+        row, the typical values of its cluster, if the values of the column are shuffled among training rows, as a share
+        of the sum over all columns. All are 0 if there is one cluster. They say nothing of how good the clusters are,
+        and columns that tell the same share what they tell.
     history_ : dict of lists
         The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
         "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start appends to them.

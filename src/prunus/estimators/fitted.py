@@ -52,7 +52,7 @@ class FittedTree:
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """Share of each column of the table in the scores of the splits, (n_features_in_,)."""
+        """How much the outputs depend on each column of the table, as shares that add up to 1, (n_features_in_,)."""
         return self.tree_.importances
 
     def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803

@@ -28,7 +28,7 @@ class FittedForest:
 
     @property
     def feature_importances_(self) -> Doubles:
-        """Mean over the trees of the share of each column of the table in the scores of the splits."""
+        """Mean over the trees of how much predictions depend on each column of the table, (n_features_in_,)."""
         shares: Doubles = np.mean([tree.tree_.importances for tree in self.estimators_], axis=0)
         return shares
 

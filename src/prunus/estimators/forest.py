@@ -216,7 +216,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         threads = (n_threads(self.n_jobs) or torch.get_num_threads()) if lesson.device.type == "cpu" else 1
         own = max(1, threads // max(1, len(numbers)))
         done = count(1)
-        with ProgressBar(len(numbers), shown=None if self.verbose else False) as bar:
+        with ProgressBar(len(numbers), shown=bool(self.verbose), title="training trees") as bar:
 
             def fit(k: int, interrupted: Event) -> ArgminTree:
                 tree = self._fit_tree(lesson, k, own, interrupted)

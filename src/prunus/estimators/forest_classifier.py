@@ -111,7 +111,8 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         Beginning of the names of the files, one for each tree, in which the state of training is saved from time to
         time. If they exist, `fit` resumes the run that was interrupted. They are removed when training ends.
     verbose : int, default=0
-        If it is above 0, training shows a progress bar on a terminal, which counts trees.
+        If it is above 0, training shows how many trees there are: a bar on a terminal or in a notebook, else a few
+        lines on stderr.
 
     Attributes
     ----------
@@ -129,7 +130,8 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         Mean of the probabilities that the trees predict that have not trained on a row, if `oob_score` is True; NaN if
         there is no such tree.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Mean over the trees of the share of each column of the table in the scores of the splits.
+        How much the predictions of the trees depend on each column of the table: the mean of their
+        `feature_importances_`.
     n_features_in_ : int
         Number of columns of the table in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)

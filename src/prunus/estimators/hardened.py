@@ -106,7 +106,8 @@ class HardenedTree:
         def train_student(student: TreeModel, loss: Loss, options: TrainingOptions, samples: Samples) -> None:
             checkpoint = None if self.checkpoint is None or history is None else checkpoint_files(self.checkpoint)[1]
             options = replace(options, checkpoint=checkpoint, threads=n_threads(self.n_jobs))
-            with ProgressBar(options.max_epochs, shown=None if self.verbose and history is not None else False) as bar:
+            shown = bool(self.verbose) and history is not None
+            with ProgressBar(options.max_epochs, shown=shown, title="training the hard tree") as bar:
                 trainer = Trainer(student, loss, options, callbacks=[bar])
                 if history is not None:
                     trainer.callbacks += as_callbacks(self.callbacks)

@@ -107,7 +107,7 @@ default="squared_error"
         interrupted. The file is removed when training ends. If `routing` is "hard", there is a second file whose name
         has ".hard" at its end.
     verbose : int, default=0
-        If it is above 0, training shows a progress bar on a terminal.
+        If it is above 0, training shows its progress: a bar on a terminal or in a notebook, else a few lines on stderr.
     callbacks : list or None, default=None
         Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
         after each epoch. If one returns True, training stops.
@@ -133,8 +133,11 @@ default="squared_error"
     kept_nodes_ : bool ndarray of shape (2**(depth + 1) - 1,)
         Whether each node belongs to the kept tree, which hard predictions follow and pictures show.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Share of each column of the table in the scores of the splits. Shares add up to 1, or are all 0 if there is no
-        split.
+        How much the predictions depend on each column of the table: the mean squared change of the tree's own outputs
+        if the values of the column are shuffled among training rows, as a share of the sum over all columns. All are 0
+        if the predictions are the same for all rows. They say nothing of how good the predictions are, of the sign of
+        an effect or of its cause, and columns that tell the same share what they tell: if you want to know what new
+        rows lose without a column, use `sklearn.inspection.permutation_importance` on them.
     history_ : dict of lists
         The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
         "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start or `partial_fit`

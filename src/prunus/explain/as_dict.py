@@ -4,6 +4,7 @@ from math import isfinite
 from typing import Any
 
 from prunus.explain.curves import ColumnSplit, Curve
+from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.summary import NodeSummary
 from prunus.explain.wording import Words, read_words, split_text
 
@@ -30,6 +31,9 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
         `prunus.explain.NodeSummary`, the words of its split as `condition`, which is true for rows that go left, and
         its children as `left` and `right`, which are None for a pruned child and for leaves. Nodes of a clusterer also
         have `cluster`, the name of a leaf's cluster; those of a hard tree have no `mass`.
+
+        If leaves are linear, those at which paths end have `formulas`, see `prunus.explain.Formula`: weighted sums of
+        features in the units of the table, which stay between `low` and `high` unless these are None.
 
         If leaves are additive, a prediction is the sum of the `offset` of a leaf and of all `curves`, one for each
         column that matters, strongest first: `x` are numbers (seconds for times), between which a curve is linear and
@@ -78,6 +82,22 @@ def _column(split: ColumnSplit) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(split).items()}
 
 
+def _weights(weights: tuple[SplitWeight, ...]) -> list[dict[str, Any]]:
+    return [
+        {"feature": part.label, "weight": _plain(part.weight), "strength": _plain(part.strength)} for part in weights
+    ]
+
+
+def _formula(formula: Formula) -> dict[str, Any]:
+    return {
+        "output": formula.output,
+        "constant": _plain(formula.constant),
+        "weights": _weights(formula.weights),
+        "low": _plain(formula.low),
+        "high": _plain(formula.high),
+    }
+
+
 def _node(words: Words, node: NodeSummary) -> dict[str, Any]:
     left, right = (None if child is None else _node(words, child) for child in words.children(node))
     own: dict[str, Any] = {"cluster": words.clusters.get(node.node)} if words.clusters else {}
@@ -88,15 +108,13 @@ def _node(words: Words, node: NodeSummary) -> dict[str, Any]:
         "depth": node.depth,
         "share": node.share,
         "is_leaf": node.is_leaf,
-        "split": [
-            {"feature": part.label, "weight": _plain(part.weight), "strength": _plain(part.strength)}
-            for part in node.split
-        ],
+        "split": _weights(node.split),
         "threshold": _plain(node.threshold),
         "condition": None if node.is_leaf else split_text(node, max_features=len(node.split), digits=6),
         "column": None if node.column is None else _column(node.column),
         "value": [_plain(value) for value in node.value],
         "offset": [_plain(value) for value in node.offset],
+        "formulas": [_formula(formula) for formula in node.formulas],
         "distribution": [_plain(value) for value in node.distribution],
         "spread": [_plain(value) for value in node.spread],
         "n_pruned": node.n_pruned,

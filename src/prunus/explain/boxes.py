@@ -11,6 +11,7 @@ from prunus.explain.wording import (
     check_choice,
     check_flags,
     check_whole,
+    formula_parts,
     percent,
     prediction,
     shares,
@@ -27,6 +28,7 @@ PRUNED = "\N{EN DASH}"
 CUT = "(...)"
 """The text in place of a branch that is deeper than the levels to show."""
 MOST_OUTPUTS = 3
+MOST_FORMULAS = 2
 _FULL = 0.75
 """Strength of the color of the purest node: black text must stay readable on it."""
 
@@ -125,7 +127,7 @@ def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterato
         most = options.max_features if node.is_leaf else 1  # an inner node also shows its split
         yield _commas(traits(words, node, most))
     else:
-        yield _of_values(words, node, options, named=named)
+        yield from _of_values(words, node, options, named=named)
 
 
 def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
@@ -135,10 +137,26 @@ def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: 
         yield ["gini = " * named + options.written(round(gini, 6))]
     if node.is_leaf:
         yield ["class = " * named + names[values.index(max(values))]]
+        yield from _formulas(node, options)
     yield _commas(shares(node.distribution, names, MOST_OUTPUTS))
 
 
-def _of_values(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
+def _formulas(node: NodeSummary, options: BoxOptions) -> Iterator[list[str]]:
+    """The formulas of a linear leaf, a paragraph each."""
+    for formula in node.formulas[:MOST_FORMULAS]:
+        yield [f"{formula.output} =", *formula_parts(formula, options.max_features, options.written)]
+
+
+def _of_values(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
+    if node.is_leaf and node.formulas:
+        yield from _formulas(node, options)
+        if options.impurity:
+            yield _commas([f"± {options.written(spread)}" for spread in node.spread[:MOST_OUTPUTS]])
+    else:
+        yield _values(words, node, options, named=named)
+
+
+def _values(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
     """The value of a leaf, or the mean of an inner node, with the standard deviation of its rows."""
     is_sum = node.is_leaf and bool(node.offset)  # of curves and this value
     word = "value = " if node.is_leaf and (node.value or is_sum) else "mean = "

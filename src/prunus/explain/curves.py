@@ -11,6 +11,7 @@ import numpy.typing as npt
 from prunus.data import OutputColumn
 
 __all__ = [
+    "UNNAMED",
     "ColumnSplit",
     "Curve",
     "LeafCurves",
@@ -20,6 +21,7 @@ __all__ = [
     "read_curve",
     "scaled",
     "split_column",
+    "typical_value",
 ]
 
 Doubles = npt.NDArray[np.float64]
@@ -28,8 +30,8 @@ Floats = npt.NDArray[np.floating]
 TYPICAL = 2.5
 """A column without pieces is shown from so many standard units below its center to as many above it."""
 _LARGEST = float(np.finfo(np.float64).max)
-_OTHER = object()
-"""Stands for a level that has no name."""
+UNNAMED = "\0"
+"""Stands for a level that has no name: of two levels only the less frequent one has a column."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Curve:
 class LeafCurves:
     """The curves of additive leaves, with the value 0 at typical values of their columns.
 
-    Those are the center of a number, false, and the most frequent level of a category.
+    Those are the center of a number, false, and the most frequent level of a category, which may be missing.
     """
 
     curves: tuple[Curve, ...]
@@ -159,7 +161,8 @@ def leaf_curves(columns: Sequence[OutputColumn], shared: Floats) -> LeafCurves:
     for own in grouped(columns).values():
         part = [columns[i] for i in own]
         curve = read_curve(part, shared[:, own])
-        typical = curve.at(_typical(part, curve))
+        value = typical_value(part)
+        typical = curve.at("false" if curve.kind == "boolean" else value)
         offset += typical
         if np.any(curve.values) or np.any(curve.missing) or np.any(curve.other):
             found.append(_changed(curve, lambda values, typical=typical: values - typical))  # type: ignore[misc]
@@ -236,16 +239,19 @@ def _shown(columns: list[OutputColumn]) -> tuple[float, float]:
     return (low, high) if low <= high else (high, low)
 
 
-def _typical(columns: list[OutputColumn], curve: Curve) -> Any:
-    """A typical value of a column: the center, false, or the most frequent level."""
-    if curve.is_number:
-        return next((column.center for column in columns if not column.piece and column.kind != "missing"), 0.0)
-    if curve.kind == "boolean":
-        return "false"
-    levels = [column for column in columns if column.kind == "category"]
-    if len(columns) == 1 or not levels:
-        return _OTHER  # of two levels only the less frequent one has a column
-    return max(levels, key=lambda column: column.scale).category  # the scale grows with the share of a level
+def typical_value(columns: Sequence[OutputColumn]) -> float | str | None:
+    """A typical value of a column of the table, by its encoded columns.
+
+    It is the center of a number, 0 for a boolean, and of a category the most frequent level; None if that is missing.
+    """
+    levels = [column for column in columns if column.kind in ("category", "missing")]
+    if any(column.kind in ("category", "infrequent") for column in columns):
+        if len(columns) == 1 or not levels:
+            return UNNAMED
+        often = max(levels, key=lambda column: column.scale)  # the scale grows with the share of a level
+        return often.category
+    plain = next((column for column in columns if not column.piece and column.kind != "missing"), None)
+    return 0.0 if plain is None or plain.kind == "boolean" else plain.center
 
 
 def _changed(curve: Curve, change: Callable[[Doubles], Doubles]) -> Curve:

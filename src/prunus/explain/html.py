@@ -17,7 +17,22 @@ from prunus.files import write_bytes
 __all__ = ["export_html"]
 
 _TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clusters": "Cluster tree"}
-_SCRIPTS = ("data.js", "predict.js", "panel.js", "layout.js", "tree.js", "sample.js", "curves.js", "app.js")
+_SCRIPTS = (
+    "data.js",
+    "predict.js",
+    "panel.js",
+    "words.js",
+    "charts.js",
+    "boxes.js",
+    "layout.js",
+    "tree.js",
+    "marks.js",
+    "legend.js",
+    "sample.js",
+    "curves.js",
+    "help.js",
+    "app.js",
+)
 
 
 def export_html(
@@ -40,10 +55,11 @@ def export_html(
     path : str or path
         The file; one that exists is replaced.
     X : table of shape (n, n_features_in_), optional
-        Rows for the page: some of them can be picked, and histograms show their scores. The page contains these rows,
-        so give it only to people who may see them.
+        Rows for the page: some of them can be picked, boxes say how many arrive, and histograms show their values; in
+        a tree of up to 16 leaves the boxes themselves contain histograms. The page contains some of these rows, so
+        give it only to people who may see them.
     y : array-like of shape (n,) or (n, n_outputs), optional
-        Classes or values of these rows.
+        Classes or values of these rows, which color the histograms; without y, predictions do.
     title : str, optional
         The title of the page.
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from prunus.explain.boxes import Box
 
-__all__ = ["Place", "Size", "place_boxes", "total_size"]
+__all__ = ["Place", "Size", "box_depth", "place_boxes", "total_size"]
 
 
 class Size(NamedTuple):
@@ -51,7 +51,7 @@ def place_boxes(root: Box, sizes: dict[str, Size], gap: Size, whole: Size) -> di
     left, width = min(tree.left), max(tree.right) - min(tree.left)
     between = max(whole.height - sum(heights), 0.0) / max(len(heights) - 1, 1)
     tops = [1 - (sum(heights[:d]) + d * between) / whole.height for d in range(len(heights))]
-    return {name: Place((x - left) / width, tops[_depth(name)]) for name, x in tree.x.items()}
+    return {name: Place((x - left) / width, tops[box_depth(name)]) for name, x in tree.x.items()}
 
 
 def _packed(box: Box, sizes: dict[str, Size], gap: float) -> _Subtree:
@@ -74,11 +74,11 @@ def _heights(root: Box, sizes: dict[str, Size]) -> list[float]:
     """The height of each level."""
     heights: dict[int, float] = {}
     for box in root.walk():
-        depth = _depth(box.name)
+        depth = box_depth(box.name)
         heights[depth] = max(heights.get(depth, 0.0), sizes[box.name].height)
     return [heights[depth] for depth in sorted(heights)]
 
 
-def _depth(name: str) -> int:
-    """The depth of a node, given its number in heap order."""
+def box_depth(name: str) -> int:
+    """The depth of the node of a box, whose name is the number of the node in heap order."""
     return (int(name) + 1).bit_length() - 1

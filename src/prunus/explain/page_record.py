@@ -1,7 +1,6 @@
 """The data of the interactive page: the summary of a tree, its weights, and some rows."""
 
 from base64 import b64encode
-from functools import partial
 from math import isfinite
 from typing import Any, cast
 
@@ -13,10 +12,10 @@ from prunus.data.arrays import reading
 from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.errors import InputValueError
-from prunus.explain.curves import Curve
+from prunus.explain.page_charts import TableColumns, add_charts, read_coloring
+from prunus.explain.page_nodes import add_rows, add_scores, add_values, curve_record, node_record
 from prunus.explain.rows import RowsInTree, send_rows
-from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
-from prunus.explain.wording import point_text, short_number, split_parts
+from prunus.explain.summary import TreeSummary, check_estimator, summarize
 from prunus.palette import COLORS
 from prunus.targets import Target
 from prunus.tree import Tree
@@ -29,11 +28,6 @@ MAX_WEIGHTS = 60_000
 """Largest number of weights in the linear models of nodes; with more, the page only shows predictions of given rows."""
 MAX_ROWS, MAX_CELLS = 100, 8_000
 """Largest number of rows that can be picked, taken at equal steps from the table."""
-COUNTED = 50_000
-"""Largest number of rows that histograms are made from."""
-BINS = 32
-DIGITS = 4
-"""Number of digits in the words of a split."""
 
 
 def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
@@ -42,7 +36,8 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     target, encoder = estimator.target_, estimator.encoder_
     rows = None if X is None else send_rows(estimator, X)
     summary = summarize(estimator, rows)
-    nodes = {node.node: _node(estimator.tree_, node) for node in summary.nodes}
+    nodes = {node.node: node_record(estimator.tree_, node) for node in summary.nodes}
+    columns = None if X is None else TableColumns(X, encoder.columns_)
     record: Record = {
         "task": target.task,
         "link": target.link.name,
@@ -56,18 +51,22 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
         "features": _features(estimator),
         "split": _splits(estimator.tree_),
         "model": _model(estimator.tree_),
-        "curves": [_curve(curve) for curve in summary.curves],
+        "curves": [curve_record(curve, columns) for curve in summary.curves],
         "samples": [],
         "nodes": list(nodes.values()),
     }
     if target.task != "classes":
         record |= {"scale": target.deviation.tolist(), "mean": target.mean.tolist()}
-    if rows is not None:
+    if rows is not None and columns is not None:
         truth = None if y is None else _truth(target, y, rows.x)
         record["samples"] = _samples(estimator, rows, X, truth)
-        _add_scores(nodes, rows)
+        coloring = read_coloring(estimator, rows, truth)
+        record["coloring"] = coloring.record()
+        add_rows(nodes, rows)
+        add_scores(nodes, rows)
+        add_charts(nodes, summary, rows, columns, coloring)
         if target.task == "numbers" and truth is not None:
-            record["values"] = _add_values(nodes, rows, truth)
+            record["values"] = add_values(nodes, rows, truth)
     return record
 
 
@@ -85,50 +84,6 @@ def _truth(target: Target, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[An
     return array.ravel()
 
 
-def _node(tree: Tree, node: NodeSummary) -> Record:
-    record: Record = {
-        "node": node.node,
-        "leaf": node.is_leaf,
-        "share": _rounded(node.share),
-        "distribution": [_rounded(value) for value in node.distribution],
-        "pruned": node.n_pruned,
-    }
-    if node.spread:
-        record["spread"] = [_rounded(value) for value in node.spread]
-    if node.mass is not None:
-        record["mass"] = _rounded(node.mass)
-    if node.threshold is not None:
-        record["threshold"] = _rounded(node.threshold)
-    if node.column is not None:
-        words = split_parts(node, 1, partial(short_number, digits=DIGITS))
-        record |= {"condition": [" ".join(side) for side in words], "single": True}
-    if tree.cluster is not None:
-        record["label"] = int(tree.cluster[node.node])
-    elif node.value:
-        record["value"] = [_rounded(value) for value in node.value]
-    if node.offset:
-        record["offset"] = [_rounded(value) for value in node.offset]
-    return record
-
-
-def _curve(curve: Curve) -> Record:
-    """A curve as the page draws it: the points within the range that is shown, as numbers and as text."""
-    points, values = curve.visible()
-    write = partial(short_number, digits=DIGITS)
-    record: Record = {
-        "name": curve.name,
-        "x": [_rounded(point) for point in points] if curve.is_number else None,  # type: ignore[arg-type]
-        "points": [point_text(curve, point, write) for point in points],
-        "values": [[_rounded(value) for value in row] for row in values.tolist()],
-    }
-    if curve.other is not None:
-        record["points"].append("any other")
-        record["values"].append([_rounded(value) for value in curve.other])
-    if curve.has_missing:
-        record["missing"] = [_rounded(value) for value in curve.missing]
-    return record
-
-
 def _subtitle(summary: TreeSummary) -> str:
     leaves = "1 leaf" if summary.n_leaves == 1 else f"{summary.n_leaves} leaves"
     agreement = "" if summary.agreement is None else f", one path agrees with all routes: {summary.agreement:.1%}"
@@ -136,7 +91,7 @@ def _subtitle(summary: TreeSummary) -> str:
 
 
 def _facts(summary: TreeSummary) -> list[list[str]]:
-    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} with a positive mass"
+    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} that rows may pass"
     return [
         ["kind", summary.kind],
         ["leaf", summary.leaf],
@@ -243,34 +198,6 @@ def _values(columns: list[OutputColumn], column: Column) -> npt.NDArray[np.objec
     values = np.asarray(numbers, dtype=np.float64).astype(object)
     values[np.isnan(np.asarray(numbers, dtype=np.float64))] = None
     return values
-
-
-def _add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
-    """Add histograms of the scores of the rows that pass each split."""
-    tree, step = rows.tree, -(-len(rows.x) // COUNTED)
-    if tree.weight is None or tree.bias is None:
-        return
-    for t, node in nodes.items():
-        here = rows.at(t)
-        here = here[here % step == 0]
-        if node["leaf"] or not len(here):
-            continue
-        scores = rows.x[here] @ tree.weight[t] + tree.bias[t]
-        reach = float(max(1.0, np.quantile(np.abs(scores), 0.99)))
-        counts, _ = np.histogram(np.clip(scores, -reach, reach), BINS, (-reach, reach))
-        node["scores"] = {"low": _rounded(-reach), "high": _rounded(reach), "counts": counts.tolist()}
-
-
-def _add_values(nodes: dict[int, Record], rows: RowsInTree, y: npt.NDArray[np.float64]) -> Record:
-    """Add histograms of the first output of the rows that pass each node, all over the same range."""
-    low, high = map(float, np.quantile(y[:, 0], [0.005, 0.995]))
-    least = 2 * BINS * float(np.spacing(max(abs(low), abs(high))))  # bins that numbers of this size tell apart
-    if high - low <= least:
-        high = low + max(1.0, least)
-    for t, node in nodes.items():
-        inside = np.clip(y[rows.at(t), 0], low, high)
-        node["values"] = np.histogram(inside, BINS, (low, high))[0].tolist()
-    return {"low": _rounded(low), "high": _rounded(high)}
 
 
 def _floats(values: Any) -> str:

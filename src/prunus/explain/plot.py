@@ -1,11 +1,11 @@
 """The tree as a picture, drawn with matplotlib."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from prunus.explain.boxes import Box, BoxOptions, read_boxes
+from prunus.explain.boxes import Box, BoxOptions
+from prunus.explain.figure_size import GAP, PAD, choose_sheet, ways_to_break
 from prunus.explain.layout import Place, Size, place_boxes, total_size
-from prunus.explain.wording import read_words
+from prunus.explain.wording import Words, read_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_tree"]
 
-_WIDTHS = ((30, 32), (22, 28), (16, 24), (12, 16))
-"""Characters in a line, and in a name. Shorter ones are tried if boxes are too wide for a large font."""
 _LARGEST, _SMALLEST = 12.0, 1.0
-"""The limits of the font size, if the user gives none."""
-_PAD, _GAP = 0.35, Size(1.2, 2.0)
-"""Space around the text of a box, and between boxes, in units of the font size."""
+"""The limits of the font size on axes that exist, if the user gives none."""
+_LEAST, _SIDE, _TOP = Size(3.0, 2.0), 0.2, 0.4
+"""The smallest size of a figure that is made for a tree, its margins, and its upper margin, which has room for a title;
+all in inches."""
 
 
 def plot_tree(
@@ -49,7 +48,8 @@ def plot_tree(
     estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
         The fitted estimator.
     max_depth : int or None, default=None
-        The deepest level that is shown; None shows all levels.
+        The deepest level that is shown. None shows all levels; on a figure that is made for the tree, those that can be
+        shown legibly.
     feature_names : list of n_features_in_ names, optional
         Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
     class_names : list of names, optional
@@ -72,10 +72,12 @@ def plot_tree(
     precision : int, default=3
         Number of significant digits; digits before the decimal point are always written.
     ax : matplotlib Axes, optional
-        The axes to draw on, which are cleared first. By default these are the current axes.
+        The axes to draw on, which are cleared first. By default these are the axes of the current figure, or, if there
+        is no figure, those of a new one, which is as large as the tree needs: up to about 40 by 25 inches, or larger if
+        `max_depth` is given.
     fontsize : float, optional
-        Size of the font, in points. By default it is the largest size, up to 12, with which no boxes overlap; deep
-        trees need large figures.
+        Size of the font, in points. By default it is the largest size, up to 12, with which no boxes overlap. On a
+        figure that is made for the tree it is from 8 to 10.
     max_features : int, default=3
         Number of features of a split that are written, the strongest first.
 
@@ -92,17 +94,31 @@ def plot_tree(
     >>> len(plot_tree(tree, ax=Figure().add_subplot()))
     3
     """
-    options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, *_WIDTHS[0])
-    words = read_words(estimator, feature_names, class_names)
-    root = read_boxes(words, options)
-    ax = _current_axes() if ax is None else ax
+    options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, width=1, longest=None)
+    options.check()
+    words, size = read_words(estimator, feature_names, class_names), None if fontsize is None else float(fontsize)
+    if ax is None and not _pyplot().get_fignums():
+        return _on_new_figure(words, options, size, rounded=rounded)
+    ax = _pyplot().gca() if ax is None else ax
     ax.clear()
-    ax.set_axis_off()
-    ax.set(xlim=(0, 1), ylim=(0, 1))
-    texts = {box.name: _add_text(ax, box, rounded=rounded) for box in root.walk()}
-    narrower = [read_boxes(words, replace(options, width=width, longest=longest)) for width, longest in _WIDTHS[1:]]
-    size = _fitted_size(ax, [root, *narrower], texts) if fontsize is None else float(fontsize)
-    _place(ax, root, texts, size)
+    choices = ways_to_break(words, options)
+    texts = _add_texts(ax, choices[0], rounded=rounded)
+    _place(ax, choices[0], texts, _fitted_size(ax, choices, texts) if size is None else size)
+    return list(texts.values())
+
+
+def _on_new_figure(words: Words, options: BoxOptions, font: float | None, *, rounded: bool) -> "list[Text]":
+    """Draw the tree on a new figure of the size that it needs."""
+    sheet = choose_sheet(words, options, font)
+    width = max(sheet.size.width + 2 * _SIDE, _LEAST.width)
+    height = max(sheet.size.height + _SIDE + _TOP, _LEAST.height, min(width / 4, 10.0))  # lines have some slope
+    figure = _pyplot().figure(figsize=(width, height))
+    ax = figure.add_axes((_SIDE / width, _SIDE / height, 1 - 2 * _SIDE / width, 1 - (_SIDE + _TOP) / height))
+    texts = _add_texts(ax, sheet.root, rounded=rounded)
+    _place(ax, sheet.root, texts, sheet.font)
+    if sheet.is_cut:
+        note = f"Deeper levels are left out; max_depth={words.summary.depth} shows them all."
+        figure.text(_SIDE / width, 1 - _SIDE / height, note, va="top", fontsize=sheet.font, color="0.3")
     return list(texts.values())
 
 
@@ -115,19 +131,26 @@ def _place(ax: "Axes", root: Box, texts: "dict[str, Text]", size: float) -> None
     _add_lines(ax, root, places, heights, size)
 
 
-def _current_axes() -> Any:
+def _pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError("plot_tree needs matplotlib: pip install 'prunus[plot]'") from error
-    return pyplot.gca()
+    return pyplot
+
+
+def _add_texts(ax: "Axes", root: Box, *, rounded: bool) -> "dict[str, Text]":
+    """Draw all boxes, by their names; they have no places yet."""
+    ax.set_axis_off()
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    return {box.name: _add_text(ax, box, rounded=rounded) for box in root.walk()}
 
 
 def _add_text(ax: "Axes", box: Box, *, rounded: bool) -> "Text":
     """Draw a box with its text; the mark of a branch that is not shown has no frame."""
     frame = None
     if box.node is not None:
-        style = f"{'round' if rounded else 'square'},pad={_PAD}"
+        style = f"{'round' if rounded else 'square'},pad={PAD}"
         frame = {"boxstyle": style, "facecolor": box.color or "white", "edgecolor": "0.3", "linewidth": 0.8}
     return ax.text(
         0.5,
@@ -180,14 +203,14 @@ def _measured(texts: "dict[str, Text]", size: float) -> dict[str, Size]:
         text.set_fontsize(size)
         extent, figure = text.get_window_extent(), text.get_figure()
         assert figure is not None
-        pad = 2 * _PAD * size * figure.dpi / 72
+        pad = 2 * PAD * size * figure.dpi / 72
         sizes[name] = Size(extent.width + pad, extent.height + pad)
     return sizes
 
 
 def _gap(ax: "Axes", size: float) -> Size:
     pixels = size * ax.figure.dpi / 72
-    return Size(_GAP.width * pixels, _GAP.height * pixels)
+    return Size(GAP.width * pixels, GAP.height * pixels)
 
 
 def _of_axes(ax: "Axes") -> Size:

@@ -12,7 +12,9 @@ from prunus.errors import InputTypeError
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.forest import ArgminForest
 from prunus.explain.curves import ColumnSplit, Curve, LeafCurves, grouped, leaf_curves, scaled, split_column
+from prunus.explain.formulas import Formula, SplitWeight, leaf_formulas, table_sum
 from prunus.explain.rows import RowsInTree, agreement, send_rows
+from prunus.explain.scale import told_scale
 from prunus.targets import Target, disagreement
 from prunus.targets.links import IDENTITY, LOG
 from prunus.tree import Tree
@@ -21,22 +23,6 @@ from prunus.tree.prediction import node_outputs
 __all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "check_estimator", "summarize", "tree_summary"]
 
 Doubles = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SplitWeight:
-    """The weight of one feature, or of one level of a category, in a split."""
-
-    label: str
-    """The name of the feature, or the level, such as "age" or "color = red"."""
-    weight: float
-    """Change of the score for one unit of the feature in the table; for a piece, from its beginning to its end."""
-    strength: float
-    """Change of the score for one standard unit of the feature, which can be compared between features."""
-    column: int = -1
-    """Position of the encoded column in ``encoder_.columns_``."""
-    feature: int = -1
-    """Position of the column in the table; -1 if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +54,10 @@ class NodeSummary:
     offset: tuple[float, ...] = ()
     """What a path that ends here adds to the curves of the columns, values or scores of the classes: the prediction for
     a row of typical values, or its logarithm if the link is "log". Empty unless leaves are additive."""
+    formulas: tuple[Formula, ...] = ()
+    """What a path that ends here predicts, if leaves are linear: one formula for each output; of two classes, one for
+    the log odds of the second; of more classes, those of the ten largest of the node, the largest first. Inner nodes at
+    which no path ends have none."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +190,14 @@ def _nodes(tree: Tree, target: Target, encoder: TableEncoder, curves: LeafCurves
     values = target.predictions(node_outputs(tree)) if tree.leaves.is_constant else np.zeros((tree.n_nodes, 0))
     offsets, groups = _offsets(tree, target, curves), grouped(encoder.columns_)
     mean, spread = target.node_units(tree.mean, tree.spread, encoder)
+    is_formula = tree.leaves.slope is not None and tree.leaves.is_linear and target.task != "clusters"
+    scale = told_scale(target, target.output_names(encoder)) if is_formula else None
+
+    def formulas(t: int) -> tuple[Formula, ...]:
+        ends = bool(tree.is_leaf[t]) or not tree.kept[2 * t + 1 : 2 * t + 3].all()
+        shares = mean[t] if target.task == "classes" else None
+        return () if scale is None or not ends else leaf_formulas(tree, encoder.columns_, scale, t, shares)
+
     return tuple(
         NodeSummary(
             node=t,
@@ -213,28 +211,20 @@ def _nodes(tree: Tree, target: Target, encoder: TableEncoder, curves: LeafCurves
             spread=tuple(spread[t].tolist()),
             n_pruned=int((~tree.kept[2 * t + 1 : 2 * t + 3]).sum()),
             offset=tuple(offsets[t].tolist()),
+            formulas=formulas(t),
         )
         for t in np.flatnonzero(tree.kept).tolist()
     )
 
 
 def _split(tree: Tree, encoder: TableEncoder, groups: dict[int, list[int]], t: int) -> dict[str, Any]:
-    """Weights and threshold in the units of the table; encoded numbers are (x - center) / scale."""
+    """Weights and threshold in the units of the table."""
     if tree.is_leaf[t] or tree.weight is None or tree.bias is None:
         return {}
-    weights, threshold = [], -float(tree.bias[t])
-    for i, (column, strength) in enumerate(zip(encoder.columns_, tree.weight[t].tolist(), strict=True)):
-        if strength == 0 or column.low == column.high:
-            continue
-        if column.piece:  # a piece is 0 below its range, so it does not move the threshold
-            weights.append(SplitWeight(column.label, strength, strength, i, column.feature))
-            continue
-        weights.append(SplitWeight(column.label, strength / column.scale, strength, i, column.feature))
-        threshold += strength * (column.center / column.scale)  # in this order it does not overflow
-    weights.sort(key=lambda weight: -abs(weight.strength))
+    weights, constant = table_sum(encoder.columns_, tree.weight[t], float(tree.bias[t]))
     features = {weight.feature for weight in weights}
     only = None
     if len(features) == 1:
         own = groups[features.pop()]
         only = split_column([encoder.columns_[i] for i in own], tree.weight[t, own], float(tree.bias[t]))
-    return {"split": tuple(weights), "threshold": threshold, "column": only}
+    return {"split": weights, "threshold": -constant, "column": only}

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from prunus.explain.curves import log_odds
+from prunus.explain.formulas import Formula
 from prunus.explain.summary import NodeSummary
 from prunus.explain.wording import (
     Words,
     check_flags,
     check_whole,
     curve_text,
+    formula_text,
     number,
     percent,
     prediction,
@@ -20,6 +22,8 @@ from prunus.explain.wording import (
 
 __all__ = ["export_text"]
 
+MOST_FORMULAS = 3
+"""Number of formulas of a leaf with several outputs that are written; others are counted."""
 MOST_CURVES = 20
 """Number of curves that are written; others are counted."""
 
@@ -34,16 +38,19 @@ def export_text(
     decimals: int = 2,
     show_weights: bool = False,
     max_features: int = 3,
+    show_empty: bool = False,
 ) -> str:
     """The rules of a fitted tree as text, in the layout of `sklearn.tree.export_text`.
 
     Weights and thresholds are in the units of the table. A leaf shows the prediction of a path that ends there and the
-    share of the training rows that end there. If leaves are not constant, it shows the largest class, or the mean, of
-    its training rows instead of a prediction; for clusters, the features that differ most from the whole table. If
-    leaves are additive, their values are those of a row with typical values, and what each column adds to them is told
-    below the rules, strongest first: its smallest and its largest value, and where they are. Rows that would go to a
-    pruned branch end in the node above it. If the paths of a soft tree often predict something else than the tree
-    itself, the last line says so.
+    share of the training rows that end there. A linear leaf shows its formula, strongest terms first: of the value, of
+    its logarithm if the loss has one, of the log odds of the second of two classes, or of the scores of the largest
+    classes. If leaves are networks, they show the largest class, or the mean, of their training rows instead of a
+    prediction; for clusters, the features that differ most from the whole table. If leaves are additive,
+    their values are those of a row with typical values, and what each column adds to them is told below the rules,
+    strongest first: its smallest and its largest value, and where they are. Rows that would go to a pruned branch end
+    in the node above it. If the paths of a soft tree often predict something else than the tree itself, the last line
+    says so.
 
     Parameters
     ----------
@@ -63,7 +70,10 @@ def export_text(
         Whether leaves show the shares of the classes among their training rows or, for a regressor, the standard
         deviations of the outputs.
     max_features : int, default=3
-        Number of features of a split that are written, the strongest first.
+        Number of features of a split or of a formula that are written, the strongest first.
+    show_empty : bool, default=False
+        Whether branches are written that no training row takes. Without them the text is shorter; a new row can still
+        take such a branch.
 
     Returns
     -------
@@ -82,12 +92,12 @@ def export_text(
     <BLANKLINE>
     """
     check_whole("max_depth", max_depth, 0, or_none=True)
-    check_flags(show_weights=show_weights)
+    check_flags(show_weights=show_weights, show_empty=show_empty)
     for name, value, least in (("spacing", spacing, 1), ("decimals", decimals, 0), ("max_features", max_features, 1)):
         check_whole(name, value, least)
     words = read_words(estimator, feature_names, class_names).displayed()
-    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features)
-    lines = [*report.lines(words.root), *report.curves()]
+    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features, show_empty)
+    lines = [*report.lines(words.root), *report.limits(), *report.curves()]
     if words.summary.warning is not None:
         lines.append(words.summary.warning)
     return "".join(f"{line}\n" for line in lines)
@@ -97,7 +107,14 @@ class _Report:
     """The options of `export_text`, with methods that write a node."""
 
     def __init__(
-        self, words: Words, max_depth: int | None, spacing: int, decimals: int, weights: bool, max_features: int
+        self,
+        words: Words,
+        max_depth: int | None,
+        spacing: int,
+        decimals: int,
+        weights: bool,
+        max_features: int,
+        empty: bool,
     ) -> None:
         self.words = words
         self.max_depth = max_depth
@@ -105,18 +122,28 @@ class _Report:
         self.decimals = decimals
         self.weights = weights
         self.max_features = max_features
+        self.empty = empty
 
     def lines(self, node: NodeSummary) -> Iterator[str]:
         indent = self._indent(node.depth)
         if node.is_leaf:
             yield indent + self._end(node, prediction(node), node.share)
+            yield from self._formulas(node, indent)
         elif self.max_depth is not None and node.depth > self.max_depth:
             yield f"{indent}truncated branch of depth {_height(self.words, node)}"
         else:
             conditions = split_parts(node, self.max_features, self._number)
             for condition, child in zip(conditions, self.words.children(node), strict=True):
+                if not self.empty and (self._pruned_share(node) if child is None else child.share) == 0:
+                    continue
                 yield indent + " ".join(condition)
-                yield from [self._pruned(node)] if child is None else self.lines(child)
+                yield from self._pruned(node) if child is None else self.lines(child)
+
+    def limits(self) -> Iterator[str]:
+        """A line that says so if predictions of formulas are limited."""
+        formulas = [formula for node in self.words.nodes.values() for formula in node.formulas]
+        if any(formula.low is not None for formula in formulas):
+            yield "The values of a formula are limited to the range of values that was seen in training."
 
     def curves(self) -> Iterator[str]:
         """The curves of additive leaves, a line each."""
@@ -138,11 +165,26 @@ class _Report:
     def _indent(self, depth: int) -> str:
         return ("|" + " " * self.spacing) * depth + "|" + "-" * self.spacing + " "
 
-    def _pruned(self, node: NodeSummary) -> str:
-        """The line for rows that would go to the one child that was pruned."""
+    def _pruned(self, node: NodeSummary) -> Iterator[str]:
+        """The lines for rows that would go to the one child that was pruned."""
+        indent = self._indent(node.depth + 1)
+        yield f"{indent}pruned, {self._end(node, node.value or node.distribution, self._pruned_share(node))}"
+        yield from self._formulas(node, indent)
+
+    def _pruned_share(self, node: NodeSummary) -> float:
+        """The share of the rows that would go to the one child that was pruned."""
         share = node.share - sum(child.share for child in self.words.children(node) if child is not None)
-        share = 0.0 if share < 1e-12 else share  # a rounding error
-        return f"{self._indent(node.depth + 1)}pruned, {self._end(node, node.value or node.distribution, share)}"
+        return 0.0 if share < 1e-12 else share  # a rounding error
+
+    def _formulas(self, node: NodeSummary, indent: str) -> Iterator[str]:
+        """The formulas of a leaf with several outputs, a line each."""
+        if len(node.formulas) < 2:
+            return
+        blank = indent[: -self.spacing - 2] + "|" + " " * (self.spacing + 1)
+        for formula in node.formulas[:MOST_FORMULAS]:
+            yield f"{blank}{formula.output}: {self._formula(formula)}"
+        if len(node.formulas) > MOST_FORMULAS:
+            yield f"{blank}and {len(node.formulas) - MOST_FORMULAS} more"
 
     def _end(self, node: NodeSummary, values: tuple[float, ...], share: float) -> str:
         rows = f"({percent(share)} of rows)"
@@ -155,9 +197,18 @@ class _Report:
             if node.offset:
                 what = "log value" if self.words.summary.link == "log" else "value"
                 return f"{what}: {self._listed(node.offset)} + curves{spread} {rows}"
+            if len(node.formulas) == 1:
+                what = "log value" if self.words.summary.link == "log" else "value"
+                return f"{what}: {self._formula(node.formulas[0])}{spread} {rows}"
             return f"{'value' if node.value else 'mean'}: {self._listed(values)}{spread} {rows}"
         weights = f"weights: {self._listed(node.distribution)} " if self.weights else ""
-        return f"{weights}class: {self.words.summary.outputs[values.index(max(values))]} {rows}"
+        told = f"{weights}class: {self.words.summary.outputs[values.index(max(values))]}"
+        if len(node.formulas) == 1:
+            told += f", {node.formulas[0].output}: {self._formula(node.formulas[0])}"
+        return f"{told} {rows}"
+
+    def _formula(self, formula: Formula) -> str:
+        return formula_text(formula, self.max_features, self._number)
 
     def _listed(self, values: tuple[float, ...]) -> str:
         return f"[{', '.join(map(self._number, values))}]"

@@ -13,7 +13,9 @@ import numpy as np
 from prunus.data import OutputColumn
 from prunus.errors import InputTypeError, InputValueError
 from prunus.explain.curves import ColumnSplit, Curve
-from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary, check_estimator, summarize
+from prunus.explain.formulas import Formula, SplitWeight
+from prunus.explain.scale import told_scale
+from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
 
 __all__ = [
     "Words",
@@ -21,6 +23,8 @@ __all__ = [
     "check_flags",
     "check_whole",
     "curve_text",
+    "formula_parts",
+    "formula_text",
     "number",
     "percent",
     "point_text",
@@ -52,6 +56,8 @@ class Words:
     """The name of the cluster of each leaf, by node; empty for estimators that do not cluster."""
     yes_or_no: tuple[bool, ...]
     """Which outputs of a clusterer are 0 or 1, such as "color = red"."""
+    columns: tuple[OutputColumn, ...] = ()
+    """The encoded columns, by the names that the user chose."""
 
     @property
     def root(self) -> NodeSummary:
@@ -92,8 +98,9 @@ def read_words(estimator: Any, feature_names: Any = None, class_names: Any = Non
         clusters = {t: f"cluster {k}" if names is None else names[k] for t, k in labels.items()}
     names_of = {column.feature: column.name for column in columns}
     curves = tuple(replace(curve, name=names_of[curve.feature]) for curve in summary.curves)
+    nodes = _with_names(nodes, target, summary.outputs, tuple(outputs))
     summary = replace(summary, outputs=tuple(outputs), nodes=tuple(nodes.values()), curves=curves)
-    return Words(summary, nodes, clusters, yes_or_no)
+    return Words(summary, nodes, clusters, yes_or_no, tuple(columns))
 
 
 def number(x: float, decimals: int) -> str:
@@ -148,9 +155,7 @@ def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], s
         return [*term, f"{signs[0]} {threshold}"], [*term, f"{signs[1]} {threshold}"]
     features = {part.feature for part in split}
     most = max(max_features, MOST_TERMS) if -1 not in features and len(features) <= max_features else max_features
-    parts = [_signed(part, write, first=i == 0) for i, part in enumerate(split[:most])] or ["0"]
-    if len(split) > most:
-        parts.append(f"and {len(split) - most} more")
+    parts = _terms(split, most, write) or ["0"]
     threshold = write(node.threshold)
     return [*parts, f"< {threshold}"], [*parts, f">= {threshold}"]
 
@@ -165,6 +170,23 @@ def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2, *, lef
     '0.83 age - 1.2 (color = red) and 1 more < 3.1'
     """
     return " ".join(split_parts(node, max_features, partial(number, decimals=digits))[0 if left else 1])
+
+
+def formula_text(formula: Formula, max_features: int, write: Callable[[float], str]) -> str:
+    """The formula of a leaf in one line: its constant and its terms, strongest first.
+
+    Examples
+    --------
+    >>> parts = (SplitWeight("age", 0.8321, 2.0), SplitWeight("color = red", -1.2, 1.0), SplitWeight("size", 2.0, 0.1))
+    >>> formula_text(Formula("y", 12.5, parts), 2, partial(number, decimals=2))
+    '12.5 + 0.83 age - 1.2 (color = red) and 1 more'
+    """
+    return " ".join(formula_parts(formula, max_features, write))
+
+
+def formula_parts(formula: Formula, max_features: int, write: Callable[[float], str]) -> list[str]:
+    """The constant of a formula, its strongest terms, and how many more there are."""
+    return [write(formula.constant), *_terms(formula.weights, max_features, write, after_constant=True)]
 
 
 def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], str]) -> str:
@@ -283,8 +305,30 @@ def _renamed(columns: list[OutputColumn], features: list[str] | None) -> list[Ou
 
 def _relabeled(node: NodeSummary, columns: list[OutputColumn]) -> NodeSummary:
     column = None if node.column is None else replace(node.column, name=columns[node.split[0].column].name)
-    split = tuple(replace(part, label=columns[part.column].label) for part in node.split)
-    return replace(node, split=split, column=column)
+    return replace(_changed(node, lambda part: columns[part.column].label), column=column)
+
+
+def _with_names(
+    nodes: dict[int, NodeSummary], target: Any, before: tuple[str, ...], now: tuple[str, ...]
+) -> dict[int, NodeSummary]:
+    """The nodes, with the names that the user gave for the classes in the formulas of leaves."""
+    if before == now or target.task != "classes":
+        return nodes
+    names = dict(zip(told_scale(target, before).names, told_scale(target, now).names, strict=True))
+    return {
+        t: replace(node, formulas=tuple(replace(formula, output=names[formula.output]) for formula in node.formulas))
+        for t, node in nodes.items()
+    }
+
+
+def _changed(node: NodeSummary, label: Callable[[SplitWeight], str]) -> NodeSummary:
+    """The node with other labels of the features in its split and in its formulas."""
+
+    def changed(weights: tuple[SplitWeight, ...]) -> tuple[SplitWeight, ...]:
+        return tuple(replace(part, label=label(part)) for part in weights)
+
+    formulas = tuple(replace(formula, weights=changed(formula.weights)) for formula in node.formulas)
+    return replace(node, split=changed(node.split), formulas=formulas)
 
 
 def _in_lines(node: NodeSummary, longest: int | None) -> NodeSummary:
@@ -293,11 +337,12 @@ def _in_lines(node: NodeSummary, longest: int | None) -> NodeSummary:
     def lines(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(_line(name, longest) for name in names)
 
-    split = tuple(replace(part, label=_line(part.label, longest)) for part in node.split)
     own = node.column
     if own is not None:
         own = replace(own, name=_line(own.name, longest), left=lines(own.left), right=lines(own.right))
-    return replace(node, split=split, column=own)
+    node = _changed(node, lambda part: _line(part.label, longest))
+    formulas = tuple(replace(formula, output=_line(formula.output, longest)) for formula in node.formulas)
+    return replace(node, column=own, formulas=formulas)
 
 
 def _of_column(split: ColumnSplit, write: Callable[[float], str], *, left: bool) -> list[str]:
@@ -374,6 +419,14 @@ def _term(label: str) -> str:
 def _signed(part: SplitWeight, write: Callable[[float], str], *, first: bool) -> str:
     minus, plus = ("-", "") if first else ("- ", "+ ")
     return f"{minus if part.weight < 0 else plus}{write(abs(part.weight))} {_term(part.label)}"
+
+
+def _terms(
+    weights: Sequence[SplitWeight], most: int, write: Callable[[float], str], *, after_constant: bool = False
+) -> list[str]:
+    """The first terms of a sum, and how many more there are."""
+    parts = [_signed(part, write, first=i == 0 and not after_constant) for i, part in enumerate(weights[:most])]
+    return parts + ([f"and {len(weights) - most} more"] if len(weights) > most else [])
 
 
 def _trait(name: str, *, yes_or_no: bool, more: bool) -> str:

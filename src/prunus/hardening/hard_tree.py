@@ -1,7 +1,7 @@
 """From a soft tree to a hard one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
 from prunus.training.losses import Loss
 from prunus.tree import Layers, Leaves, Splits, Tree
+from prunus.tree.importances import Compare
 from prunus.tree.paths import Nodes
 from prunus.tree.reading import TrainedRows, read_tree
 
@@ -178,23 +179,24 @@ def harden(
     return _as_record(sketch, teacher, rows, columns, len(owner), target, wish)
 
 
-def read_hard_tree(hard: HardTree, rows: TrainedRows) -> Tree:
-    """The record of a hard tree, with the statistics of these rows."""
+def read_hard_tree(hard: HardTree, rows: TrainedRows, compared: Compare) -> Tree:
+    """The record of a hard tree, with the statistics of these rows; see `read_tree` for `compared`."""
     weight = hard.splits.weight
     assert weight is not None
     inner, leaves = np.flatnonzero(hard.kept[1::2]), hard.leaves
     learned = [weight[inner], hard.splits.bias[inner], leaves.constant, leaves.slope, leaves.shared]  # type: ignore[index]
-    tree = read_tree(
+    return read_tree(
         hard.splits,
         leaves,
         hard.kept.astype(np.float32),
         rows,
         prune=lambda _total, _leaf: hard.kept,
         correct=None,
+        compared=compared,
         n_parameters=sum(int(np.count_nonzero(part)) for part in learned if part is not None),
         routing="hard",
+        limits=None if hard.limits is None else (hard.limits[0], hard.limits[1]),
     )
-    return replace(tree, limits=hard.limits)
 
 
 def _join(train: Samples, valid: Samples | None, target: Target, *, owns_valid: bool) -> Rows:

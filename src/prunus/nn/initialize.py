@@ -11,6 +11,8 @@ from prunus.ops.checks import shape
 
 __all__ = ["can_spread", "spread_splits"]
 
+BENT_SAMPLES, BENT_FEATURES = 4_096, 256
+"""So many samples tell where the root starts, unless there are more features than this: it would take too long."""
 SAMPLES_OF_OTHERS = 256
 """About so many samples place the splits that none reach."""
 
@@ -25,13 +27,18 @@ class AffineSplit(Protocol):
 
 @torch.no_grad()
 def spread_splits(
-    split: nn.Module, x: Tensor, *, spread: float = 1.0, generator: torch.Generator | None = None
+    split: nn.Module,
+    x: Tensor,
+    *,
+    wanted: Tensor | None = None,
+    spread: float = 1.0,
+    generator: torch.Generator | None = None,
 ) -> None:
     """Set splits so that each sends half of the samples that reach it to the left and half to the right.
 
-    Directions are drawn at random. From the root down, each split is then shifted to the median of the samples that
-    reach it, and scaled so that their scores have the standard deviation `spread`. A sample whose score lies between
-    -1/2 and 1/2 is undecided, that is, routed to both sides.
+    Directions are drawn at random, but for that of the root if it is known what is wanted. From the root down, each
+    split is then shifted to the median of the samples that reach it, and scaled so that their scores have the standard
+    deviation `spread`. A sample whose score lies between -1/2 and 1/2 is undecided, that is, routed to both sides.
 
     Parameters
     ----------
@@ -39,6 +46,9 @@ def spread_splits(
         The splits to set; or another module with the attribute `scores`, a linear layer, and the method `features`.
     x : Tensor of shape (n, d)
         Samples; a few thousand are enough.
+    wanted : Tensor of shape (n, k), optional
+        What is wanted of the samples. The root then starts in the direction in which it bends most, that is, has the
+        largest second derivative on average: with other random numbers a tree then often begins with the same columns.
     spread : float, default=1.0
         Standard deviation of the scores among the samples that reach a split.
     generator : torch.Generator, optional
@@ -60,10 +70,15 @@ def spread_splits(
         )
     if not len(x):
         raise InputValueError(f"x must have at least one sample for spread_splits, got x.shape={shape(x)}")
+    if wanted is not None and (wanted.ndim != 2 or len(wanted) != len(x)):
+        raise InputValueError(f"wanted must have shape ({len(x)}, k) for spread_splits, got {shape(wanted)}")
     with evaluating(split):
         features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
     weight.copy_(torch.randn(weight.shape, generator=generator).to(weight))
+    if wanted is not None and len(weight):
+        direction = _bending_direction(features[:BENT_SAMPLES], wanted[:BENT_SAMPLES])
+        weight[0] = weight[0] if direction is None else direction.to(weight)
     _place_splits(features, weight, bias, spread)
 
 
@@ -76,6 +91,28 @@ def can_spread(split: nn.Module) -> bool:
 
 def _is_affine(split: nn.Module) -> TypeGuard[AffineSplit]:
     return can_spread(split)
+
+
+def _bending_direction(features: Tensor, wanted: Tensor) -> Tensor | None:
+    """The direction, (d,), in which what is wanted, (n, k), bends most; None if there are too few samples to tell.
+
+    What a linear function does not explain is averaged with products of features, (d, d): if features were normal, that
+    would be the mean of all second derivatives.
+    """
+    n, d = features.shape
+    if n <= 2 * d or d > BENT_FEATURES or wanted.shape[1] > BENT_FEATURES:
+        return None
+    x, y = (part.double() - part.double().mean(0) for part in (features, wanted))
+    covariance = x.T @ x / n
+    covariance.diagonal().add_(1e-3 * covariance.diagonal().mean() + 1e-30)
+    rest = y - x @ torch.linalg.solve(covariance, x.T @ y / n)
+    if not rest.isfinite().all():
+        return None
+    main = rest @ torch.linalg.eigh(rest.T @ rest).eigenvectors[:, -1]  # the combination of outputs that varies most
+    bend, directions = torch.linalg.eigh((x * main.unsqueeze(1)).T @ x / n)
+    most = bend.abs().argmax()
+    direction = directions[:, most]
+    return direction * direction[direction.abs().argmax()].sign() if bend[most] != 0 else None
 
 
 def _place_splits(features: Tensor, weight: Tensor, bias: Tensor, spread: float) -> None:

@@ -16,6 +16,7 @@ from prunus.tree.paths import path_nodes, path_sums
 from prunus.tree.record import Floats, Layers, Leaves, Splits, Tree
 
 __all__ = [
+    "after_first_layer",
     "find_ends",
     "find_leaves",
     "find_routes",
@@ -216,6 +217,11 @@ def _tensor(array: npt.NDArray[Any]) -> Tensor:
 
 def _through(layers: Layers, x: Tensor) -> Tensor:
     """The outputs of the last of these layers."""
-    for i, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
-        x = functional.linear(UNITS[layers.unit](x) if i else x, _tensor(weight), _tensor(bias))
+    return after_first_layer(layers, functional.linear(x, _tensor(layers.weights[0]), _tensor(layers.biases[0])))
+
+
+def after_first_layer(layers: Layers, x: Tensor) -> Tensor:
+    """The outputs of the last of these layers, given those of the first one."""
+    for weight, bias in zip(layers.weights[1:], layers.biases[1:], strict=True):
+        x = functional.linear(UNITS[layers.unit](x), _tensor(weight), _tensor(bias))
     return x

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from prunus.ops import integer_pruning
-from prunus.tree.importances import importances
+from prunus.tree.importances import Compare, importances
 from prunus.tree.paths import last_kept, parts_rows, passing
 from prunus.tree.prediction import find_leaves, hard_outputs, path_outputs, soft_outputs
 from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
@@ -56,17 +56,21 @@ def read_tree(
     *,
     prune: Prune,
     correct: Correct | None,
+    compared: Compare,
     n_parameters: int,
     routing: Routing = "soft",
     cut: bool = False,
+    by_path: bool = False,
     agree: Agree | None = None,
     limits: tuple[Doubles, Doubles] | None = None,
 ) -> Tree:
     """The record of a trained tree. The training rows descend the tree once for all its statistics.
 
     In a hard tree the kept nodes get the mass 1, and all others 0; if the tree is `cut`, all that are not kept get the
-    mass 0 in a soft tree, too. Without `correct` there is no correction. With `agree`, the record of a soft tree says
-    how far its hard predictions agree with its soft ones. `limits` are the smallest and the largest output, (k,) each.
+    mass 0 in a soft tree, too. Without `correct` there is no correction. Importances are about outputs on the scale
+    that `compared` puts them on, and along one path if the tree is used `by_path`. With `agree`, the record of a soft
+    tree says how far its hard predictions agree with its soft ones. `limits` are the smallest and the largest output,
+    (k,) each, or those of each node, (T, k) each.
     """
     n_nodes = len(mass)
     leaf = find_leaves(splits, rows.x)
@@ -79,7 +83,6 @@ def read_tree(
     last = last_kept(kept)
     ends = last[leaf]
     share = np.where(kept, total / total[0], 0.0)
-    inner = np.flatnonzero(kept[: n_nodes // 2] & kept[1:].reshape(-1, 2).any(1))
     statistics = node_statistics(rows.wanted, ends, rows.weight, n_nodes)
     tree = Tree(
         splits=splits,
@@ -91,11 +94,13 @@ def read_tree(
         share=share,
         mean=statistics.mean,
         spread=statistics.spread,
-        importances=importances(splits, rows.x, inner, share[inner], rows.owner, rows.n_features),
+        importances=np.zeros(rows.n_features),
         n_parameters=n_parameters,
         routing=routing,
-        limits=None if limits is None else np.stack([np.tile(end, (n_nodes, 1)) for end in limits]),
+        limits=None if limits is None else np.stack([np.broadcast_to(end, statistics.mean.shape) for end in limits]),
     )
+    found = importances(tree, rows.x, rows.weight, rows.owner, rows.n_features, compared=compared, hard=by_path)
+    tree = replace(tree, importances=found)
     if agree is None or tree.is_hard or n_nodes == 1:  # then there is only one way
         return tree
     return replace(tree, agreement=_agreement(tree, rows.x, ends, agree))

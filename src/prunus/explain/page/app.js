@@ -1,11 +1,13 @@
 // Events: mouse, touch, keys, search, tabs, theme.
-const choose = (t, { show = true } = {}) => {
+// Only keys and the search move the canvas to a node: one that is clicked stays where it is.
+const choose = (t, { follow = true } = {}) => {
   state.chosen = t;
-  reveal(t);
+  if (follow) reveal(t);
   mark();
   showNode(t);
-  if (show) openTab("node");
+  openTab("node");
 };
+const READABLE = 0.58;  // the smallest zoom at which words in boxes can be read
 const TABS = ["node", "sample", "curves", "help"];
 const openTab = (name) => {
   for (const tab of TABS) {
@@ -39,6 +41,7 @@ svg.addEventListener("pointermove", (event) => {
     svg.classList.add("dragged");
     state.x += event.clientX - last.x;
     state.y += event.clientY - last.y;
+    state.moved = true;
     move();
   }
   pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
@@ -48,7 +51,7 @@ svg.addEventListener("click", (event) => {
   if (moved > 4) return;  // it was a drag
   const knob = event.target.closest(".toggle"), node = event.target.closest(".node");
   if (knob) toggle(Number(knob.dataset.toggle));
-  else if (node) choose(Number(node.dataset.node));
+  else if (node) choose(Number(node.dataset.node), { follow: false });
 });
 svg.addEventListener("dblclick", (event) => {
   const node = event.target.closest(".node");
@@ -83,7 +86,7 @@ const KEYS = {
   "-": () => zoomCenter(0.8),
   0: () => fit(),
   "/": () => byId("search").focus(),
-  Escape: () => { byId("search").value = ""; search(); },
+  Escape: () => { byId("search").value = ""; search(); forget(); },
 };
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea");
@@ -109,24 +112,15 @@ const search = () => {
   mark();
 };
 
-const help = () => byId("help").append(
-  make("h2", {}, "How to read this tree"),
-  make("p", {}, "A split adds up weighted features: a row goes left if the sum is below a threshold, and right otherwise. "
-    + "A box names the strongest feature of its split, with an arrow to where large values go; the line below it shows the share of the training samples that pass the node. "
-    + "A split of one column is written out: rows for which it is true go left. Click a box to see all its features."),
-  make("p", {}, record.hard ? "Every row follows one path to a leaf, and its prediction is that of the leaf."
-    : "A row whose score is within the margin of a split is undecided and goes both ways. Predictions add up along all its routes. "
-    + "The mass a of a node is how much of a sample it can receive. Branches that were pruned are not shown, or are marked by a dash."),
-  ...(record.curves.length ? [make("p", {}, "Leaves are additive: to the value of a leaf, which is that of a row with typical values, the curves of the columns are added. All leaves share them.")] : []),
-  make("h3", {}, "Keys"),
-  make("dl", {}, ...[["← → ↑ ↓", "go from node to node"], ["Enter", "collapse or expand"], ["+  −  0", "zoom, fit"], ["/", "find a feature"], ["Esc", "end the search"]]
-    .flatMap(([keys, what]) => [make("dt", {}, make("kbd", {}, keys)), make("dd", {}, what)])),
-  make("h3", {}, "Model"),
-  make("dl", {}, ...record.facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
-);
+// No row is shown any more.
+const forget = () => {
+  Object.assign(state, { lit: [], routes: new Map(), values: null });
+  mark();
+};
 
 const start = () => {
-  byId("subtitle").textContent = record.subtitle;
+  fill(byId("subtitle"), { title: record.subtitle }, [record.subtitle]);
+  if (matchMedia("(max-width: 720px)").matches) byId("search").placeholder = "Find";
   byId("warning").textContent = record.warning ?? "";
   byId("warning").hidden = !record.warning;
   byId("features").append(...record.features.map(({ name }) => make("option", { value: name })));
@@ -136,17 +130,21 @@ const start = () => {
   byId("fit").addEventListener("click", () => fit());
   byId("larger").addEventListener("click", () => zoomCenter(1.25));
   byId("smaller").addEventListener("click", () => zoomCenter(0.8));
-  byId("expand").addEventListener("click", () => { collapsed.clear(); render(); fit(0.5); });
-  byId("turn").addEventListener("click", () => { across = !across; render(); fit(0.5); });
+  byId("expand").addEventListener("click", () => { collapsed.clear(); fit(READABLE); });
+  byId("turn").addEventListener("click", () => { across = !across; fit(READABLE); });
   byId("theme").addEventListener("click", () => {
     const root = document.documentElement, now = root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
+  addEventListener("beforeprint", forPaper);
+  addEventListener("afterprint", forScreen);
   samplePanel();
   curvePanel();
   help();
-  render();
-  fit(0.5);
+  legend();
+  direct();
+  fit(READABLE);
+  new ResizeObserver(() => refit(READABLE)).observe(svg);
   showNode(0);
 };
 start();

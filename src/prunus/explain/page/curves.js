@@ -1,5 +1,7 @@
 // The panel of the curves of additive leaves: what each column adds to the value of a leaf, strongest first.
-const CURVE = { width: 330, height: 110, top: 6, bottom: 16, left: 44 };
+// Below each curve is the distribution of its column in the rows that were given.
+const CURVE = { width: 336, height: 112, left: 50, right: 6, top: 8, rows: 26, ticks: 15 };
+const LEVELS = { most: 14, name: 104, rows: 52 };
 
 // Of two classes one curve tells all: the score of the second minus that of the first.
 const isBinary = record.task === "classes" && record.outputs.length === 2;
@@ -7,68 +9,100 @@ const drawnOutputs = () => (isBinary ? [1] : record.outputs.map((_, k) => k));
 const valueOf = (row, k) => (record.link === "logit" ? row[0] : isBinary ? row[1] - row[0] : row[k]);
 const curveColor = (k) => (record.outputs.length > 1 ? colorOf(k) : "var(--accent)");
 
-const axisOf = (values) => {
-  const low = Math.min(0, ...values), high = Math.max(0, ...values), { height, top, bottom } = CURVE;
-  const at = (y) => (high > low ? top + (height - top - bottom) * (high - y) / (high - low) : (top + height - bottom) / 2);
-  return { low, high, at };
+// Round numbers within a range, about as many as wanted.
+const ticksOf = (low, high, wanted) => {
+  const rough = (high - low) / wanted, size = 10 ** Math.floor(Math.log10(rough)), step = size * ([1, 2, 5].find((times) => times * size >= rough) ?? 10);
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+  return found;
 };
-const frameOf = (axis, name) => {
-  const { width, height, left, bottom } = CURVE, zero = axis.at(0);
-  const chart = draw("svg", { class: "chart curve", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `curve of ${name}` });
-  chart.append(draw("line", { x1: left, x2: width, y1: zero, y2: zero, stroke: "var(--line)", "stroke-width": 1 }));
-  for (const y of axis.high > axis.low ? [axis.low, axis.high] : [0]) {
-    chart.append(draw("text", { x: left - 5, y: Math.min(axis.at(y) + 4, height - bottom), "text-anchor": "end" }, format(y)));
-  }
-  return chart;
+const limitsOf = (curve, outputs) => {
+  const values = curve.values.flatMap((row) => outputs.map((k) => valueOf(row, k))), low = Math.min(0, ...values), high = Math.max(0, ...values);
+  return high > low ? [low, high] : [-1, 1];
 };
+const addedTo = () => (record.task === "classes" ? (isBinary ? "log odds" : "score") : record.link === "log" ? "log value" : "value");
 
 const numberCurve = (curve, outputs) => {
-  const axis = axisOf(curve.values.flatMap((row) => outputs.map((k) => valueOf(row, k)))), chart = frameOf(axis, curve.name);
-  const { width, height, left } = CURVE, first = curve.x[0], last = curve.x[curve.x.length - 1];
-  const across = (x) => left + (width - left) * (last > first ? (x - first) / (last - first) : 0.5);
+  const { width, height, left, right, top, rows, ticks } = CURVE, [low, high] = limitsOf(curve, outputs), base = top + height;
+  const first = curve.x[0], last = curve.x[curve.x.length - 1], bottom = base + (curve.counts ? rows + 4 : 0);
+  const across = (x) => left + (width - left - right) * (last > first ? (x - first) / (last - first) : 0.5), up = (y) => top + (height * (high - y)) / (high - low);
+  const chart = draw("svg", { class: "chart curve", viewBox: `0 0 ${width} ${bottom + ticks}`, role: "img", "aria-label": `curve of ${curve.name}` });
+  for (const y of ticksOf(low, high, 4)) {
+    chart.append(draw("line", { class: Math.abs(y) < 1e-9 * (high - low) ? "zero" : "grid", x1: left, x2: width - right, y1: up(y), y2: up(y) }),
+      draw("text", { x: left - 5, y: up(y) + 3.5, "text-anchor": "end" }, format(y)));
+  }
+  chart.append(draw("text", { class: "caption", x: -top - height / 2, y: 9, transform: "rotate(-90)", "text-anchor": "middle" }, `added to the ${addedTo()}`));
   for (const k of outputs) {
-    const points = curve.x.map((x, i) => `${across(x).toFixed(1)},${axis.at(valueOf(curve.values[i], k)).toFixed(1)}`).join(" ");
+    const points = curve.x.map((x, i) => `${across(x).toFixed(1)},${up(valueOf(curve.values[i], k)).toFixed(1)}`).join(" ");
     chart.append(draw("polyline", { points, fill: "none", stroke: curveColor(k), "stroke-width": 2, "stroke-linejoin": "round" }));
   }
-  chart.append(draw("text", { x: left, y: height - 3 }, curve.points[0]), draw("text", { x: width, y: height - 3, "text-anchor": "end" }, curve.points[curve.points.length - 1]));
+  if (curve.counts) chart.append(rowsBelow(curve.counts, left, width - left - right, bottom));
+  chart.append(...xTicks(curve, across, bottom + ticks - 4));
   return chart;
 };
+const rowsBelow = (counts, left, width, bottom) => {
+  const step = width / counts.length, most = Math.max(1, ...counts);
+  return draw("g", { class: "rows" }, draw("text", { class: "caption", x: left - 5, y: bottom - 8, "text-anchor": "end" }, "rows"),
+    ...counts.map((count, i) => {
+      const size = (CURVE.rows * count) / most;
+      return draw("rect", { class: "bin", x: left + i * step + 0.4, width: step - 0.8, y: bottom - size, height: size, "data-count": count }, draw("title", {}, `${count} rows`));
+    }));
+};
+// Round numbers below the curve; dates and durations have texts of their own, at both ends.
+const xTicks = (curve, across, y) => {
+  const [first, last] = [curve.x[0], curve.x[curve.x.length - 1]], texts = [curve.points[0], curve.points[curve.points.length - 1]];
+  if (!(last > first) || texts.some((text) => !Number.isFinite(Number(text)))) {
+    return texts.slice(0, last > first ? 2 : 1).map((text, i) => draw("text", { x: across(curve.x[i ? curve.x.length - 1 : 0]), y, "text-anchor": i ? "end" : "start" }, text));
+  }
+  return ticksOf(first, last, 4).map((x) => draw("text", { x: clip(across(x), CURVE.left + 4, CURVE.width - 12), y, "text-anchor": "middle" }, format(x)));
+};
 
-// Levels as bars from 0, one group for each level.
+// Levels one below the other: a bar from 0, and how many rows have the level.
 const levelCurve = (curve, outputs) => {
-  const axis = axisOf(curve.values.flatMap((row) => outputs.map((k) => valueOf(row, k)))), chart = frameOf(axis, curve.name);
-  const { width, height, left } = CURVE, step = (width - left) / curve.points.length, size = Math.min(26, 0.8 * step) / outputs.length;
-  const most = Math.max(1, Math.floor(step / 6));
-  curve.points.forEach((level, i) => {
-    const middle = left + (i + 0.5) * step;
+  const { width } = CURVE, { most, name, rows } = LEVELS, [low, high] = limitsOf(curve, outputs), order = levelOrder(curve, outputs).slice(0, most);
+  const right = width - (curve.counts ? rows + 10 : 4), across = (x) => name + 6 + ((right - name - 6) * (x - low)) / (high - low);
+  const size = outputs.length > 1 ? 5 : 11, step = Math.max(18, size * outputs.length + 6), bottom = order.length * step;
+  const chart = draw("svg", { class: "chart curve", viewBox: `0 0 ${width} ${bottom + 26}`, role: "img", "aria-label": `curve of ${curve.name}` });
+  for (const x of ticksOf(low, high, 4)) {
+    chart.append(draw("line", { class: Math.abs(x) < 1e-9 * (high - low) ? "zero" : "grid", x1: across(x), x2: across(x), y1: 0, y2: bottom }), draw("text", { x: across(x), y: bottom + 11, "text-anchor": "middle" }, format(x)));
+  }
+  chart.append(draw("text", { class: "caption", x: (name + right) / 2, y: bottom + 23, "text-anchor": "middle" }, `added to the ${addedTo()}`));
+  if (curve.counts) chart.append(draw("text", { class: "caption", x: width - rows, y: bottom + 11 }, "rows"));
+  const frequent = Math.max(1, ...(curve.counts ?? []));
+  order.forEach((i, row) => {
+    const y = row * step + step / 2, level = curve.points[i];
+    chart.append(draw("text", { class: "level", x: name, y: y + 4, "text-anchor": "end" }, cutText(level, name, 11, 400), draw("title", {}, level)));
     outputs.forEach((k, j) => {
-      const y = axis.at(valueOf(curve.values[i], k)), zero = axis.at(0);
-      chart.append(draw("rect", { x: middle + (j - outputs.length / 2) * size, width: size, y: Math.min(y, zero) - 0.5, height: Math.abs(y - zero) + 1, fill: curveColor(k) },
-        draw("title", {}, `${level}: ${format(valueOf(curve.values[i], k))}`)));
+      const value = valueOf(curve.values[i], k), [start, end] = [Math.min(value, 0), Math.max(value, 0)].map(across);
+      chart.append(draw("rect", { x: start - 0.5, width: end - start + 1, y: y + (j - outputs.length / 2) * size, height: size - 0.5, fill: curveColor(k) }, draw("title", {}, `${level}: ${format(value)}`)));
     });
-    if (most > 1) chart.append(draw("text", { x: middle, y: height - 3, "text-anchor": "middle" }, shorten(level, most), draw("title", {}, level)));
+    if (curve.counts) chart.append(draw("rect", { class: "bin", x: width - rows, width: (rows * curve.counts[i]) / frequent, y: y - 4, height: 8, "data-count": curve.counts[i] }, draw("title", {}, `${curve.counts[i]} rows`)));
   });
   return chart;
 };
+// The levels as they are listed; if there are too many, the most frequent ones, or those that add or take away most.
+const levelOrder = (curve, outputs) => {
+  const all = curve.points.map((_, i) => i);
+  if (all.length <= LEVELS.most) return all;
+  const weight = (i) => (curve.counts ? curve.counts[i] : Math.max(...outputs.map((k) => Math.abs(valueOf(curve.values[i], k)))));
+  return all.sort((a, b) => weight(b) - weight(a));
+};
 
+const curveElement = (curve, outputs) => {
+  const missing = curve.missing ? ` · missing: ${outputs.map((k) => format(valueOf(curve.missing, k))).join(", ")}` : "";
+  const hidden = curve.x ? 0 : curve.points.length - LEVELS.most;
+  return make("div", { class: "drawn" }, make("h3", { class: "column" }, curve.name, make("span", { class: "soft" }, missing)),
+    curve.x ? numberCurve(curve, outputs) : levelCurve(curve, outputs),
+    ...(hidden > 0 ? [make("p", { class: "soft" }, `and ${hidden} more levels`)] : []));
+};
 const curvePanel = () => {
   if (!record.curves.length) return;
   const box = byId("curves"), outputs = drawnOutputs();
   const what = record.task === "classes" ? (isBinary ? `the log odds of ${record.outputs[1]}` : "the scores of the classes") : record.link === "log" ? "the logarithm of the value of a leaf" : "the value of a leaf";
-  box.append(make("h2", {}, "Curves of the columns"), make("p", { class: "soft" }, `What each column adds to ${what}. All leaves share these curves, which are 0 at a typical value. The strongest comes first.`));
-  if (outputs.length > 1) {
-    const legend = make("p", { class: "legend" });
-    for (const k of outputs) {
-      const mark = make("span", { class: "mark" });
-      mark.style.background = curveColor(k);
-      legend.append(make("span", {}, mark, record.outputs[k]));
-    }
-    box.append(legend);
-  }
-  const add = (curves) => curves.map((curve) => {
-    const missing = curve.missing ? ` · missing: ${outputs.map((k) => format(valueOf(curve.missing, k))).join(", ")}` : "";
-    return make("div", {}, make("h3", { class: "column" }, curve.name, make("span", { class: "soft" }, missing)), curve.x ? numberCurve(curve, outputs) : levelCurve(curve, outputs));
-  });
+  box.append(make("h2", {}, "Curves of the columns"), make("p", { class: "soft" }, `What each column adds to ${what}. All leaves share these curves, which are 0 at a typical value. The strongest comes first.`
+    + (record.curves[0].counts ? " The gray bars show how many rows have each value." : "")));
+  if (outputs.length > 1) box.append(make("p", { class: "legend" }, ...outputs.map((k) => make("span", {}, swatch(curveColor(k)), record.outputs[k]))));
+  const add = (curves) => curves.map((curve) => curveElement(curve, outputs));
   box.append(...add(record.curves.slice(0, FEW)));
   if (record.curves.length > FEW) {
     const more = make("button", { type: "button", class: "wide" }, `and ${record.curves.length - FEW} more`);

@@ -72,12 +72,14 @@ const entry = (fields, result) => {
   form.addEventListener("input", () => {
     const values = fields.map((field) => field.read());
     if (byId("pick")) byId("pick").value = "";
+    if (!values.includes(undefined)) state.values = values;
     if (!values.includes(undefined)) showPrediction(predictRow(values), null, result);
   });
   return form;
 };
 
 const showSample = (row, fields, result) => {
+  state.values = row.values;
   if (model) fields.forEach((field, i) => field.write(row.values[i]));
   showPrediction(model ? predictRow(row.values) : predictStored(row), row, result);
 };

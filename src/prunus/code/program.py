@@ -1,0 +1,182 @@
+"""The form of a tree between the record and the code that is written from it, in the units of the table.
+
+A program reads columns of the table, limits numbers to the range that the encoder knows, follows one path, and computes
+the outputs at its end. Each language has a printer of its own; what is computed is described once, here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "Below",
+    "Branch",
+    "Choice",
+    "Column",
+    "Condition",
+    "End",
+    "Finish",
+    "Formula",
+    "InRanges",
+    "IsLevel",
+    "Label",
+    "Limited",
+    "Output",
+    "Program",
+    "Shared",
+    "Term",
+    "ends",
+]
+
+Label = bool | int | float | str
+Finish = Literal["values", "log", "logit", "softmax"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: a number (seconds for times, 0 or 1 for booleans) or the text of a level, or missing."""
+
+    name: str
+    kind: str
+    """"number", "boolean", "datetime", "duration" or "category"."""
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A number of the table within limits: ``min(max((x - center) / scale, low), high)``."""
+
+    column: Column
+    label: str
+    low: float
+    high: float
+    missing: float
+    """The value if the number is missing."""
+    center: float = 0.0
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A term of a sum that depends on the level of a category, or on whether a number is missing."""
+
+    column: Column
+    levels: tuple[tuple[str, float], ...]
+    other: float
+    missing: float
+
+
+@dataclass(frozen=True)
+class Term:
+    """A weighted number."""
+
+    weight: float
+    variable: "Limited | Shared"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A sum: a constant and its terms."""
+
+    constant: float
+    terms: tuple[Term | Choice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A sum that all leaves have in common, which is computed once."""
+
+    label: str
+    formula: Formula
+
+
+@dataclass(frozen=True)
+class Below:
+    """Whether a sum is negative."""
+
+    formula: Formula
+
+
+@dataclass(frozen=True)
+class InRanges:
+    """Whether a number lies within one of these ranges, whose ends do not belong to them; None is no end."""
+
+    column: Column
+    ranges: tuple[tuple[float | None, float | None], ...]
+    missing: bool
+    """Whether the condition holds for missing numbers."""
+
+
+@dataclass(frozen=True)
+class IsLevel:
+    """Whether a category is one of these levels, or none of them."""
+
+    column: Column
+    levels: tuple[str, ...]
+    negated: bool
+    missing: bool
+    """Whether the condition holds for missing values."""
+
+
+Condition = Below | InRanges | IsLevel
+
+
+@dataclass(frozen=True)
+class Output:
+    """A sum at the end of a path, which is limited to the range from `low` to `high` if they are not None."""
+
+    formula: Formula
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a path: its node, the share of the training rows that end there, and its outputs or results."""
+
+    node: int
+    share: float
+    values: tuple[Output | Label, ...]
+    """Outputs to be finished; if all are constant, the finished results."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A split: rows for which the condition holds go left."""
+
+    condition: Condition
+    left: "Branch | End"
+    right: "Branch | End"
+    share: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything that predicts a row."""
+
+    kind: str
+    """The name of the estimator's class."""
+    columns: tuple[Column, ...]
+    limited: tuple[Limited, ...]
+    shared: tuple[Shared, ...]
+    root: Branch | End
+    finish: Finish
+    """How outputs become results: "values" (they are the results), "log" (multiples of the exponentials), "logit" (one
+    output is the log odds of the second label) or "softmax" (one score for each label)."""
+    labels: tuple[Label, ...] = ()
+    means: tuple[float, ...] = ()
+    """With "log", the factors of the exponentials."""
+    proba: bool = False
+    """Whether the probability of each label is wanted; results then are the label and all probabilities."""
+    one: bool = True
+    """Whether there is one result, not a list of them, apart from probabilities."""
+    cluster: bool = False
+    """Whether the result is a cluster."""
+
+
+def ends(part: Branch | End) -> Iterator[End]:
+    """The ends of all paths, from left to right."""
+    if isinstance(part, End):
+        yield part
+    else:
+        yield from ends(part.left)
+        yield from ends(part.right)

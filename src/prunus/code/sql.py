@@ -1,0 +1,336 @@
+"""Trees as SQL statements."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from prunus import __version__
+from prunus.code.names import Names, sum_lines
+from prunus.code.program import (
+    Below,
+    Branch,
+    Choice,
+    Column,
+    Condition,
+    End,
+    Formula,
+    InRanges,
+    Label,
+    Limited,
+    Output,
+    Program,
+    Shared,
+    ends,
+)
+from prunus.code.reading import LARGEST, read_program
+from prunus.code.sql_words import READERS, UNITS, double, in_ranges, is_level, largest, listed, literal, named, quoted
+from prunus.errors import InputTypeError, InputValueError
+from prunus.explain.wording import percent
+
+__all__ = ["export_sql"]
+
+SIDES = ("lowest", "highest")
+"""Names of the limits of an output."""
+
+
+def export_sql(
+    estimator: Any,
+    table: str | Sequence[str],
+    *,
+    copy: str | Iterable[str] = (),
+    hard: bool = False,
+    proba: bool = False,
+) -> str:
+    """Write a fitted tree as a SELECT statement, which predicts the rows of a table of a database.
+
+    The result has one row for each row of the table: first the columns of `copy`, then "prediction" (with several
+    outputs "prediction 0", "prediction 1" and so on), or "cluster". With `proba` a column "probability LABEL" for each
+    class follows. Databases do not promise an order of rows: copy a key to know which is which.
+
+    NULL is a missing value. The table must have the columns that the tree uses, with the names that they had in `fit`
+    ("x0", "x1" and so on if they had none). Booleans are booleans, or 0 and 1. Dates are numbers of seconds since 1970
+    in UTC, and durations are seconds; where a column is a timestamp, replace the expression that reads it in the first
+    step by what your database has for that, such as ``EXTRACT(EPOCH FROM t."since")``.
+
+    The statement computes in double precision. Its numbers differ from those of `predict` by rounding, and a row that
+    is within rounding of a threshold may take the other path. It is made for SQLite 3.35, DuckDB and PostgreSQL 12, and
+    newer ones. Beyond standard SQL it uses the word ``MATERIALIZED``, which asks to compute a step once and may be
+    deleted, and the function ``exp``, but only for models in leaves, if probabilities or the means of a loss such as
+    "poisson" are wanted.
+
+    Parameters
+    ----------
+    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator, with linear splits and with constant, linear or additive leaves.
+    table : str or sequence of str
+        The table. Dots part a schema from a table, as in "sales.houses"; in a list of names they have no meaning.
+    copy : str or iterable of str, optional
+        Columns of the table that are part of the result, such as a key.
+    hard : bool, default=False
+        Whether a tree that was not fitted with ``routing="hard"`` is written with the predictions of
+        ``predict(X, hard=True)``. Without it such a tree is an error, since its predictions do not follow one path;
+        clusters always do.
+    proba : bool, default=False
+        Whether the result has the probabilities of the classes.
+
+    Returns
+    -------
+    str
+        The statement, without a semicolon at its end.
+
+    Examples
+    --------
+    >>> from prunus import ArgminTreeRegressor
+    >>> tree = ArgminTreeRegressor(depth=1, max_epochs=1, routing="hard", random_state=0)
+    >>> _ = tree.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> import sqlite3
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE sizes (x0 REAL)")
+    >>> _ = database.execute("INSERT INTO sizes VALUES (0.5)")
+    >>> ((value,),) = database.execute(export_sql(tree, "sizes"))
+    >>> bool(abs(value - tree.predict([[0.5]])[0]) < 1e-6)
+    True
+    """
+    program = read_program(estimator, "export_sql", hard=hard, proba=proba)
+    parts, copied = _table_names(table), _copied(copy)
+    return _Printer(program, parts, copied).statement()
+
+
+def _table_names(table: Any) -> list[str]:
+    """The parts of the name of a table."""
+    if isinstance(table, str):
+        parts: list[Any] = table.split(".")
+    elif isinstance(table, Sequence):
+        parts = list(table)
+    else:
+        raise InputTypeError(f"table must be the name of a table, got {table!r}")
+    if not parts or not all(isinstance(part, str) and part for part in parts):
+        raise InputValueError(f"table must be the name of a table, got {table!r}")
+    return parts
+
+
+def _copied(copy: Any) -> list[str]:
+    names = [copy] if isinstance(copy, str) else list(copy) if isinstance(copy, Iterable) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise InputTypeError(f"copy must be a list of names of columns, got {copy!r}")
+    return list(dict.fromkeys(names))
+
+
+class _Printer:
+    """Writes a program as one statement of several steps; each step adds columns to those of the step before."""
+
+    def __init__(self, program: Program, table: list[str], copied: list[str]) -> None:
+        self.program, self.table, self.copied = program, table, copied
+        self.results = _result_names(program)
+        taken = {name.casefold() for name in copied} & {name.casefold() for name in self.results}
+        if taken:
+            raise InputValueError(f"copy must name columns other than those with predictions, got {taken.pop()!r}")
+        self.values = Names(str, (*copied, *self.results, ""))
+        self.names: dict[Column | Limited | Shared, str] = {}
+        for column in program.columns:
+            self.names[column] = quoted(self.values.new(column.name))
+        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.shared)
+        self.names |= {variable: quoted(self.values.new(variable.label)) for variable in variables}
+        self.step_names = Names(str, (*table, "t"))
+        self.steps: list[list[str]] = []
+        self.source = ".".join(map(quoted, table)) + " AS t"
+
+    def statement(self) -> str:
+        """All steps, the last of which selects the results."""
+        program = self.program
+        copied = [f"t.{quoted(name)} AS {quoted(name)}" for name in self.copied]
+        columns = [f"{READERS[c.kind].format('t.' + quoted(c.name))} AS {self.names[c]}" for c in program.columns]
+        notes = [""] * len(copied) + [UNITS.get(column.kind, "") for column in program.columns]
+        self._step("inputs", [[line] for line in [*copied, *columns] or ["1 AS one_row"]], notes, once=False)
+        if program.limited:
+            self._step("limited", [[f"{self._limited(v)} AS {self.names[v]}"] for v in program.limited], once=False)
+        if program.shared:
+            self._step("shared", [named(self._sum(s.formula), self.names[s]) for s in program.shared])
+        results = self._results()
+        lines = [f"-- {program.kind} of prunus {__version__}", "WITH"]
+        for i, step in enumerate(self.steps):
+            lines += [*step[:-1], step[-1] + ("," if i + 1 < len(self.steps) else "")]
+        selected = [[quoted(name)] for name in self.copied]
+        selected += [named(result, quoted(name)) for result, name in zip(results, self.results, strict=True)]
+        return "\n".join([*lines, "SELECT", *listed(selected, "    "), f"FROM {self.source}"]) + "\n"
+
+    def _step(self, name: str, columns: list[list[str]], notes: Sequence[str] = (), *, once: bool = True) -> None:
+        """Add a step that selects these columns, after the first step beside those of the step before.
+
+        Databases put the expressions of a step in place of its columns. Where these are used often, as those of most
+        steps are, they are asked to compute them once.
+        """
+        step = quoted(self.step_names.new(name))
+        select = "    SELECT *," if self.steps else "    SELECT"
+        start = f"{step} AS MATERIALIZED (" if once else f"{step} AS ("
+        self.steps.append([start, select, *listed(columns, " " * 8, notes), f"    FROM {self.source}", ")"])
+        self.source = step
+
+    def _results(self) -> list[list[str]]:
+        """The expressions of the results; steps before them compute the leaf and its outputs if that is needed."""
+        program = self.program
+        found = list(ends(program.root))
+        limited = any(isinstance(value, Output) and value.low is not None for value in found[0].values)
+        plain = program.finish == "values" and not limited
+        if plain and len(found[0].values) == 1:
+            return [self._typed(found, 0, self._tree(program.root, 0))]
+        leaf = quoted(self.values.new("leaf"))
+        self._step("leaves", [named(self._tree(program.root, None), leaf)])
+        by_node = {end.node: end for end in found}
+        if plain:
+            return [self._typed(found, j, self._by_leaf(leaf, by_node, j)) for j in range(len(found[0].values))]
+        return self._finished(self._outputs(leaf, by_node))
+
+    def _typed(self, found: list[End], j: int, lines: list[str]) -> list[str]:
+        """Result j in double precision if it is a number: PostgreSQL takes numbers for decimals."""
+        if not any(isinstance(end.values[j], float) for end in found):
+            return lines
+        if len(lines) == 1:
+            return [f"CAST({lines[0]} AS DOUBLE PRECISION)"]
+        return ["CAST(", *(f"    {line}" for line in lines), "AS DOUBLE PRECISION)"]
+
+    def _outputs(self, leaf: str, by_node: dict[int, End]) -> list[str]:
+        """Names of the outputs, which steps compute and limit."""
+        k = len(next(iter(by_node.values())).values)
+        numbers = [""] if k == 1 else [f" {j}" for j in range(k)]
+        names = [quoted(self.values.new(f"output{number}")) for number in numbers]
+        columns = [named(self._by_leaf(leaf, by_node, j), names[j]) for j in range(k)]
+        limited: list[list[str]] = []
+        for j, name in enumerate(names):
+            limits = {t: _limits(end.values[j]) for t, end in by_node.items()}
+            low, high = (self._limit(leaf, limits, side, f"{SIDES[side]}{numbers[j]}", columns) for side in (0, 1))
+            if low is not None and high is not None:
+                limited.append(
+                    [f"CASE WHEN {name} < {low} THEN {low} WHEN {name} > {high} THEN {high} ELSE {name} END"]
+                )
+        self._step("outputs", columns)
+        if not limited:
+            return names
+        within = [quoted(self.values.new(f"output{number} limited")) for number in numbers]
+        self._step("limited outputs", [named(lines, name) for lines, name in zip(limited, within, strict=True)])
+        return within
+
+    def _limit(
+        self, leaf: str, limits: dict[int, tuple[float, float] | None], side: int, label: str, columns: list[list[str]]
+    ) -> str | None:
+        """The limit of an output: a number if all leaves have the same, else a column that is added to these."""
+        values = {t: double(pair[side]) for t, pair in limits.items() if pair is not None}
+        if len(set(values.values())) < 2:
+            return next(iter(values.values()), None)
+        name = quoted(self.values.new(label))
+        cases = " ".join(f"WHEN {t} THEN {value}" for t, value in sorted(values.items()))
+        columns.append([f"CASE {leaf} {cases} END AS {name}"])
+        return name
+
+    def _finished(self, outputs: list[str]) -> list[list[str]]:
+        """Results that are computed from the outputs of a row."""
+        program, labels = self.program, [literal(label) for label in self.program.labels]
+        if program.finish == "values":
+            return [[name] for name in outputs]
+        if program.finish == "log":
+            return [[f"{mean!r} * exp({name})"] for mean, name in zip(program.means, outputs, strict=True)]
+        if program.finish == "logit":
+            label = f"CASE WHEN {outputs[0]} > 0 THEN {labels[1]} ELSE {labels[0]} END"
+            if not program.proba:
+                return [[label]]
+            return [[label], [f"1 / (1 + exp({outputs[0]}))"], [f"1 / (1 + exp(-{outputs[0]}))"]]
+        label = largest(outputs, labels)
+        return [[label], *self._probabilities(outputs)] if program.proba else [[label]]
+
+    def _probabilities(self, outputs: list[str]) -> list[list[str]]:
+        """Exponentials of the scores, relative to the largest one, and their shares."""
+        best = quoted(self.values.new("best output"))
+        self._step("best", [[f"{largest(outputs, outputs)} AS {best}"]])
+        weights = [quoted(self.values.new(f"weight {j}")) for j in range(len(outputs))]
+        exps = [
+            f"CASE WHEN {name} - {best} < {-LARGEST!r} THEN 0e0 ELSE exp({name} - {best}) END AS {weight}"
+            for name, weight in zip(outputs, weights, strict=True)
+        ]
+        self._step("weights", [[text] for text in exps])
+        total = quoted(self.values.new("total weight"))
+        self._step("totals", [named(sum_lines([(1.0, weight) for weight in weights], repr), total)])
+        return [[f"{weight} / {total}"] for weight in weights]
+
+    def _tree(self, part: Branch | End, j: int | None) -> list[str]:
+        """The nested conditions, with result j at the ends, or with the node if j is None."""
+        if isinstance(part, End):
+            return [str(part.node)] if j is None else self._at_end(part.values[j])
+        lines = self._condition(part.condition)
+        when = [f"    WHEN {lines[0]} THEN"]
+        if len(lines) > 1:
+            when = ["    WHEN", *(f"        {line}" for line in lines), "    THEN"]
+        left, right = ([f"        {line}" for line in self._side(side, j)] for side in (part.left, part.right))
+        return ["CASE", *when, *left, "    ELSE", *right, "END"]
+
+    def _side(self, part: Branch | End, j: int | None) -> list[str]:
+        *first, last = self._tree(part, j)
+        return [*first, f"{last}  -- {percent(part.share)} of the rows" if isinstance(part, End) else last]
+
+    def _at_end(self, value: Output | Label) -> list[str]:
+        return self._sum(value.formula) if isinstance(value, Output) else [literal(value)]
+
+    def _by_leaf(self, leaf: str, by_node: dict[int, End], j: int) -> list[str]:
+        """Output or result j of the leaf of a row."""
+        ordered = sorted(by_node.items())
+        if len(ordered) == 1:
+            return self._at_end(ordered[0][1].values[j])
+        lines = [f"CASE {leaf}"]
+        for t, end in ordered:
+            value = self._at_end(end.values[j])
+            if len(value) == 1:
+                lines.append(f"    WHEN {t} THEN {value[0]}")
+            else:
+                lines += [f"    WHEN {t} THEN", *(f"        {line}" for line in value)]
+        return [*lines, "END"]
+
+    def _condition(self, condition: Condition) -> list[str]:
+        if isinstance(condition, Below):
+            *first, last = self._sum(Formula(0.0, condition.formula.terms))
+            return [*first, f"{last} < {0.0 - condition.formula.constant!r}"]
+        name = self.names[condition.column]
+        found = in_ranges(name, condition) if isinstance(condition, InRanges) else is_level(name, condition)
+        if found == "":
+            return [f"{name} IS NULL" if condition.missing else f"{name} IS NOT NULL"]
+        return [f"{found} OR {name} IS NULL" if condition.missing else found]  # if NULL is compared, ELSE follows
+
+    def _limited(self, v: Limited) -> str:
+        name = self.names[v.column]
+        if v.center != 0 or v.scale != 1:
+            name = f"({name} - {v.center!r}) / {v.scale!r}"
+        low, high, missing = map(double, (v.low, v.high, v.missing))
+        return (
+            f"CASE WHEN {self.names[v.column]} IS NULL THEN {missing} WHEN {name} < {low} THEN {low} "
+            f"WHEN {name} > {high} THEN {high} ELSE {name} END"
+        )
+
+    def _sum(self, formula: Formula) -> list[str]:
+        if not formula.terms:
+            return [double(formula.constant)]
+        parts = [(formula.constant, "")] if formula.constant else []
+        for term in formula.terms:
+            if isinstance(term, Choice):
+                parts.append((1.0, self._choice(term)))
+            else:
+                parts.append((term.weight, self.names[term.variable]))
+        return sum_lines(parts, repr)
+
+    def _choice(self, term: Choice) -> str:
+        name = self.names[term.column]
+        cases = [f"WHEN {name} = {literal(level)} THEN {double(weight)}" for level, weight in term.levels]
+        if term.missing != term.other:
+            cases.append(f"WHEN {name} IS NULL THEN {double(term.missing)}")
+        return f"CASE {' '.join(cases)} ELSE {double(term.other)} END" if cases else double(term.other)
+
+
+def _result_names(program: Program) -> list[str]:
+    if program.cluster:
+        return ["cluster"]
+    if program.labels:
+        return ["prediction", *(f"probability {label}" for label in program.labels if program.proba)]
+    k = len(next(ends(program.root)).values)
+    return ["prediction"] if k == 1 else [f"prediction {j}" for j in range(k)]
+
+
+def _limits(value: Output | Label) -> tuple[float, float] | None:
+    if not isinstance(value, Output) or value.low is None or value.high is None:
+        return None
+    return value.low, value.high

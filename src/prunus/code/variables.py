@@ -1,0 +1,116 @@
+"""Sums of encoded columns, written as sums in the units of the table."""
+
+from collections.abc import Sequence
+from math import fsum, isfinite
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.code.program import Choice, Column, Formula, Limited, Term
+from prunus.data import OutputColumn
+from prunus.explain.curves import grouped
+
+__all__ = ["Variables"]
+
+FAR = 1e6
+"""A number whose center is this many units of scale from 0 is measured from its center, so that no digits are lost."""
+SIZES = (1e-100, 1e100)
+"""Scales beyond these are not multiplied into weights."""
+
+
+class Variables:
+    """The columns of the table that are used, and the limited numbers made from them, in the order of the encoder.
+
+    Parameters
+    ----------
+    columns : sequence of OutputColumn
+        The columns of the encoded matrix.
+    """
+
+    def __init__(self, columns: Sequence[OutputColumn]) -> None:
+        self.outputs = columns
+        self.groups = grouped(columns)
+        self._columns = {feature: _column([columns[i] for i in own]) for feature, own in self.groups.items()}
+        self._used: set[int] = set()
+        self._limited: dict[int, Limited] = {}
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the table that are used."""
+        return tuple(self._columns[feature] for feature in sorted(self._used))
+
+    @property
+    def limited(self) -> tuple[Limited, ...]:
+        """The limited numbers that are used."""
+        return tuple(self._limited[i] for i in sorted(self._limited))
+
+    def column(self, feature: int) -> Column:
+        """A column of the table, which counts as used from now on."""
+        self._used.add(feature)
+        return self._columns[feature]
+
+    def features(self, weight: npt.NDArray[np.floating]) -> list[int]:
+        """The columns of the table that matter for a sum with these weights of the encoded columns, (d,)."""
+        return [
+            f for f, own in self.groups.items() if any(weight[i] and not _is_constant(self.outputs[i]) for i in own)
+        ]
+
+    def formula(self, weight: npt.NDArray[np.floating], constant: float) -> Formula:
+        """The sum with these weights of the encoded columns, (d,), strongest terms first, missing numbers last."""
+        strengths: list[tuple[float, Term | Choice]] = []
+        constants = [constant]
+        for feature in self.features(weight):
+            marks: dict[tuple[str, str | None], float] = {}
+            for i in self.groups[feature]:
+                w, output = float(weight[i]), self.outputs[i]
+                if w == 0 or _is_constant(output):
+                    continue
+                if output.kind in ("category", "infrequent", "missing"):
+                    marks[output.kind, output.category] = w * output.encode(1.0)
+                    continue
+                variable = self._limit(i)
+                if variable.scale == 1 and variable.center == 0:
+                    constants.append(-w * (output.center / output.scale))
+                    strengths.append((abs(w), Term(w / output.scale, variable)))
+                else:
+                    strengths.append((abs(w), Term(w, variable)))
+            if marks:
+                choice = self._choice(feature, marks)
+                strengths.append((max(map(abs, marks.values())) if choice.levels else 0.0, choice))
+        strengths.sort(key=lambda pair: -pair[0])
+        return Formula(fsum(constants), tuple(term for _, term in strengths))
+
+    def _choice(self, feature: int, marks: dict[tuple[str, str | None], float]) -> Choice:
+        levels = tuple((str(level), w) for (kind, level), w in marks.items() if kind == "category")
+        others = marks.get(("infrequent", None), 0.0)
+        if others:  # levels without a weight are no others
+            known = (self.outputs[i] for i in self.groups[feature])
+            levels = tuple(
+                (str(o.category), dict(levels).get(str(o.category), 0.0)) for o in known if o.category is not None
+            )
+        return Choice(self.column(feature), levels, others, marks.get(("missing", None), 0.0))
+
+    def _limit(self, i: int) -> Limited:
+        if i not in self._limited:
+            self._limited[i] = _limited(self.column(self.outputs[i].feature), self.outputs[i])
+        return self._limited[i]
+
+
+def _column(outputs: list[OutputColumn]) -> Column:
+    numbers = [output.kind for output in outputs if output.kind not in ("category", "infrequent", "missing")]
+    return Column(outputs[0].name, numbers[0] if numbers else "category")
+
+
+def _is_constant(output: OutputColumn) -> bool:
+    return output.low == output.high
+
+
+def _limited(column: Column, output: OutputColumn) -> Limited:
+    """The number in the units of the table, or in those of the encoder where digits would be lost."""
+    low, high = (output.center + output.scale * end for end in (output.low, output.high))
+    near = abs(output.center) <= FAR * output.scale and SIZES[0] < output.scale < SIZES[1]
+    if near and isfinite(low) and isfinite(high):
+        label = output.label if output.piece else f"{column.name} limited"
+        return Limited(column, label, low, high, output.center)
+    label = f"{output.label} scaled"
+    return Limited(column, label, output.low, output.high, 0.0, output.center, output.scale)

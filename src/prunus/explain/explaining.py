@@ -1,0 +1,311 @@
+"""Why rows got their predictions."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from prunus.estimators.torch_state import plain_torch
+from prunus.explain.reasons import moved_by_columns
+from prunus.explain.row_explanation import Contribution, Route, RowExplanation, SplitStep, SumOfTerms
+from prunus.explain.rows import RowsInTree, send_rows
+from prunus.explain.scale import Scale, told_scale
+from prunus.explain.sentences import split_sentence
+from prunus.explain.values import TableColumn, table_columns, table_values, typical_row, value_text
+from prunus.explain.wording import Words, check_whole, formula_text, read_words, short_number
+from prunus.targets import Target
+from prunus.tree.linear import outputs_along, outputs_at
+from prunus.tree.paths import path_nodes
+from prunus.tree.prediction import find_routes, row_outputs, score_rows
+
+__all__ = ["explain_rows", "top_reasons"]
+
+Doubles = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
+
+MARGIN = 0.5
+"""A row goes both ways at a split of a soft tree if its score is closer to 0 than this."""
+
+
+@plain_torch()
+def explain_rows(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    *,
+    feature_names: Any = None,
+    class_names: Any = None,
+    max_features: int = 3,
+) -> list[RowExplanation]:
+    """Explain why rows got their predictions: the reasons, the path, and the sum that is the prediction.
+
+    A prediction is told in three ways. *Reasons* say how much each column moved it, compared with a row that has
+    typical values in all columns. The *path* says for each split what it does with the row, and what each column adds
+    to its score. The *sums* say how the leaf, or in a soft tree all routes of the row, make the prediction from the
+    values of the row; they equal `predict` up to rounding.
+
+    Parameters
+    ----------
+    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+        The fitted estimator.
+    X : table of shape (n, n_features_in_)
+        The rows to explain.
+    feature_names : list of n_features_in_ names, optional
+        Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
+    class_names : list of names, optional
+        Names of the classes, in the order of `classes_`.
+    max_features : int, default=3
+        Number of features that the sentence of a split names, the strongest first.
+
+    Returns
+    -------
+    list of RowExplanation
+        One for each row. Its method `text` tells it in words, `to_dict` as plain data; notebooks show a picture.
+
+    Examples
+    --------
+    >>> from prunus import ArgminTreeRegressor
+    >>> tree = ArgminTreeRegressor(depth=1, routing="hard", random_state=0).fit([[0.0], [1.0], [8.0]], [0.0, 0.0, 9.0])
+    >>> (why,) = explain_rows(tree, [[8.0]], feature_names=["size"])
+    >>> why.path[0].sentence  # doctest: +ELLIPSIS
+    'size = 8, above ...: right'
+    >>> round(why.sums[0].total, 3) == round(float(tree.predict([[8.0]])[0]), 3)
+    True
+    """
+    check_whole("max_features", max_features, 1)
+    words = read_words(estimator, feature_names, class_names)
+    story = _Story(estimator, words, send_rows(estimator, X), X, max_features)
+    return [story.of_row(i) for i in range(len(story.rows.x))]
+
+
+@plain_torch()
+def top_reasons(estimator: Any, X: Any, n: int = 3) -> list[list[str]]:  # noqa: N803
+    """The strongest reasons for the prediction of each row in words, at most n.
+
+    Examples
+    --------
+    >>> from prunus import ArgminTreeRegressor
+    >>> tree = ArgminTreeRegressor(depth=1, routing="hard", random_state=0).fit([[0.0], [1.0], [8.0]], [0.0, 0.0, 9.0])
+    >>> top_reasons(tree, [[8.0]])  # doctest: +ELLIPSIS
+    [['x0 = 8 (+...)']]
+    """
+    story = _Story(estimator, read_words(estimator), send_rows(estimator, X), X, n)
+    return [[reason.text() for reason in story.reasons(i)[0][:n]] for i in range(len(story.rows.x))]
+
+
+@dataclass(frozen=True)
+class _Story:
+    """Rows that have descended a tree, with all that is told of them."""
+
+    estimator: Any
+    words: Words
+    rows: RowsInTree
+    table: Any
+    max_features: int
+
+    @property
+    def target(self) -> Target:
+        target: Target = self.estimator.target_
+        return target
+
+    @cached_property
+    def columns(self) -> list[TableColumn]:
+        return table_columns(self.words.columns)
+
+    @cached_property
+    def typical(self) -> Floats:
+        return typical_row(self.columns)
+
+    @cached_property
+    def values(self) -> list[list[str]]:
+        """The values of each column in words."""
+        found = table_values(self.estimator.encoder_, self.table)
+        return [
+            [value_text(column, value) for value in values] for column, values in zip(self.columns, found, strict=True)
+        ]
+
+    @cached_property
+    def typical_values(self) -> list[str]:
+        return [value_text(column, column.typical) for column in self.columns]
+
+    @cached_property
+    def scale(self) -> Scale:
+        return told_scale(self.target, self.words.summary.outputs)
+
+    @cached_property
+    def predictions(self) -> Doubles:
+        """Probabilities of all classes, or values, (n, k)."""
+        return self.target.predictions(self.rows.soft)
+
+    @cached_property
+    def unlimited(self) -> Doubles:
+        """Outputs before they are limited, (n, k)."""
+        tree = self.rows.tree
+        return self.rows.soft if tree.limits is None else row_outputs(replace(tree, limits=None), self.rows.x)
+
+    @cached_property
+    def routes(self) -> Floats | None:
+        """Routes of the rows, (n, T), in a soft tree."""
+        return None if self.rows.tree.is_hard else find_routes(self.rows.tree, self.rows.x)
+
+    @cached_property
+    def moved(self) -> tuple[Doubles, Doubles]:
+        """How much columns moved what is explained, (n, columns, k), and what it is for a typical row, (n, k)."""
+        tree, target = self.rows.tree, self.target
+        classes = self.predictions.argmax(1)
+
+        def predict(x: Floats, rows: npt.NDArray[np.int64]) -> Doubles:
+            found = target.predictions(row_outputs(tree, x))
+            return np.take_along_axis(found, classes[rows, None], 1) if target.task == "classes" else found
+
+        return moved_by_columns(predict, self.columns, self.rows.x)
+
+    def of_row(self, i: int) -> RowExplanation:
+        """All that is told of row i."""
+        end, is_cluster = int(self.rows.ends[i]), self.target.task == "clusters"
+        reasons, typical = ((), None) if is_cluster else self.reasons(i)
+        return RowExplanation(
+            row=i,
+            prediction=self._prediction(i),
+            probabilities=self._probabilities(i),
+            explained=self._explained(i),
+            typical=typical,
+            reasons=reasons,
+            path=tuple(self._path(i)),
+            leaf=end,
+            share=float(self.rows.tree.share[end]),
+            sums=() if is_cluster else self._sums(i),
+            routes=() if self.routes is None else self._routes(i, self.routes[i]),
+        )
+
+    def _prediction(self, i: int) -> Any:
+        if self.target.task == "clusters":
+            assert self.rows.tree.cluster is not None
+            return int(self.rows.tree.cluster[self.rows.ends[i]])
+        if self.target.task == "classes":
+            label = self.target.answers(self.rows.soft[i : i + 1])[0]
+            return label.item() if isinstance(label, np.generic) else label
+        values = self.predictions[i].tolist()
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _probabilities(self, i: int) -> dict[str, float] | None:
+        if self.target.task != "classes":
+            return None
+        return dict(zip(self.words.summary.outputs, self.predictions[i].tolist(), strict=True))
+
+    def _explained(self, i: int) -> str:
+        if self.target.task == "classes":
+            return f"probability of {self.words.summary.outputs[int(self.predictions[i].argmax())]}"
+        return "" if self.target.task == "clusters" else ", ".join(self.words.summary.outputs)
+
+    def reasons(self, i: int) -> tuple[tuple[Contribution, ...], float | tuple[float, ...]]:
+        """The reasons for the prediction of row i, strongest first, and what is predicted for a typical row."""
+        moved, typical = self.moved[0][i], self.moved[1][i]
+        found = [self._contribution(i, c, moved[c]) for c in range(len(self.columns)) if moved[c].any()]
+        return _strongest(found), _one_or_more(typical)
+
+    def _contribution(self, i: int, c: int, added: Doubles) -> Contribution:
+        return Contribution(self.columns[c].name, self.values[c][i], self.typical_values[c], _one_or_more(added))
+
+    def _contributions(self, i: int, weight: Doubles) -> tuple[Contribution, ...]:
+        """What each column adds to a linear function of the encoded row with this weight, (d,)."""
+        found = []
+        for c, column in enumerate(self.columns):
+            own = column.positions
+            added = float(weight[own] @ (self.rows.x[i, own].astype(np.float64) - column.encoded))
+            if added:
+                found.append(self._contribution(i, c, np.array([added])))
+        return _strongest(found)
+
+    def _path(self, i: int) -> list[SplitStep]:
+        nodes, _ = path_nodes(self.rows.ends[i : i + 1])
+        return [self._step(i, t, after) for t, after in zip(nodes[:-1].tolist(), nodes[1:].tolist(), strict=True)]
+
+    def _step(self, i: int, t: int, after: int) -> SplitStep:
+        tree, node = self.rows.tree, self.words.nodes[t]
+        side = "left" if after == 2 * t + 1 else "right"
+        if tree.weight is None or tree.bias is None:
+            score = float(score_rows(tree.splits, torch.from_numpy(self.rows.x[i : i + 1]))[0, t])
+            sentence = split_sentence(node, score, None)
+            return SplitStep(t, sentence, side, score, None, is_undecided=not tree.is_hard and abs(score) < MARGIN)
+        weight, bias = tree.weight[t].astype(np.float64), float(tree.bias[t])
+        score = float(weight @ self.rows.x[i] + bias)
+        value = None if node.column is None else self.values[self._position(node.split[0].feature)][i]
+        return SplitStep(
+            node=t,
+            sentence=split_sentence(node, score, value, self.max_features),
+            side=side,
+            score=score,
+            typical=float(weight @ self.typical + bias),
+            contributions=self._contributions(i, weight),
+            is_undecided=not tree.is_hard
+            and abs(np.expm1(score) if tree.splits.bounded and score < 0 else score) < MARGIN,
+        )
+
+    def _position(self, feature: int) -> int:
+        return next(c for c, column in enumerate(self.columns) if column.feature == feature)
+
+    def _sums(self, i: int) -> tuple[SumOfTerms, ...]:
+        tree, scale = self.rows.tree, self.scale
+        function = (
+            outputs_at(tree, int(self.rows.ends[i])) if self.routes is None else outputs_along(tree, self.routes[i])
+        )
+        has_slopes = function.weight.shape[1] > 0
+        weight = scale.matrix @ function.weight
+        row, typical = self.rows.x[i], self.typical
+        linear = function.constant + (function.weight @ row if has_slopes else 0.0)
+        start = scale.at(function.constant + (function.weight @ typical if has_slopes else 0.0))
+        network = (
+            scale.matrix @ (self.unlimited[i] - linear) if tree.leaves.network is not None else np.zeros(len(start))
+        )
+        limited = scale.matrix @ (self.rows.soft[i] - self.unlimited[i])
+        total = scale.at(self.rows.soft[i])
+        formulas = self._formulas(int(self.rows.ends[i])) if self.routes is None else {}
+        return tuple(
+            SumOfTerms(
+                output=scale.names[m],
+                formula=formulas.get(scale.names[m], ""),
+                typical=float(start[m]),
+                contributions=self._contributions(i, weight[m]) if has_slopes else (),
+                network=float(network[m]),
+                limited=float(limited[m]),
+                total=float(total[m]),
+            )
+            for m in (np.argsort(-total, kind="stable") if self.target.task == "classes" else range(len(total)))
+        )
+
+    def _formulas(self, t: int) -> dict[str, str]:
+        """The formulas of a leaf in words, by what they tell."""
+        return {
+            formula.output: formula_text(formula, self.max_features, partial(short_number, digits=4))
+            for formula in self.words.nodes[t].formulas
+        }
+
+    def _routes(self, i: int, z: Floats) -> tuple[Route, ...]:
+        nodes = np.flatnonzero(z)
+        order = nodes[np.argsort(-z[nodes], kind="stable")].tolist()
+        return tuple(
+            Route(t, float(z[t]), bool(self.rows.tree.is_leaf[t]), self._added(i, t, float(z[t]))) for t in order
+        )
+
+    def _added(self, i: int, t: int, amount: float) -> tuple[float, ...]:
+        """What a node that this amount of row i reaches adds to each sum."""
+        leaves = self.rows.tree.leaves
+        if self.target.task == "clusters" or leaves.constant is None:
+            return ()
+        outputs = leaves.constant[t].astype(np.float64)
+        if leaves.slope is not None:
+            outputs = outputs + leaves.slope[t] @ self.rows.x[i]
+        added: list[float] = (self.scale.matrix @ (amount * outputs)).tolist()
+        return tuple(added)
+
+
+def _strongest(contributions: list[Contribution]) -> tuple[Contribution, ...]:
+    return tuple(sorted(contributions, key=lambda part: -part.size))
+
+
+def _one_or_more(values: Doubles) -> float | tuple[float, ...]:
+    listed = values.tolist()
+    return listed[0] if len(listed) == 1 else tuple(listed)

@@ -1,0 +1,64 @@
+"""What a split does with a row, in one sentence."""
+
+from functools import partial
+
+from prunus.explain.summary import NodeSummary
+from prunus.explain.wording import short_number, split_parts
+
+__all__ = ["split_sentence"]
+
+write = partial(short_number, digits=4)
+
+
+def split_sentence(node: NodeSummary, score: float, value: str | None, max_features: int = 3) -> str:
+    """What a split does with a row.
+
+    Parameters
+    ----------
+    node : NodeSummary
+        The node with the split.
+    score : float
+        The score of the row: it goes left if it is negative.
+    value : str or None
+        The value of the row, in words, if the split uses only one column of the table.
+    max_features : int, default=3
+        Number of features that are written, the strongest first.
+
+    Examples
+    --------
+    >>> from prunus.explain import SplitWeight
+    >>> parts = (SplitWeight("rooms", 2.1, 1.0), SplitWeight("age", -0.4, 0.5))
+    >>> split_sentence(NodeSummary(0, 0, 1.0, None, False, parts, 1.7), 1.5, None)
+    '2.1 rooms - 0.4 age = 3.2, above 1.7: right'
+    """
+    side = "left" if score < 0 else "right"
+    if node.threshold is None:
+        return f"split {node.node} scores {write(score)}, {_place(score)} 0: {side}"
+    if node.column is not None and value is not None:
+        return f"{node.column.name} {_is(value)}{_single(node, score, value)}: {side}"
+    if len(node.split) == 1:
+        part, threshold = node.split[0], node.threshold / node.split[0].weight
+        place = "above" if (score < 0) == (part.weight < 0) else "below"
+        found = (node.threshold + score) / part.weight
+        return f"{part.label} = {write(found)}, {place} {write(threshold)}: {side}"
+    *terms, _ = split_parts(node, max_features, write)[0]
+    return f"{' '.join(terms)} = {write(node.threshold + score)}, {_place(score)} {write(node.threshold)}: {side}"
+
+
+def _place(score: float) -> str:
+    return "below" if score < 0 else "above"
+
+
+def _is(value: str) -> str:
+    return "is missing" if value == "missing" else f"= {value}"
+
+
+def _single(node: NodeSummary, score: float, value: str) -> str:
+    """How a number lies to the thresholds of a split; nothing for levels and missing values."""
+    assert node.column is not None
+    if not node.column.thresholds or value == "missing":
+        return ""
+    _, *condition = split_parts(node, 1, write)[0 if score < 0 else 1]
+    signs = {"<": "below", "<=": "below", ">": "above", ">=": "above"}
+    words = " ".join(condition).split()
+    return ", " + " ".join(signs.get(word, word) for word in words)

@@ -1,0 +1,209 @@
+"""Why rows got their predictions: sums equal predictions, and sentences say what happened."""
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, explain_rows
+from prunus.errors import InputTypeError, InputValueError
+from prunus.explain import RowExplanation
+from prunus.explain.explaining import top_reasons
+from prunus.explain.values import table_columns, typical_row
+from prunus.targets.links import LINKS
+from tests.estimators.problems import as_pandas, mixed
+
+FRAME = as_pandas(mixed(120))
+Y = np.nan_to_num(FRAME["size"].to_numpy()) * FRAME["count"].to_numpy() + (FRAME["color"] == "red").to_numpy(float)
+LEAVES = [
+    {"leaf": "constant"},
+    {"leaf": "constant", "routing": "hard"},
+    {"leaf": "constant", "routing": "hard", "max_split_features": 1},
+    {"leaf": "linear"},
+    {"leaf": "linear", "routing": "hard"},
+    {"leaf": "linear", "routing": "hard", "pieces": 4},
+    {"leaf": "additive", "pieces": 4},
+    {"leaf": "additive", "routing": "hard", "pieces": 4},
+    {"leaf": "mlp"},
+    {"leaf": "linear", "split": "elu"},
+    {"leaf": "linear", "split": "mlp"},
+]
+OPTIONS: Any = {"depth": 2, "max_epochs": 5, "random_state": 0}
+
+
+@cache
+def _fitted(kind: str, options: str) -> Any:
+    chosen = OPTIONS | json.loads(options)
+    if kind == "numbers":
+        return ArgminTreeRegressor(**chosen).fit(FRAME, 100 + 10 * Y)
+    if kind == "counts":
+        return ArgminTreeRegressor(loss="poisson", **chosen).fit(FRAME, np.abs(Y))
+    names = np.array(["no", "yes"] if kind == "two" else ["a", "b", "c"])
+    rank = Y.argsort().argsort() * len(names) // len(Y)
+    return ArgminTreeClassifier(**chosen).fit(FRAME, names[rank])
+
+
+def fitted(kind: str, **options: Any) -> Any:
+    return _fitted(kind, json.dumps(options))
+
+
+def summed(part: Any) -> float:
+    return float(part.typical + sum(c.added for c in part.contributions) + part.network + part.limited)
+
+
+def predicted(why: RowExplanation, kind: str) -> Any:
+    """What the sums give: a value, or the probability of each class by name."""
+    sums = {part.output: summed(part) for part in why.sums}
+    if kind == "two":
+        return float(LINKS["logit"].means(np.array([[sums["log odds of yes"]]]))[0, 0])
+    if kind == "three":
+        return LINKS["softmax"].means(np.array([[sums[f"score of {name}"] for name in "abc"]]))[0]
+    return np.exp(sums["log of y"]) if kind == "counts" else sums["y"]
+
+
+@pytest.mark.parametrize("options", LEAVES, ids=str)
+@pytest.mark.parametrize("kind", ["numbers", "counts", "two", "three"])
+def test_sums_are_predictions(kind: str, options: Any) -> None:
+    tree = fitted(kind, **options)
+    found = [predicted(why, kind) for why in explain_rows(tree, FRAME)]
+    if kind in ("numbers", "counts"):
+        expected = tree.predict(FRAME)
+    else:
+        expected = tree.predict_proba(FRAME)[:, 1] if kind == "two" else tree.predict_proba(FRAME)
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-6 * max(2.0, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("options", LEAVES, ids=str)
+@pytest.mark.parametrize("kind", ["numbers", "two"])
+def test_reasons_add_up(kind: str, options: Any) -> None:
+    tree = fitted(kind, **options)
+    found: list[Any] = explain_rows(tree, FRAME)
+    totals = [why.typical + sum(reason.added for reason in why.reasons) for why in found]
+    expected = tree.predict(FRAME) if kind == "numbers" else tree.predict_proba(FRAME).max(1)
+    np.testing.assert_allclose(totals, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", LEAVES, ids=str)
+def test_paths_are_those_of_the_tree(options: Any) -> None:
+    tree = fitted("numbers", **options)
+    for why, end in zip(explain_rows(tree, FRAME), tree.apply(FRAME), strict=True):
+        assert why.leaf == end
+        node = 0
+        for step in why.path:
+            assert step.node == node
+            assert (step.score < 0) == (step.side == "left")
+            assert step.sentence.endswith(f": {step.side}")
+            node = 2 * node + (1 if step.side == "left" else 2)
+            if step.typical is not None:
+                total = step.typical + sum(part.added for part in step.contributions)  # type: ignore[misc]
+                assert total == pytest.approx(step.score, abs=1e-6)
+        assert node == end
+
+
+def test_an_additive_model_has_exact_reasons() -> None:
+    rows = np.random.default_rng(0).normal(size=(100, 3))
+    tree = ArgminTreeRegressor(leaf="linear", depth=0, random_state=0).fit(rows, rows @ [1.0, 2.0, 3.0])
+    for why in explain_rows(tree, rows[:10]):
+        assert {c.column: pytest.approx(c.added, abs=1e-3) for c in why.reasons} == {
+            c.column: c.added for c in why.sums[0].contributions
+        }
+
+
+def test_routes_of_a_soft_tree() -> None:
+    tree = fitted("numbers", leaf="linear")
+    for why, z in zip(explain_rows(tree, FRAME), tree.decision_path(FRAME).toarray(), strict=True):
+        assert {route.node for route in why.routes} >= {0}
+        assert all(0 < route.amount <= 1 for route in why.routes)
+        assert z[why.leaf]
+    undecided = [why for why in explain_rows(tree, FRAME) if any(step.is_undecided for step in why.path)]
+    assert undecided
+    assert "go both ways" in undecided[0].text()
+    assert not any(why.routes for why in explain_rows(fitted("numbers", leaf="linear", routing="hard"), FRAME))
+
+
+def test_words() -> None:
+    found = explain_rows(fitted("numbers", leaf="constant", routing="hard", max_split_features=1), FRAME)
+    sentences = {step.sentence for why in found for step in why.path}
+    assert any(re.fullmatch(r"(count|size) = -?[\d.]+, (above|below) -?[\d.]+.*: (left|right)", s) for s in sentences)
+    text = explain_rows(fitted("numbers", leaf="linear", routing="hard"), FRAME)[3].text()
+    assert "size is missing, typical: " in text
+    assert re.search(r"since = 20\d\d-\d\d-\d\d, typical: 20\d\d-\d\d-\d\d", text)
+    assert re.search(r"member = (true|false), typical: false", text) or "member" not in text
+    assert text.startswith("row 3: ")
+
+
+def test_a_typical_row_has_no_reasons() -> None:
+    encoder = fitted("numbers", leaf="linear", routing="hard").encoder_
+    values = {column.name: column.typical for column in table_columns(encoder.columns_)}
+    row = pd.DataFrame([values]).assign(since=pd.to_datetime([values["since"]], unit="s"), member=False)
+    np.testing.assert_allclose(encoder.transform(row)[0], typical_row(table_columns(encoder.columns_)), atol=1e-5)
+    (why,) = explain_rows(fitted("numbers", leaf="constant", routing="hard"), row)
+    assert why.reasons == ()
+    assert "none: a typical row gets the same" in why.text()
+
+
+def test_a_frequent_missing_value_is_typical() -> None:
+    frame = pd.DataFrame({"color": ["red", None, None, None, "blue", "green"] * 10, "size": range(60)})
+    tree = ArgminTreeRegressor(**OPTIONS).fit(frame, range(60))
+    color, _ = table_columns(tree.encoder_.columns_)
+    assert color.typical is None
+    np.testing.assert_array_equal(tree.encoder_.transform(frame)[1, color.positions], color.encoded)
+
+
+def test_labels_keep_their_types_and_names_can_be_given() -> None:
+    tree = ArgminTreeClassifier(**OPTIONS).fit(FRAME, Y > 0)
+    names = [f"column {i}" for i in range(5)]
+    why = explain_rows(tree, FRAME, feature_names=names, class_names=["small", "large"])[0]
+    assert why.prediction is bool(tree.predict(FRAME)[0])
+    assert set(why.probabilities or {}) == {"small", "large"}
+    assert {reason.column for reason in why.reasons} <= set(names)
+
+
+def test_several_outputs() -> None:
+    tree = ArgminTreeRegressor(leaf="linear", routing="hard", **OPTIONS).fit(FRAME, np.stack([Y, 1 - Y], 1))
+    why = explain_rows(tree, FRAME)[0]
+    np.testing.assert_allclose([summed(part) for part in why.sums], tree.predict(FRAME)[0], atol=1e-5)
+    total = np.array(why.typical) + np.sum([reason.added for reason in why.reasons], axis=0)
+    np.testing.assert_allclose(total, tree.predict(FRAME)[0], atol=1e-5)
+    assert "Sum, y1" in why.text()
+
+
+def test_clusters_have_paths_alone() -> None:
+    tree = ArgminTreeClusterer(n_clusters=2, **OPTIONS).fit(FRAME)
+    for why, cluster in zip(explain_rows(tree, FRAME), tree.predict(FRAME), strict=True):
+        assert why.prediction == cluster
+        assert (why.reasons, why.sums, why.typical) == ((), (), None)
+        assert f"cluster {cluster}" in why.text()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "three"])
+def test_a_dict_survives_json(kind: str) -> None:
+    for why in explain_rows(fitted(kind, leaf="linear"), FRAME)[:5]:
+        found = why.to_dict()
+        assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_a_picture_escapes_names() -> None:
+    names = ["<b>", "b", "c", "d", "e"]
+    shown = [why._repr_html_() for why in explain_rows(fitted("two", leaf="linear"), FRAME, feature_names=names)]
+    assert all("<svg" in html and "<b> =" not in html for html in shown)
+    assert any("&lt;b&gt; =" in html for html in shown)
+
+
+def test_rows_are_explained_one_by_one() -> None:
+    tree = fitted("two", leaf="linear", routing="hard")
+    together = explain_rows(tree, FRAME)
+    (alone,) = explain_rows(tree, FRAME[7:8])
+    assert alone.reason_texts() == together[7].reason_texts()
+    assert top_reasons(tree, FRAME)[7] == alone.reason_texts()
+
+
+def test_mistakes() -> None:
+    with pytest.raises(InputTypeError, match="must be one of prunus"):
+        explain_rows("tree", FRAME)
+    with pytest.raises(InputValueError, match="max_features must be an integer of at least 1, got 0"):
+        explain_rows(fitted("two", leaf="linear"), FRAME, max_features=0)
