@@ -74,7 +74,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         bootstrap: bool = False,
         max_features: float = 1.0,
         oob_score: bool = False,
-        depth: int = 4,
+        depth: int = 5,
         pruning_strength: float = 1.0,
         routing: str = "soft",
         split: Any = "linear",

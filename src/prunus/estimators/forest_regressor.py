@@ -38,8 +38,9 @@ class ArgminForestRegressor(RegressorMixin, ArgminForest):  # type: ignore[misc]
     oob_score : bool, default=False
         Whether `fit` also predicts each row by the trees that have not trained on it, and scores these predictions.
         Some of these trees have used the row to choose when to stop, so that the score is slightly too good.
-    depth : int, default=4
-        Depth of the tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves.
+    depth : int, default=5
+        Depth of each tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves. It is larger
+        than the default of a single tree: means of deeper trees are more accurate, though single deeper trees are not.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
     routing : {"soft", "hard"}, default="soft"
@@ -167,7 +168,7 @@ default="squared_error"
         bootstrap: bool = False,
         max_features: float = 1.0,
         oob_score: bool = False,
-        depth: int = 4,
+        depth: int = 5,
         pruning_strength: float = 1.0,
         routing: str = "soft",
         split: Any = "linear",
