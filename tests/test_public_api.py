@@ -34,6 +34,8 @@ ALLOWED = {
 
 def test_public_names_of_prunus() -> None:
     assert sorted(prunus.__all__) == [
+        "ArgminForestClassifier",
+        "ArgminForestRegressor",
         "ArgminTreeClassifier",
         "ArgminTreeClusterer",
         "ArgminTreeRegressor",

@@ -7,7 +7,13 @@ from prunus.errors import PrunusError
 if TYPE_CHECKING:
     from prunus import nn, ops
     from prunus.code import export_python, export_sql
-    from prunus.estimators import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+    from prunus.estimators import (
+        ArgminForestClassifier,
+        ArgminForestRegressor,
+        ArgminTreeClassifier,
+        ArgminTreeClusterer,
+        ArgminTreeRegressor,
+    )
     from prunus.explain import (
         explain_rows,
         export_dict,
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     from prunus.onnx import export_onnx
 
 __all__ = [
+    "ArgminForestClassifier",
+    "ArgminForestRegressor",
     "ArgminTreeClassifier",
     "ArgminTreeClusterer",
     "ArgminTreeRegressor",
@@ -49,6 +57,8 @@ __all__ = [
 __version__ = "0.2.0.dev0"
 
 _ELSEWHERE = {
+    "ArgminForestClassifier": "prunus.estimators",
+    "ArgminForestRegressor": "prunus.estimators",
     "ArgminTreeClassifier": "prunus.estimators",
     "ArgminTreeClusterer": "prunus.estimators",
     "ArgminTreeRegressor": "prunus.estimators",

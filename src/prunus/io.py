@@ -23,7 +23,8 @@ __all__ = ["load", "save"]
 
 FORMAT = 2
 """The format that is written. Older formats can be read; format 1 is that of prunus 0.1.0."""
-ESTIMATORS = ("ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor")
+TREES = ("ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor")
+FORESTS = ("ArgminForestClassifier", "ArgminForestRegressor")
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -31,9 +32,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel
+    model : estimator of prunus, or TreeModel
         Options that are code, such as a loss function of your own, are left out with a warning; predictions do not
-        need them. Paths and devices are stored as text.
+        need them. Paths and devices are stored as text. Out-of-bag predictions of forests are left out.
     path : str or path
         The file, which is replaced if it exists. By convention it ends in ``.prunus``.
 
@@ -51,11 +52,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     kind = type(model).__name__
     if isinstance(model, TreeModel):
         tensors, record = dict(model.state_dict()), {"model": model_to_record(model)}
-    elif kind in ESTIMATORS and type(model).__module__.startswith("prunus."):
-        tensors, record = import_module("prunus.estimators.storage").to_record(model)
+    elif kind in (*TREES, *FORESTS) and type(model).__module__.startswith("prunus."):
+        if kind in FORESTS:
+            tensors, record = import_module("prunus.estimators.forest_storage").forest_to_record(model)
+        else:
+            tensors, record = import_module("prunus.estimators.storage").to_record(model)
         _warn_of_code(record)
     else:
-        raise InputTypeError(f"prunus.save takes {', '.join(ESTIMATORS)} or TreeModel, got {kind}")
+        raise InputTypeError(f"prunus.save takes {', '.join((*FORESTS, *TREES))} or TreeModel, got {kind}")
     header = {"format": FORMAT, "kind": kind, "prunus": prunus.__version__, **record}
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(header)
@@ -72,16 +76,18 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor or TreeModel
+    estimator of prunus, or TreeModel
     """
     path = Path(path)
     header, tensors = _read(path)
     try:
         if header["kind"] == "TreeModel":
             return model_with_weights(header["model"], tensors)
-        if header["kind"] not in ESTIMATORS:
+        if header["kind"] not in (*TREES, *FORESTS):
             raise ModelFileError(f"{path} contains a {header['kind']!r}, which this version of prunus does not know")
         kind = getattr(import_module("prunus.estimators"), header["kind"])
+        if header["kind"] in FORESTS:
+            return import_module("prunus.estimators.forest_storage").forest_from_record(kind, header, tensors)
         if header["format"] == 1:
             header, tensors = import_module("prunus.estimators.storage_of_0_1").upgraded(
                 header["kind"], header, tensors

@@ -10,10 +10,18 @@ import pandas as pd
 import pytest
 
 import prunus
-from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, nn
+from prunus import (
+    ArgminForestClassifier,
+    ArgminForestRegressor,
+    ArgminTreeClassifier,
+    ArgminTreeClusterer,
+    ArgminTreeRegressor,
+    nn,
+)
 from tests.estimators.problems import labels, table
 
-ESTIMATORS = [ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor]
+FORESTS = [ArgminForestClassifier, ArgminForestRegressor]
+ESTIMATORS = [ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, *FORESTS]
 FUNCTIONS = [getattr(prunus, name) for name in prunus.__all__ if inspect.isfunction(getattr(prunus, name))]
 MODULES = [getattr(nn, name) for name in nn.__all__]
 METHODS = [
@@ -66,6 +74,8 @@ def test_all_defaults_of_an_estimator_are_documented(kind: Any) -> None:
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_all_fitted_attributes_are_documented(kind: Any) -> None:
     x = table(columns=2)
-    tree = kind(depth=1, max_epochs=1, random_state=0).fit(pd.DataFrame(x, columns=["width", "height"]), labels(x))
+    options = {"n_trees": 20, "bootstrap": True, "oob_score": True} if kind in FORESTS else {}
+    tree = kind(depth=1, max_epochs=1, random_state=0, **options)
+    tree.fit(pd.DataFrame(x, columns=["width", "height"]), labels(x))
     public = {name for name in dir(tree) if re.fullmatch(r"[a-z]\w*_", name)}
     assert set(_entries(kind, "Attributes")) == public

@@ -10,7 +10,7 @@ import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output, is_classifier, is_clusterer, load_estimator
+from prunus.cli.models import check_output, is_classifier, is_clusterer, is_forest, load_estimator, trees_of
 from prunus.cli.rendering import pairs
 from prunus.files import is_same_file, is_special, write_bytes
 
@@ -89,14 +89,20 @@ def _check_options(options: argparse.Namespace, wanted: dict[str, str]) -> None:
 
 def _check_model(model: Any, options: argparse.Namespace, wanted: dict[str, str]) -> None:
     """Raise an error if a model does not have the predictions that are asked for."""
+    if is_forest(model) and set(wanted) != {"onnx"}:
+        raise Mistake(f"only --onnx must be given for a forest, which {options.model} contains")
     if options.proba and not is_classifier(model):
         raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
-    one_path = options.hard or model.tree_.is_hard or is_clusterer(model)
+    one_path = options.hard or _is_hard(model) or is_clusterer(model)
     if not one_path and {"sql", "python"} & set(wanted):
         raise Mistake(
             "--hard must be given for --sql and --python, since this tree predicts along all routes; or learn it with "
             "--routing hard"
         )
+
+
+def _is_hard(model: Any) -> bool:
+    return all(tree.tree_.is_hard for tree in trees_of(model))
 
 
 def _check_different(paths: dict[str, Path]) -> None:
@@ -108,7 +114,7 @@ def _check_different(paths: dict[str, Path]) -> None:
 def _outcome(model: Any, options: argparse.Namespace, paths: dict[str, Path], printed: dict[str, str]) -> Outcome:
     """Which files were written, and the text for stdout."""
     record: dict[str, Any] = {name: str(path) for name, path in paths.items()}
-    record["hard"] = options.hard or model.tree_.is_hard
+    record["hard"] = options.hard or _is_hard(model)
     record["bytes"] = sum(path.stat().st_size for path in paths.values())
     if printed:
         for path in paths.values():

@@ -1,18 +1,20 @@
-"""``prunus fit``: learn a tree that predicts a column."""
+"""``prunus fit``: learn a tree, or a forest of trees, that predicts a column."""
 
 import argparse
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.mistakes import Interrupted, Mistake, describe
-from prunus.cli.models import check_other, check_output, is_clusterer
+from prunus.cli.models import check_other, check_output, is_clusterer, is_forest
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
-from prunus.cli.scores import Scores, scores
+from prunus.cli.scores import Scores, mean_scores, scores
 from prunus.cli.tree_options import add_tree_options, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="replace MODEL if it exists, and discard an interrupted run"
     )
     parser.add_argument("--resume", action="store_true", help="continue a run that was interrupted")
+    parser.add_argument("--forest", type=int, metavar="N", help="learn N trees and average their predictions")
     parser.add_argument("--class-weight", choices=["balanced"], help="give all classes the same total weight")
     add_reading_options(parser)
     add_tree_options(parser)
@@ -37,14 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, learn a tree and save the model."""
     check_loss(options)
+    if options.forest is not None and options.forest < 1:
+        raise Mistake(f"--forest must be at least 1, got {options.forest}")
     path = check_output(options.out, force=options.force, inputs=[options.data])
     checkpoint = _checkpoint(path, options)
     problem = read_problem(options)
     check_task(options.loss, problem.target.task)
     say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
-    estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options))
+    estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options), options.forest)
+    estimator.set_params(verbose=not options.quiet)
     estimator.keeps_checkpoint = True
-    estimator.set_params(checkpoint=checkpoint, verbose=not options.quiet)
+    estimator.set_params(checkpoint=checkpoint)
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
@@ -52,8 +58,7 @@ def run(options: argparse.Namespace) -> Outcome:
     estimator.target_name_ = problem.target.name
     estimator.date_orders_ = problem.source.orders_of(problem.X.columns)
     _save(estimator, path, checkpoint, options)
-    valid = _held_out(estimator, problem)
-    validation = scores(estimator, *problem.part(valid)) if len(valid) else None
+    valid, validation = _held_out(estimator, problem)
     record = problem.record() | {
         "model": model_record(estimator),
         "seconds": seconds,
@@ -64,10 +69,13 @@ def run(options: argparse.Namespace) -> Outcome:
     return Outcome(record, pairs(_lines(problem, record)))
 
 
-def new_estimator(problem: Problem, options: dict[str, Any]) -> Any:
-    """A new estimator for the task, with these options."""
+def new_estimator(problem: Problem, options: dict[str, Any], n_trees: int | None = None) -> Any:
+    """A new estimator for the task, with these options; a forest if a number of trees is given."""
     is_classes = problem.target.task == "classification"
-    kind = prunus.ArgminTreeClassifier if is_classes else prunus.ArgminTreeRegressor
+    kind: Any = prunus.ArgminTreeClassifier if is_classes else prunus.ArgminTreeRegressor
+    if n_trees is not None:
+        kind = prunus.ArgminForestClassifier if is_classes else prunus.ArgminForestRegressor
+        options = options | {"n_trees": n_trees}
     if not len(problem.valid) and not problem.holds_out_itself:
         options = options | {"early_stopping_rounds": None}
     return kind(**options)
@@ -79,7 +87,13 @@ def forget_run(estimator: Any) -> None:
 
 
 def model_record(estimator: Any) -> dict[str, Any]:
-    """The size of a fitted tree, for programs."""
+    """The size of a fitted tree, for programs; of a forest, sums over its trees and the largest depth."""
+    if is_forest(estimator):
+        trees = [model_record(tree) for tree in estimator.estimators_]
+        sums = {name: sum(tree[name] for tree in trees) for name in ("leaves", "parameters", "epochs")}
+        depth = max(tree["depth"] for tree in trees)
+        common = {"kind": type(estimator).__name__, "trees": len(trees), "depth": depth}
+        return {name: trees[0][name] for name in ("routing", "leaf")} | common | sums
     summary = prunus.tree_summary(estimator)
     return {
         "kind": summary.kind,
@@ -98,16 +112,29 @@ def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
     size = f"depth {model['depth']}, {model['leaves']} leaves ({model['leaf']}), {model['parameters']} parameters"
     if model["routing"] == "hard":
         size += "; rows follow one path"
+    if "trees" in model:
+        return [
+            ("forest", f"{model['trees']} trees of {size}"),
+            ("training", f"{model['epochs']} epochs in {seconds:.1f} s"),
+        ]
     return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
 
 
-def _held_out(estimator: Any, problem: Problem) -> Any:
-    """The numbers of the rows that were held out, by the command or by the estimator."""
-    if not problem.holds_out_itself:
-        return problem.valid
-    from prunus.estimators.validation import validation_rows
+def _held_out(estimator: Any, problem: Problem) -> tuple[Any, Scores | None]:
+    """The numbers of the rows that were held out, by the command or by the estimator, and the scores of these rows.
 
-    return validation_rows(estimator, problem.X, problem.y, problem.weight)
+    Each row of a forest is predicted by the trees that have not trained on it.
+    """
+    from prunus.estimators.validation import out_of_bag, validation_rows
+
+    rows = problem.valid
+    if problem.holds_out_itself and is_forest(estimator):
+        predictions = out_of_bag(estimator, problem.X, problem.y, problem.weight)
+        rows = np.flatnonzero(~np.isnan(predictions[:, 0]))
+        return rows, mean_scores(estimator, predictions[rows], problem.y[rows]) if len(rows) else None
+    if problem.holds_out_itself:
+        rows = validation_rows(estimator, problem.X, problem.y, problem.weight)
+    return rows, scores(estimator, *problem.part(rows)) if len(rows) else None
 
 
 def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -126,6 +153,8 @@ def _warning(estimator: Any, validation: Scores | None) -> str | None:
     """A line about paths that predict something else than the tree: on the rows held out, if there are some."""
     from prunus.targets import disagreement  # needs torch
 
+    if is_forest(estimator):
+        return None
     known = estimator.tree_.agreement if validation is None else validation.get("hard_soft_agreement")
     return disagreement(estimator.target_.task, known)
 
@@ -141,19 +170,20 @@ def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, An
 def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
     """The file with the state of training, which exists only after a run was interrupted; None beside a pipe.
 
-    A hard tree that imitates a soft one has a second file, see `_files`.
+    A forest has one for each of its trees, with the number of the tree at the end of the name. A hard tree that
+    imitates a soft one has a second file, see `_files`.
     """
     if is_special(path):
         if options.resume:
             raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
         return None
     checkpoint = path.with_name(path.name + ".checkpoint")
-    files = _files(checkpoint)
+    files = _files(checkpoint, options)
     for file in files:
         check_other(file, [options.data, path])
     found = [file for file in files if file.exists()]
     if options.resume and not found:
-        raise Mistake(f"there is no interrupted run to resume: {checkpoint} does not exist; leave out --resume")
+        raise Mistake(f"there is no interrupted run to resume: {files[0]} does not exist; leave out --resume")
     if found and not options.resume:
         if not options.force:
             raise Mistake(
@@ -164,14 +194,21 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
     return checkpoint
 
 
-def _files(checkpoint: Path) -> tuple[Path, ...]:
+def _files(checkpoint: Path, options: argparse.Namespace) -> list[Path]:
     """The files with the state of training of one run."""
-    from prunus.estimators.hardened import checkpoint_files  # torch takes seconds to import
+    from prunus.estimators.hardened import checkpoint_files, forest_checkpoints  # torch takes seconds to import
 
-    return checkpoint_files(checkpoint)
+    of_trees = [checkpoint] if options.forest is None else forest_checkpoints(checkpoint, options.forest)
+    return [file for of_tree in of_trees for file in checkpoint_files(of_tree)]
 
 
-def _remove(files: tuple[Path, ...]) -> None:
+def _written(checkpoint: Path | None, options: argparse.Namespace) -> Path | None:
+    """The first file with the state of training that exists, if there is one."""
+    files = [] if checkpoint is None else _files(checkpoint, options)
+    return next((file for file in files if file.exists()), None)
+
+
+def _remove(files: list[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
 
@@ -181,14 +218,15 @@ def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse
     try:
         prunus.save(estimator, path)
     except (OSError, KeyboardInterrupt) as error:
-        if checkpoint is None or not checkpoint.exists():
+        written = _written(checkpoint, options)
+        if written is None:
             raise
         kind = Interrupted if isinstance(error, KeyboardInterrupt) else Mistake
         raise kind(
-            f"{describe(error)}; the state of training is in {checkpoint}; continue with: {_again(options)}"
+            f"{describe(error)}; the state of training is in {written}; continue with: {_again(options)}"
         ) from error
     if checkpoint is not None:
-        _remove(_files(checkpoint))
+        _remove(_files(checkpoint, options))
 
 
 def _again(options: argparse.Namespace) -> str:
@@ -203,8 +241,9 @@ def _fit(estimator: Any, problem: Problem, checkpoint: Path | None, options: arg
     try:
         estimator.fit(X, y, weight, eval_set=problem.part(problem.valid) if len(problem.valid) else None)
     except KeyboardInterrupt:
-        if checkpoint is None or not checkpoint.exists():
+        written = _written(checkpoint, options)
+        if written is None:
             raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
         raise Interrupted(
-            f"interrupted; the state of training is in {checkpoint}; continue with: {_again(options)}"
+            f"interrupted; the state of training is in {written}; continue with: {_again(options)}"
         ) from None

@@ -24,9 +24,11 @@ __all__ = [
     "date_orders",
     "is_classifier",
     "is_clusterer",
+    "is_forest",
     "load_estimator",
     "needed_columns",
     "text_columns",
+    "trees_of",
 ]
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".feather")
@@ -115,6 +117,16 @@ def is_classifier(model: Any) -> bool:
 def is_clusterer(model: Any) -> bool:
     """Whether a model finds clusters."""
     return bool(model.target_.task == "clusters")
+
+
+def is_forest(model: Any) -> bool:
+    """Whether a model consists of several trees."""
+    return isinstance(model, (prunus.ArgminForestClassifier, prunus.ArgminForestRegressor))
+
+
+def trees_of(model: Any) -> list[Any]:
+    """The trees of a forest, or the model itself if it is a tree."""
+    return list(model.estimators_) if is_forest(model) else [model]
 
 
 def text_columns(model: Any) -> set[str]:

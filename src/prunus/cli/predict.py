@@ -14,6 +14,7 @@ from prunus.cli.models import (
     date_orders,
     is_classifier,
     is_clusterer,
+    is_forest,
     load_estimator,
     needed_columns,
     text_columns,
@@ -111,6 +112,8 @@ def _check_options(model: Any, options: argparse.Namespace) -> None:
         raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
         raise Mistake("--hard must be left out for clusters: their rows always follow one path")
+    if options.explain and is_forest(model):
+        raise Mistake("--explain must be left out for a forest: reasons are those of a single tree")
     if options.explain and is_clusterer(model):
         raise Mistake("--explain must be left out for clusters: they predict nothing that columns could move")
     if options.explain and options.hard and not model.tree_.is_hard:

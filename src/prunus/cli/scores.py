@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 import prunus
-from prunus.cli.models import is_classifier, is_clusterer
+from prunus.cli.models import is_classifier, is_clusterer, is_forest
 from prunus.metrics import dendrogram_purity
 
 if TYPE_CHECKING:
-    from prunus.targets import Classes, Numbers
+    from prunus.targets import Classes
 
-__all__ = ["Scores", "cluster_scores", "main_score", "scores"]
+__all__ = ["Scores", "cluster_scores", "main_score", "mean_scores", "scores"]
 
 Scores = dict[str, float]
 Outputs = npt.NDArray[np.float64]
@@ -21,20 +21,30 @@ Outputs = npt.NDArray[np.float64]
 
 def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     """Scores of the predictions; of a soft tree also those of hard predictions, and how far the two agree."""
+    if is_forest(model):
+        return mean_scores(model, model.predict_proba(X) if is_classifier(model) else model.predict(X), y)
     from prunus.explain.rows import send_rows
     from prunus.tree.prediction import hard_outputs
 
     rows, target = send_rows(model, X), model.target_
     if is_classifier(model):
-        found = _class_scores(target, rows.soft, y)
+        found = _class_scores(target, target.predictions(rows.soft), target.answers(rows.soft), y)
     else:
-        found = _number_scores(target, rows.soft, y) | _loss_scores(model, y, target.answers(rows.soft))
+        found = _number_scores(target.answers(rows.soft), y) | _loss_scores(model, y, target.answers(rows.soft))
     if rows.tree.is_hard:
         return found
     hard = hard_outputs(rows.tree, rows.x, rows.ends)
     predicted = target.answers(hard)
     own = {"hard_accuracy": _accuracy(y, predicted)} if is_classifier(model) else {"hard_r2": _r2(y, predicted)}
     return found | own | {"hard_soft_agreement": target.agreement(rows.soft, hard)}
+
+
+def mean_scores(forest: Any, predictions: Outputs, y: Any) -> Scores:
+    """Scores of the means of what trees predict: probabilities, (n, k), or values."""
+    if is_classifier(forest):
+        return _class_scores(forest.target_, predictions, forest.classes_[predictions.argmax(1)], y)
+    values = predictions.reshape(np.shape(y))
+    return _number_scores(values, y) | _loss_scores(forest, y, values)
 
 
 def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
@@ -45,10 +55,9 @@ def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
     return ("d2", own["d2"]) if own else ("r2", float(model.score(X, y)))
 
 
-def _class_scores(target: "Classes", outputs: Outputs, y: Any) -> Scores:
+def _class_scores(target: "Classes", probability: Outputs, predicted: Any, y: Any) -> Scores:
     from sklearn import metrics
 
-    probability, predicted = target.predictions(outputs), target.answers(outputs)
     found = {"accuracy": _accuracy(y, predicted)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # raised if these rows lack some classes
@@ -60,10 +69,9 @@ def _class_scores(target: "Classes", outputs: Outputs, y: Any) -> Scores:
     return found
 
 
-def _number_scores(target: "Numbers", outputs: Outputs, y: Any) -> Scores:
+def _number_scores(predicted: Any, y: Any) -> Scores:
     from sklearn import metrics
 
-    predicted = target.answers(outputs)
     return {
         "r2": _r2(y, predicted),
         "mae": float(metrics.mean_absolute_error(y, predicted)),

@@ -10,7 +10,15 @@ import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_ending, check_output, date_orders, load_estimator, needed_columns
+from prunus.cli.models import (
+    check_ending,
+    check_output,
+    date_orders,
+    is_forest,
+    load_estimator,
+    needed_columns,
+    trees_of,
+)
 from prunus.cli.reading import add_reading_options, read_source
 from prunus.cli.truth import columns_as_text, read_truth
 from prunus.files import is_same_file, is_special, write_bytes
@@ -35,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="write a picture of the tree: .png, .svg or .pdf")
     parser.add_argument(
         "--curves", metavar="FILE", help="write a picture of the curves of additive leaves: .png, .svg or .pdf"
+    )
+    parser.add_argument(
+        "--tree", type=int, metavar="K", help="the tree of a forest to show, counted from 0 (default: 0)"
     )
     parser.add_argument(
         "--max-depth",
@@ -62,6 +73,7 @@ def run(options: argparse.Namespace) -> Outcome:
         raise Mistake(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
+    model = _chosen(model, options)
     if options.curves is not None:
         _plot_curves(model, X, Path(options.curves), size)
     if options.html is not None:
@@ -105,6 +117,17 @@ def _figure_size(options: argparse.Namespace) -> tuple[float, float] | None:
     if not (1 <= width <= LARGEST and 1 <= height <= LARGEST):
         raise Mistake(f"--figure-size must be a width and a height from 1 to {LARGEST} inches, as in 12,8, got {given}")
     return width, height
+
+
+def _chosen(model: Any, options: argparse.Namespace) -> Any:
+    """The tree of a forest that was asked for, or the model itself if it is a tree."""
+    trees = trees_of(model)
+    if options.tree is not None and not is_forest(model):
+        raise Mistake(f"--tree must be left out for {options.model}, which has only one tree")
+    number = options.tree or 0
+    if not 0 <= number < len(trees):
+        raise Mistake(f"--tree must be from 0 to {len(trees) - 1} for {options.model}, got {number}")
+    return trees[number]
 
 
 def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:

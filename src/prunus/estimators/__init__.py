@@ -2,6 +2,14 @@
 
 from prunus.estimators.classifier import ArgminTreeClassifier
 from prunus.estimators.clusterer import ArgminTreeClusterer
+from prunus.estimators.forest_classifier import ArgminForestClassifier
+from prunus.estimators.forest_regressor import ArgminForestRegressor
 from prunus.estimators.regressor import ArgminTreeRegressor
 
-__all__ = ["ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor"]
+__all__ = [
+    "ArgminForestClassifier",
+    "ArgminForestRegressor",
+    "ArgminTreeClassifier",
+    "ArgminTreeClusterer",
+    "ArgminTreeRegressor",
+]

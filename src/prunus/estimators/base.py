@@ -179,18 +179,37 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         train, valid = (to_samples(part, target, device) for part in (train_rows, valid_rows))
         assert train is not None
         del rows, train_rows, valid_rows  # memory
+        data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
+        return self._learn(
+            train, valid, target, encoder, recipe, seed, owns_valid=eval_set is None, before=before, data=data
+        )
+
+    def _learn(
+        self,
+        train: Samples,
+        valid: Samples | None,
+        target: Any,
+        encoder: TableEncoder,
+        recipe: Recipe,
+        seed: int,
+        *,
+        owns_valid: bool,
+        before: "ArgminTree | None" = None,
+        data: dict[str, Any] | None = None,
+    ) -> Self:
+        """The steps of a fit from samples on; `owns_valid` says whether a hard tree may also learn from `valid`."""
+        device = train.x.device
         # 3. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
         model = self._build(train, target, recipe, seed, encoder) if before is None else self._copy_model(before.model_)
 
         def learned(model: TreeModel, history: History | None = None) -> dict[str, Any]:
             model.solve_masses(train.x, train.weight)
             check_learned(model.eval(), train)
-            hard = self._harden(model, train, valid, target, encoder, recipe, seed, eval_set is None, history)
+            hard = self._harden(model, train, valid, target, encoder, recipe, seed, owns_valid, history)
             return self._learned(model, train, target, encoder, hard)
 
         # 4. The model is trained.
-        data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
-        history = self._train(model.to(device), train, valid, recipe, seed, data, learned)
+        history = self._train(model.to(device), train, valid, recipe, seed, data or {}, learned)
         # 5. The learned attributes are read from the model, or from the hard tree that has learned to imitate it.
         for name, value in (learned(model, history) | self._counted(history, before)).items():
             setattr(self, name, value)

@@ -239,7 +239,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeClassifier
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._target_kind.of(y, self.class_weight))
+        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._make_target(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -268,11 +268,13 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
             )
 
         def target(_: TableEncoder) -> Classes:
-            kind = self._target_kind
-            return kind.of(y, self.class_weight) if known is None else kind(known, self.class_weight)
+            return self._make_target(y) if known is None else self._target_kind(known, self.class_weight)
 
         fitted: Self = self._fit(X, y, sample_weight, None, target, max_epochs=1)
         return fitted
+
+    def _make_target(self, y: Any) -> Classes:
+        return self._target_kind.of(y, self.class_weight)
 
     @property
     def _target_kind(self) -> type[Classes]:

@@ -150,10 +150,10 @@ def _take(values: npt.NDArray[Any], rows: npt.NDArray[np.integer]) -> npt.NDArra
     return torch.from_numpy(values).index_select(0, torch.from_numpy(rows)).numpy()
 
 
-def encode(estimator: FittedTree, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
-    """The rows of a table, encoded by a fitted estimator."""
+def encode(estimator: Any, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+    """The rows of a table, encoded by the encoder of a fitted estimator."""
     check_width(estimator.encoder_, X, type(estimator).__name__)
-    x = estimator.encoder_.transform(X)
+    x: npt.NDArray[np.float32] = estimator.encoder_.transform(X)
     _check_feature_names(estimator, X, reset=False)
     return x
 

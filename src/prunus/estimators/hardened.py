@@ -19,7 +19,7 @@ from prunus.training import History, ProgressBar, Samples, Trainer, TrainingOpti
 from prunus.training.losses import Loss, NamedLoss, find_loss
 from prunus.training.many import n_threads
 
-__all__ = ["HardenedTree", "checkpoint_files", "joined"]
+__all__ = ["HardenedTree", "checkpoint_files", "forest_checkpoints", "joined"]
 
 FITTED = ("squared_error", "poisson", "gamma", "tweedie", "cross_entropy", "binary_cross_entropy")
 """The losses with which leaves of hard trees are fitted to their rows; with others they imitate the soft tree."""
@@ -161,6 +161,12 @@ def checkpoint_files(checkpoint: str | Path) -> tuple[Path, Path]:
     """The files of a run that is to be resumed: that of the soft tree, and that of a hard tree that imitates it."""
     path = Path(checkpoint)
     return path, path.with_name(path.name + ".hard")
+
+
+def forest_checkpoints(checkpoint: str | Path, n_trees: int) -> list[Path]:
+    """The checkpoints of the trees of a forest: the number of the tree is added to the name."""
+    path = Path(checkpoint)
+    return [path.with_name(f"{path.name}.{k}") for k in range(n_trees)]
 
 
 def joined(first: History, second: History) -> History:

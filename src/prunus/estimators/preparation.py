@@ -15,7 +15,17 @@ from prunus.errors import InputValueError
 from prunus.targets import Target
 from prunus.training import Samples
 
-__all__ = ["Rows", "held_out_rows", "hold_out", "merge_rows", "read_eval_set", "read_rows", "read_weight", "to_samples"]
+__all__ = [
+    "Rows",
+    "held_out_rows",
+    "hold_out",
+    "merge_rows",
+    "read_eval_set",
+    "read_rows",
+    "read_weight",
+    "row_groups",
+    "to_samples",
+]
 
 MERGE_LIMIT = 10_000
 """With more rows than this, equal rows are not merged: training in batches depends on the order of rows anyway."""
@@ -141,6 +151,13 @@ def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple
     """Rows to train on and rows to validate on, with the classes in proportion if there are enough rows of each."""
     train, valid = _split(rows, fraction, stratify=stratify, seed=seed)
     return rows[train], rows[valid]
+
+
+def row_groups(rows: Rows) -> npt.NDArray[np.int64]:
+    """For each row the number of the one that it becomes when equal ones are merged, (n,); -1 if its weight is 0."""
+    groups = np.full(len(rows), -1)
+    groups[slice(None) if rows.weight is None else rows.weight > 0] = _merged(rows)[1]
+    return groups
 
 
 def held_out_rows(rows: Rows, fraction: float, *, seed: int) -> npt.NDArray[np.int64]:

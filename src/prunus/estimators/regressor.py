@@ -252,7 +252,7 @@ default="squared_error"
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._target(y))
+        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._make_target(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -272,13 +272,13 @@ default="squared_error"
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, None, lambda _: self._target(y), max_epochs=1)
+        fitted: Self = self._fit(X, y, sample_weight, None, lambda _: self._make_target(y), max_epochs=1)
         return fitted
 
     def _find_loss(self) -> Loss:
         return find_loss(self.loss, quantile=self.quantile, tweedie_power=self.tweedie_power)
 
-    def _target(self, y: Any) -> Numbers:
+    def _make_target(self, y: Any) -> Numbers:
         """The kind of target that the loss needs."""
         if not isinstance(self.loss, str):
             return Numbers.of(y)

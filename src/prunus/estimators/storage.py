@@ -17,7 +17,7 @@ from prunus.nn.configuration import model_to_record, model_with_weights
 from prunus.targets import target_from_record, target_to_record
 from prunus.tree.storage import tree_from_record, tree_to_record
 
-__all__ = ["from_record", "to_record"]
+__all__ = ["from_record", "params_from_record", "params_to_record", "to_record"]
 
 Record = dict[str, Any]
 Tensors = dict[str, Tensor]
@@ -36,11 +36,7 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
     Predictions are made from the tree. The torch model is stored as well, so that training can continue.
     """
     check_is_fitted(estimator)
-    params = estimator.get_params(deep=False)
-    plain = {name: _as_plain(value) for name, value in params.items() if _is_plain(value)}
-    record: Record = {
-        "params": plain,
-        "left_out": sorted(set(params) - set(plain)),
+    record: Record = params_to_record(estimator) | {
         "encoder": estimator.encoder_.get_state(),
         "model": model_to_record(estimator.model_),
         "fitted": {name: getattr(estimator, name) for name in _COUNTED},
@@ -67,7 +63,7 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     if target.task != _TASKS[kind.__name__]:
         raise InputValueError(f"a {kind.__name__} must predict {_TASKS[kind.__name__]}, got {target.task}")
     check_record(record, arrays, target)
-    estimator = kind(**_params(record["params"]))
+    estimator = kind(**params_from_record(record["params"]))
     estimator.encoder_ = encoder = TableEncoder.from_state(record["encoder"])
     estimator.n_features_in_ = encoder.n_features_in_
     if hasattr(encoder, "feature_names_in_"):
@@ -84,7 +80,14 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     return estimator
 
 
-def _params(record: Record) -> Record:
+def params_to_record(estimator: Any) -> Record:
+    """The options of an estimator as plain types, and the names of those that are code or objects."""
+    params = estimator.get_params(deep=False)
+    plain = {name: _as_plain(value) for name, value in params.items() if _is_plain(value)}
+    return {"params": plain, "left_out": sorted(set(params) - set(plain))}
+
+
+def params_from_record(record: Record) -> Record:
     """The options of an estimator, by the names that they have now."""
     params = {name: _from_plain(value) for name, value in record.items()}
     if params.get("split") in _EARLIER_SPLITS:

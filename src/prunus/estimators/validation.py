@@ -1,4 +1,4 @@
-"""The rows that a fit has held out for validation."""
+"""The rows that a fit has held out for validation, and predictions of rows that trees of a forest have not seen."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from prunus.estimators.fitted import encode
 from prunus.estimators.preparation import Rows, held_out_rows, read_weight
 
-__all__ = ["validation_rows"]
+__all__ = ["out_of_bag", "validation_rows"]
 
 
 def validation_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
@@ -22,3 +22,12 @@ def validation_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     targets = estimator.target_.read(y, x)
     rows = Rows(x, targets, estimator.target_.weigh(targets, read_weight(sample_weight, x)))
     return held_out_rows(rows, estimator.validation_fraction, seed=estimator._seed())
+
+
+def out_of_bag(forest: Any, X: Any, y: Any, sample_weight: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
+    """Mean predictions, (n, k), of the data of a forest's fit by the trees that have not trained on each row.
+
+    A row that all trees have trained on has NaN. The forest must have been fitted without `eval_set`.
+    """
+    predictions: npt.NDArray[np.float64] = forest._out_of_bag(X, y, sample_weight)[0]
+    return predictions

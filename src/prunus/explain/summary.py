@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
 from prunus.estimators.base import ArgminTree
+from prunus.estimators.forest import ArgminForest
 from prunus.explain.curves import ColumnSplit, Curve, LeafCurves, grouped, leaf_curves, scaled, split_column
 from prunus.explain.formulas import Formula, SplitWeight, leaf_formulas, table_sum
 from prunus.explain.rows import RowsInTree, agreement, send_rows
@@ -123,6 +124,11 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
 
 def check_estimator(estimator: Any, function: str) -> None:
     """Raise an error unless the argument is a fitted estimator of prunus."""
+    if isinstance(estimator, ArgminForest):
+        raise InputTypeError(
+            f"the estimator for {function} must be a single tree, got an {type(estimator).__name__}. Pass "
+            "forest.estimators_[k] for the tree number k"
+        )
     if not isinstance(estimator, ArgminTree):
         raise InputTypeError(f"the estimator for {function} must be one of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)

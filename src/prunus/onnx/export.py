@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.base import ArgminTree
+from prunus.estimators.forest import ArgminForest
 from prunus.onnx.encoding import has_categories
 from prunus.onnx.files import newest_opset, to_proto, write
 from prunus.onnx.predictor import predictor_graph
@@ -24,8 +25,8 @@ OPSET_OF_NUMBERS = 13
 def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = False, opset: int | None = None) -> Path:
     """Write a fitted estimator to an ONNX file, which predicts the rows of a table in any language, without prunus.
 
-    The file contains the encoder and the tree, made of ONNX's standard operators. Its predictions are those of
-    `predict` up to rounding. It predicts any number of rows, n, at a time.
+    The file contains the encoder and the tree, or all trees of a forest, made of ONNX's standard operators. Its
+    predictions are those of `predict` up to rounding. It predicts any number of rows, n, at a time.
 
     Inputs: if all columns of the table are numbers, booleans or times, there is one input, "X", of shape
     (n, n_features_in_), in double precision. If some columns are categories, each column is an input of shape (n, 1)
@@ -43,8 +44,8 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
-        The fitted estimator. It cannot have a split of your own.
+    estimator : estimator of prunus
+        The fitted tree or forest. It cannot have a split of your own.
     path : str or path
         The file, which is replaced if it exists.
     hard : bool, default=False
@@ -71,14 +72,15 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
     >>> bool(np.allclose(values, tree.predict([[0.5], [1.5]])))
     True
     """
-    if not isinstance(estimator, ArgminTree):
+    if not isinstance(estimator, (ArgminTree, ArgminForest)):
         raise InputTypeError(f"estimator must be one of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)
     version = _check_opset(opset, newest_opset(), texts=has_categories(estimator.encoder_))
     kind = type(estimator).__name__
-    hard = hard or estimator.tree_.is_hard
+    trees = estimator.estimators_ if isinstance(estimator, ArgminForest) else [estimator]
+    hard = hard or all(tree.tree_.is_hard for tree in trees)
     model = to_proto(
-        predictor_graph(estimator, hard=hard),
+        predictor_graph(trees, hard=hard),
         opset=version,
         name=kind,
         doc=f"{kind} of prunus; predictions along {'one path' if hard else 'all routes'}",

@@ -1,6 +1,6 @@
-"""A fitted estimator as a graph, from the columns of a table to predictions."""
+"""Fitted trees as a graph, from the columns of a table to predictions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,19 +23,22 @@ OUTPUTS = {"classes": ("label", "probabilities"), "numbers": ("variable",), "clu
 """The names of the outputs of a graph, for each task."""
 
 
-def predictor_graph(estimator: Any, *, hard: bool) -> Graph:
-    """The graph of a fitted estimator, from the columns of a table to all its outputs."""
-    tree, target, encoder = estimator.tree_, estimator.target_, estimator.encoder_
-    if tree.splits.layers is None:
+def predictor_graph(trees: Sequence[Any], *, hard: bool) -> Graph:
+    """The graph of fitted trees with the same encoder and target, from the columns of a table to all outputs.
+
+    Probabilities or values are means over the trees; only of a single tree there are clusters.
+    """
+    target, encoder = trees[0].target_, trees[0].encoder_
+    if trees[0].tree_.splits.layers is None:
         raise InputTypeError(
-            f"the split must be one of prunus for export_onnx, got {type(estimator.model_.tree.split).__name__}. Use "
+            f"the split must be one of prunus for export_onnx, got {type(trees[0].model_.tree.split).__name__}. Use "
             "torch.export.export(estimator.model_, ...)"
         )
     outputs = OUTPUTS[target.task]
     names = input_names(encoder, outputs)
     graph = Graph((*names, *outputs))
-    rows = _Rows(graph, tree, add_encoder(graph, encoder, names), hard=hard)
-    _ADD[target.task](graph, rows, target)
+    x = add_encoder(graph, encoder, names)
+    _ADD[target.task](graph, [_Rows(graph, tree.tree_, x, hard=hard) for tree in trees], target)
     return graph
 
 
@@ -87,45 +90,59 @@ class _Rows:
         return self.graph.add("Gather", values, self.ends)
 
 
-def _add_classes(graph: Graph, rows: _Rows, target: Classes) -> None:
+def _add_classes(graph: Graph, in_trees: Sequence[_Rows], target: Classes) -> None:
     names = np.array(target.labels.tolist())
     if names.dtype.kind not in "biuf":
         names = names.astype(str).astype(object)
-    if rows.ends_tell_all:
-        of_nodes = node_outputs(rows.tree)
-        label = rows.of_ends(names[target.scores(of_nodes).argmax(1)])
-        probabilities = rows.of_ends(target.predictions(of_nodes))
-    else:
-        out = rows.outputs()
-        if target.link is LOGIT:  # the score of the first class is 0
-            out = graph.add("Concat", graph.add("Sub", out, out), out, axis=1)
-        label = graph.add("Gather", names, graph.add("ArgMax", out, axis=1, keepdims=0))
-        probabilities = graph.add("Softmax", out, axis=1)
+    found = [_class_values(graph, rows, target) for rows in in_trees]
+    probabilities = _mean(graph, [of_tree for _, of_tree in found])
+    best = found[0][0] if len(found) == 1 else probabilities
+    label = graph.add("Gather", names, graph.add("ArgMax", best, axis=1, keepdims=0))
     graph.add_output("label", label, names.dtype, None)
     graph.add_output("probabilities", graph.cast(probabilities, np.float32), np.float32, len(names))
 
 
-def _add_numbers(graph: Graph, rows: _Rows, target: Numbers) -> None:
+def _class_values(graph: Graph, rows: _Rows, target: Classes) -> tuple[str, str]:
+    """Scores and probabilities of all classes in one tree, (n, number of classes) each."""
     if rows.ends_tell_all:
-        values = rows.of_ends(target.predictions(node_outputs(rows.tree)))
-    elif target.link is LOG:
-        values = graph.add("Mul", graph.add("Exp", rows.outputs()), target.mean)
-    else:
-        values = graph.add("Add", graph.add("Mul", rows.outputs(), target.deviation), target.mean)
+        of_nodes = node_outputs(rows.tree)
+        return rows.of_ends(target.scores(of_nodes)), rows.of_ends(target.predictions(of_nodes))
+    out = rows.outputs()
+    if target.link is LOGIT:  # the score of the first class is 0
+        out = graph.add("Concat", graph.add("Sub", out, out), out, axis=1)
+    return out, graph.add("Softmax", out, axis=1)
+
+
+def _add_numbers(graph: Graph, in_trees: Sequence[_Rows], target: Numbers) -> None:
+    values = _mean(graph, [_number_values(graph, rows, target) for rows in in_trees])
     if target.one_dimensional:
         graph.add_output("variable", graph.reshape(values, -1), np.float64, None)
     else:
         graph.add_output("variable", values, np.float64, target.n_outputs)
 
 
-def _add_clusters(graph: Graph, rows: _Rows, target: Any) -> None:  # noqa: ARG001
+def _number_values(graph: Graph, rows: _Rows, target: Numbers) -> str:
+    """Values in the units of y that one tree predicts, (n, k)."""
+    if rows.ends_tell_all:
+        return rows.of_ends(target.predictions(node_outputs(rows.tree)))
+    if target.link is LOG:
+        return graph.add("Mul", graph.add("Exp", rows.outputs()), target.mean)
+    return graph.add("Add", graph.add("Mul", rows.outputs(), target.deviation), target.mean)
+
+
+def _mean(graph: Graph, values: list[str]) -> str:
+    return values[0] if len(values) == 1 else graph.add("Div", graph.add("Sum", *values), np.array(float(len(values))))
+
+
+def _add_clusters(graph: Graph, in_trees: Sequence[_Rows], target: Any) -> None:  # noqa: ARG001
+    (rows,) = in_trees
     cluster, nodes = rows.tree.cluster, np.arange(rows.tree.n_nodes)
     assert cluster is not None
     graph.add_output("label", rows.of_ends(cluster), np.int64, None)
     graph.add_output("routes", rows.routes(nodes), np.float32, len(nodes))
 
 
-_ADD: dict[str, Callable[[Graph, _Rows, Any], None]] = {
+_ADD: dict[str, Callable[[Graph, Sequence[_Rows], Any], None]] = {
     "classes": _add_classes,
     "numbers": _add_numbers,
     "clusters": _add_clusters,

@@ -1,11 +1,12 @@
 """Several runs at once, on all cores."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from threading import Event
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -14,7 +15,9 @@ from prunus.training.callbacks import as_callbacks
 from prunus.training.samples import Samples
 from prunus.training.trainer import History, Trainer
 
-__all__ = ["Run", "n_threads", "train_many"]
+__all__ = ["Run", "n_threads", "side_by_side", "train_many"]
+
+Result = TypeVar("Result")
 
 
 class Run(NamedTuple):
@@ -59,9 +62,7 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     threads = n_threads(n_jobs) or torch.get_num_threads()
     own = max(1, threads // max(1, len(listed)))
 
-    interrupted = Event()
-
-    def fit(run: Run) -> History:
+    def fit(run: Run, interrupted: Event) -> History:
         trainer, train, valid = run
         before = trainer.options, trainer.callbacks
         trainer.options = replace(trainer.options, threads=own)
@@ -71,8 +72,23 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
         finally:
             trainer.options, trainer.callbacks = before
 
-    with ThreadPoolExecutor(max(1, min(threads, len(listed)))) as pool:
-        futures = [pool.submit(fit, run) for run in listed]
+    return side_by_side([partial(fit, run) for run in listed], threads)
+
+
+def side_by_side(
+    tasks: Sequence[Callable[[Event], Result]], threads: int, initializer: Callable[[], None] | None = None
+) -> list[Result]:
+    """Call functions in so many threads, and return their results in the order of the functions.
+
+    Each is given an event that is set after Ctrl-C, and should then return soon. If one fails, the others still end
+    before its error is raised. `initializer` is called at the beginning of each thread.
+
+    >>> side_by_side([lambda _interrupted: 1, lambda _interrupted: 2], threads=2)
+    [1, 2]
+    """
+    interrupted = Event()
+    with ThreadPoolExecutor(max(1, min(threads, len(tasks))), initializer=initializer) as pool:
+        futures = [pool.submit(task, interrupted) for task in tasks]
         try:
             return [future.result() for future in futures]
         except KeyboardInterrupt:

@@ -1,0 +1,80 @@
+"""Methods of a fitted forest: means of what its trees predict."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from prunus.data import TableEncoder
+from prunus.estimators.fitted import CHUNK, encode
+from prunus.estimators.torch_state import plain_torch
+from prunus.tree.prediction import find_ends, row_outputs
+
+__all__ = ["FittedForest", "tree_predictions"]
+
+Doubles = npt.NDArray[np.float64]
+
+
+class FittedForest:
+    """The part of a forest that needs only what was learned: an encoder, a target and trees that share them."""
+
+    encoder_: TableEncoder
+    target_: Any
+    estimators_: list[Any]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+
+    @property
+    def feature_importances_(self) -> Doubles:
+        """Mean over the trees of how much predictions depend on each column of the table, (n_features_in_,)."""
+        shares: Doubles = np.mean([tree.tree_.importances for tree in self.estimators_], axis=0)
+        return shares
+
+    @plain_torch()
+    def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The node at the end of each row's one path through each kept tree.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        int64 array of shape (n, n_trees)
+            Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
+        """
+        chunks = self._encoded(X)
+        return np.concatenate([np.stack([find_ends(tree.tree_, x) for tree in self.estimators_], 1) for x in chunks])
+
+    @plain_torch()
+    def _mean_predictions(self, X: Any, *, hard: bool) -> Doubles:  # noqa: N803
+        """Means of probabilities or of values in the units of y over the trees, (n, k)."""
+        chunks = self._encoded(X)
+        return np.concatenate([sum(self._of_trees(x, hard=hard)) / len(self.estimators_) for x in chunks])
+
+    @plain_torch()
+    def _all_predictions(self, X: Any, *, hard: bool) -> Doubles:  # noqa: N803
+        """Probabilities or values in the units of y of each tree, (n_trees, n, k)."""
+        chunks = self._encoded(X)
+        return np.concatenate([np.stack(list(self._of_trees(x, hard=hard))) for x in chunks], axis=1)
+
+    def _of_trees(self, x: npt.NDArray[np.float32], *, hard: bool) -> Iterator[Doubles]:
+        return (tree_predictions(tree, x, hard=hard) for tree in self.estimators_)
+
+    def _encoded(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:  # noqa: N803
+        """The encoded rows; a large array is encoded in chunks that fit in the cache."""
+        check_is_fitted(self)
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= CHUNK:
+            return iter([encode(self, X)])
+        return (encode(self, X[begin : begin + CHUNK]) for begin in range(0, len(X), CHUNK))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimators_")
+
+
+def tree_predictions(tree: Any, x: npt.NDArray[np.float32], *, hard: bool = False) -> Doubles:
+    """Probabilities or values in the units of y, (n, k), that a fitted tree predicts of encoded rows."""
+    found: Doubles = tree.target_.predictions(row_outputs(tree.tree_, x, hard=hard))
+    return found

@@ -1,0 +1,309 @@
+"""The base class of the forests: their options, and the steps of a fit."""
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from numbers import Integral, Real
+from threading import Event
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from prunus.data import TableEncoder
+from prunus.errors import InputValueError
+from prunus.estimators.bags import Bags
+from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.defaults import Recipe
+from prunus.estimators.devices import choose_device
+from prunus.estimators.fitted import check_width, encode
+from prunus.estimators.fitted_forest import FittedForest, tree_predictions
+from prunus.estimators.format import OF_FILES
+from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
+from prunus.estimators.preparation import Rows, merge_rows, read_eval_set, read_weight, row_groups, to_samples
+from prunus.estimators.torch_state import plain_torch
+from prunus.training import EpochRecord, ProgressBar
+from prunus.training.many import n_threads, side_by_side
+from prunus.tree.columns import without_columns
+
+__all__ = ["ArgminForest"]
+
+OF_FORESTS = ("n_trees", "bootstrap", "max_features", "oob_score")
+"""The options of a forest that its trees do not have."""
+OF_EACH = ("n_jobs", "random_state", "warm_start", "checkpoint", "verbose")
+"""The options that trees of a forest have with values of their own."""
+OF_TREES = ("callbacks",)
+"""The options of a tree that a forest does not have: several trees are trained at once."""
+
+
+class _Lesson(NamedTuple):
+    """What all trees learn from."""
+
+    bags: Bags
+    rows: Rows
+    valid: Rows | None
+    """Validation rows of all trees; None if each tree has its own, or none."""
+    target: Any
+    encoder: TableEncoder
+    recipe: Recipe
+    device: torch.device
+
+
+class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
+    """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
+
+    _tree_kind: ClassVar[type[Any]]
+    _seed: int
+    keeps_checkpoint: bool = False
+    """Whether checkpoints outlive `fit`: the command line removes them only after the model has been saved."""
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "bootstrap": ["boolean"],
+        "max_features": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")],
+        "oob_score": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 16,
+        bootstrap: bool = False,
+        max_features: float = 1.0,
+        oob_score: bool = False,
+        depth: int = 5,
+        pruning_strength: float = 1.0,
+        routing: str = "soft",
+        split: Any = "linear",
+        max_split_features: int | None = None,
+        max_leaf_nodes: int | None = None,
+        leaf: str = "constant",
+        hidden_layer_sizes: Any = (256, 256),
+        dropout: float = 0.0,
+        pieces: int = 0,
+        loss: Any = "squared_error",
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        device: Any = AUTO,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_trees = n_trees
+        self.bootstrap = bootstrap
+        self.max_features = max_features
+        self.oob_score = oob_score
+        self.depth = depth
+        self.pruning_strength = pruning_strength
+        self.routing = routing
+        self.split = split
+        self.max_split_features = max_split_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.leaf = leaf
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.dropout = dropout
+        self.pieces = pieces
+        self.loss = loss
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def _new_tree(self, **options: Any) -> Any:
+        """A tree of the forest that is not fitted yet, with the options of the forest and these."""
+        common = set(self.get_params(deep=False)) - {*OF_FORESTS, *OF_EACH}
+        return self._tree_kind(**{name: getattr(self, name) for name in common}, **options)
+
+    @plain_torch()
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
+        """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
+        # 1. The table and the targets become arrays, once for all trees.
+        before = self if self.__sklearn_is_fitted__() and self.warm_start else None
+        any_tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint)
+        any_tree._check_options()
+        encoder, target, rows = any_tree._read(X, y, sample_weight, lambda _: any_tree._make_target(y), before)
+        # 2. Each tree gets a seed, rows and columns of its own. In a warm start, those of earlier trees stay.
+        seed = any_tree._seed() if before is None else before._seed
+        bags = self._bags(rows, target, encoder, seed, has_eval_set=eval_set is not None)
+        earlier = [] if before is None else before.estimators_
+        self._check_counts(bags, len(earlier))
+        # 3. The trees are trained side by side.
+        valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
+        recipe, device = any_tree._recipe(len(rows), target, None), choose_device(self.device, len(rows))
+        lesson = _Lesson(bags, rows, valid, target, encoder, recipe, device)
+        trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]
+        # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
+        kept = OF_FILES if before is not None else ()
+        for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
+            delattr(self, name)
+        self._set_learned(encoder, target, trees, seed)
+        self._remove_checkpoints()
+        if self.oob_score:
+            self._score_out_of_bag(X, y, sample_weight)
+        return self
+
+    def _remove_checkpoints(self) -> None:
+        """Remove the checkpoints of a run that is over, so that another fit does not resume it."""
+        if self.checkpoint is not None and not self.keeps_checkpoint:
+            for checkpoint in forest_checkpoints(self.checkpoint, self.n_trees):
+                for path in checkpoint_files(checkpoint):
+                    path.unlink(missing_ok=True)
+
+    def _set_learned(self, encoder: TableEncoder, target: Any, trees: list[Any], seed: int) -> None:
+        self.encoder_, self.target_, self.estimators_, self._seed = encoder, target, trees, seed
+        self.n_features_in_ = encoder.n_features_in_
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
+
+    def _bags(self, rows: Rows, target: Any, encoder: TableEncoder, seed: int, *, has_eval_set: bool = False) -> Bags:
+        """What each tree sees of these rows."""
+        stops_early = self._new_tree()._recipe(len(rows), target, None).early_stopping_rounds is not None
+        return Bags(
+            rows.y,
+            encoder.n_features_in_,
+            seed,
+            held_out=self.validation_fraction if stops_early and not has_eval_set and len(rows) >= 5 else None,
+            bootstrap=self.bootstrap,
+            max_features=self.max_features,
+        )
+
+    def _check_counts(self, bags: Bags, earlier: int) -> None:
+        if self.n_trees < earlier:
+            raise InputValueError(
+                f"n_trees must be at least {earlier}, the number of trees of the last fit, to continue it, got "
+                f"{self.n_trees}. Raise it, or start again with warm_start=False"
+            )
+        if self.oob_score and not bags.leaves_rows_out:
+            raise InputValueError(
+                "oob_score must be False if every tree trains on all rows, which is so with an eval_set, with "
+                "early_stopping_rounds=None and with fewer than 300 rows, got True. Use bootstrap=True"
+            )
+
+    def _read_eval_set(self, eval_set: Any, target: Any, encoder: TableEncoder) -> Rows:
+        def encoded(table: Any) -> npt.NDArray[np.float32]:
+            check_width(encoder, table, type(self).__name__)
+            return encoder.transform(table)
+
+        return read_eval_set(eval_set, target, encoded)
+
+    def _train(self, numbers: range, lesson: _Lesson) -> list[ArgminTree]:
+        """The trees with these numbers, each trained by one thread if there are as many trees as threads.
+
+        Outside of the engines each thread computes alone, so that results do not depend on the number of threads. On a
+        GPU one tree is trained after the other.
+        """
+        threads = (n_threads(self.n_jobs) or torch.get_num_threads()) if lesson.device.type == "cpu" else 1
+        own = max(1, threads // max(1, len(numbers)))
+        done = count(1)
+        with ProgressBar(len(numbers), shown=bool(self.verbose), title="training trees") as bar:
+
+            def fit(k: int, interrupted: Event) -> ArgminTree:
+                tree = self._fit_tree(lesson, k, own, interrupted)
+                bar.on_epoch_end({"epoch": next(done)})
+                return tree
+
+            of_torch = torch.get_num_threads()
+            try:
+                return side_by_side([partial(fit, k) for k in numbers], threads, partial(torch.set_num_threads, 1))
+            finally:
+                torch.set_num_threads(of_torch)
+
+    def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> ArgminTree:
+        """Tree number k, trained by so many threads."""
+        bags, rows, valid, target, encoder, recipe, device = lesson
+        bag = bags.of(k)
+        left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
+        of_run = {"n_jobs": threads, "callbacks": [partial(_stop_if, interrupted)]}
+        if self.checkpoint is not None:
+            of_run["checkpoint"] = forest_checkpoints(self.checkpoint, k + 1)[k]
+        tree: ArgminTree = self._new_tree(random_state=bag.seed, **of_run)
+        tree.keeps_checkpoint = True  # until all trees have been trained
+        if valid is None and bag.valid is not None:
+            valid = rows[bag.valid]
+        train = to_samples(_without(bag.of(rows), left_out), target, device)
+        assert train is not None
+        held_out = None if valid is None else to_samples(_without(valid, left_out), target, device)
+        # A hard tree does not learn from its validation rows either: other trees do, and these rows are out of its bag.
+        tree._learn(train, held_out, target, encoder, recipe, tree._seed(), owns_valid=False)
+        tree.set_params(n_jobs=None, callbacks=None, checkpoint=None)
+        del tree.keeps_checkpoint
+        if left_out.any():
+            tree.tree_ = without_columns(tree.tree_, left_out)
+        return tree
+
+    def _out_of_bag(self, X: Any, y: Any, sample_weight: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:  # noqa: N803
+        """Mean predictions of training rows, (n, k), by trees that have not trained on them, and the targets.
+
+        A row that all trees have trained on has NaN.
+        """
+        x = encode(self, X)
+        targets = self.target_.read(y, x)
+        rows = Rows(x, targets, self.target_.weigh(targets, read_weight(sample_weight, x)))
+        bags, group = self._bags(merge_rows(rows), self.target_, self.encoder_, self._seed), row_groups(rows)
+        n_trees, total = np.zeros((len(x), 1)), np.zeros((len(x), len(self.target_.output_names(self.encoder_))))
+        for k, tree in enumerate(self.estimators_):
+            is_out = ~np.isin(group, bags.train_rows(k))
+            total[is_out] += tree_predictions(tree, x[is_out])
+            n_trees[is_out] += 1
+        return np.where(n_trees > 0, total / np.maximum(n_trees, 1), np.nan), targets
+
+    def _score_out_of_bag(self, X: Any, y: Any, sample_weight: Any) -> None:  # noqa: N803
+        """Set the out-of-bag attributes."""
+        predictions, targets = self._out_of_bag(X, y, sample_weight)
+        has_some = ~np.isnan(predictions[:, 0])
+        if not has_some.all():
+            warnings.warn(
+                f"{int((~has_some).sum())} rows have no out-of-bag prediction, as all trees have trained on them. "
+                "Raise n_trees",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.oob_score_ = self._score(predictions[has_some], targets[has_some])
+        self._set_out_of_bag(predictions)
+
+    def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
+        """The score of mean predictions, (n, k)."""
+        raise NotImplementedError
+
+    def _set_out_of_bag(self, predictions: npt.NDArray[np.float64]) -> None:
+        """Keep the out-of-bag predictions of all training rows, (n, k)."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _stop_if(interrupted: Event, _record: EpochRecord) -> None:
+    """End the training of a tree after Ctrl-C; its last checkpoint stays."""
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+
+
+def _without(rows: Rows, left_out: npt.NDArray[np.bool_]) -> Rows:
+    """The rows with zeros in the columns that are left out, which models take as columns that do not vary."""
+    return replace(rows, x=np.where(left_out, np.float32(0), rows.x)) if left_out.any() else rows

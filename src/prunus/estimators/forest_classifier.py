@@ -1,0 +1,307 @@
+"""The forest of classifiers."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, _fit_context
+
+from prunus.estimators.base import AUTO
+from prunus.estimators.classifier import ArgminTreeClassifier
+from prunus.estimators.forest import OF_TREES, ArgminForest
+from prunus.targets import Classes
+
+__all__ = ["ArgminForestClassifier"]
+
+
+class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[misc]
+    """Several trees for classification, each learned by gradient descent, whose probabilities are averaged.
+
+    Trees differ by their random start, by the rows that they hold out for validation and, if it is asked for, by the
+    rows and the columns that they see. Each one, ``forest.estimators_[k]``, is an `ArgminTreeClassifier` that predicts,
+    explains itself and is exported on its own.
+
+    Parameters
+    ----------
+    n_trees : int, default=16
+        Number of trees.
+    bootstrap : bool, default=False
+        Whether each tree trains on rows that are drawn with replacement, as many as there are, and validates on some of
+        those that were not drawn. Otherwise it trains on all rows but those that it holds out for validation, which are
+        different ones in each tree.
+    max_features : int or float, default=1.0
+        Number of columns of the table that each tree sees, drawn at random, if it is an int, and their share if it is a
+        float from 0 to 1.
+    oob_score : bool, default=False
+        Whether `fit` also predicts each row by the trees that have not trained on it, and scores these predictions.
+        Some of these trees have used the row to choose when to stop, so that the score is slightly too good.
+    depth : int, default=5
+        Depth of each tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves. It is larger
+        than the default of a single tree: means of deeper trees are more accurate, though single deeper trees are not.
+    pruning_strength : float, default=1.0
+        How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
+    routing : {"soft", "hard"}, default="soft"
+        Which way a row takes through the tree. "soft" lets it follow all its routes, weighted by how much of it reaches
+        each node. "hard" lets it follow one path, so that a prediction is what the leaf at its end says: training
+        first learns a soft tree, with linear leaves of depth 4, or additive leaves of depth 6; a new tree of depth
+        `depth` learns to imitate it while its rows are drawn to one path each, and its leaves are fitted to their rows.
+        Hard trees need linear splits, and leaves that are constant, linear or additive.
+    split : {"linear", "elu", "mlp", "sparse_mlp"} or callable, default="linear"
+        How a node scores a row, which goes left where the score is negative. "linear" is a weighted sum of the
+        features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
+        small neural network that the nodes share; "sparse_mlp" is a network whose units combine a few features each. A
+        callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
+    max_split_features : int or None, default=None
+        Largest number of columns of the table in a split, if `split` is "linear". With 1 and `routing="hard"` a split
+        is a threshold of a number, or a group of the levels of a category. None means no limit.
+    max_leaf_nodes : int or None, default=None
+        Largest number of leaves. Those of a hard tree are merged, the pair first whose predictions change least; of
+        a soft one, the nodes that fewest rows reach are cut off. None means no limit.
+    leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
+        What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
+        for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
+    hidden_layer_sizes : sequence of int, default=(256, 256)
+        Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
+    dropout : float, default=0.0
+        Share of these units that each training step leaves out at random: at least 0 and below 1.
+    pieces : int, default=0
+        Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
+        each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
+        is worth a try; small or smooth data are learned better without pieces.
+    loss : {"cross_entropy", "binary_cross_entropy"} or callable, default="cross_entropy"
+        The loss that training makes small. "binary_cross_entropy" is for two classes: the tree then has one output, the
+        logit of the second class. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes), before
+        softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
+    max_epochs : int or "auto", default="auto"
+        Largest number of passes over the training rows. "auto" chooses it from the number of rows.
+    batch_size : int or "auto", default="auto"
+        Number of rows in a training step. "auto" chooses it from the number of rows.
+    learning_rate : float or "auto", default="auto"
+        Largest learning rate, which `schedule` lowers. "auto" chooses it for the kind of leaf.
+    weight_decay : float or "auto", default="auto"
+        How strongly training draws the weights towards zero. "auto" chooses it from the number of rows and the kind of
+        leaf. The values of constant leaves do not decay if there are 300 to 9,999 rows.
+    optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
+        The optimizer; the paper uses QHAdam. A callable ``optimizer(params, lr=..., weight_decay=...)`` returns a torch
+        optimizer.
+    schedule : {"cosine", "plateau", "constant"}, default="cosine"
+        How the learning rate changes: "cosine" lowers it to 0 along half a cosine after a short rise, "plateau" lowers
+        it whenever the loss has stopped improving, "constant" does not change it.
+    early_stopping_rounds : int, "auto" or None, default="auto"
+        Training stops after this many epochs in which the validation loss has not improved, and the weights of the best
+        epoch are kept. "auto" chooses the number from that of the rows, and is None if there are fewer than 300. None
+        trains for `max_epochs` on all rows, with no validation unless `eval_set` is given.
+    validation_fraction : float, default=0.15
+        Share of the rows that each tree holds out for validation if there is early stopping and no `eval_set`. The
+        parts of consecutive trees follow each other in a random order of the rows, so that with 7 trees each row is
+        held out by some tree.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
+        weight.
+    device : str or torch.device, default="auto"
+        Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
+        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+    n_jobs : int, default=None
+        Number of threads; trees are trained side by side. None means as many as torch uses, -1 all cores. The learned
+        trees do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of all random choices; with an int, a fit can be repeated exactly. Each tree gets a seed of its own.
+    warm_start : bool, default=False
+        Whether `fit` keeps the trees of the last fit, and adds new ones if `n_trees` is larger than before.
+    checkpoint : str, Path or None, default=None
+        Beginning of the names of the files, one for each tree, in which the state of training is saved from time to
+        time. If they exist, `fit` resumes the run that was interrupted. They are removed when training ends.
+    verbose : int, default=0
+        If it is above 0, training shows how many trees there are: a bar on a terminal or in a notebook, else a few
+        lines on stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    estimators_ : list of ArgminTreeClassifier
+        The fitted trees.
+    encoder_ : TableEncoder
+        Turns tables into the float32 matrix that the trees take; they share it.
+    target_ : prunus.targets.Classes
+        The classes, and how the outputs of a tree become probabilities and labels.
+    oob_score_ : float
+        Accuracy of the out-of-bag predictions, if `oob_score` is True.
+    oob_decision_function_ : ndarray of shape (n, n_classes)
+        Mean of the probabilities that the trees predict that have not trained on a row, if `oob_score` is True; NaN if
+        there is no such tree.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much the predictions of the trees depend on each column of the table: the mean of their
+        `feature_importances_`.
+    n_features_in_ : int
+        Number of columns of the table in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of these columns, if they had names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> forest = ArgminForestClassifier(n_trees=4, depth=2, random_state=0).fit(X, y)
+    >>> forest.score(X, y) > 0.95, len(forest.estimators_)
+    (True, 4)
+    """
+
+    _tree_kind = ArgminTreeClassifier
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: kinds for name, kinds in ArgminTreeClassifier._parameter_constraints.items() if name not in OF_TREES},
+        **ArgminForest._parameter_constraints,
+    }
+    target_: Classes
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 16,
+        bootstrap: bool = False,
+        max_features: float = 1.0,
+        oob_score: bool = False,
+        depth: int = 5,
+        pruning_strength: float = 1.0,
+        routing: str = "soft",
+        split: Any = "linear",
+        max_split_features: int | None = None,
+        max_leaf_nodes: int | None = None,
+        leaf: str = "constant",
+        hidden_layer_sizes: Any = (256, 256),
+        dropout: float = 0.0,
+        pieces: int = 0,
+        loss: Any = "cross_entropy",
+        max_epochs: int | str = AUTO,
+        batch_size: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        weight_decay: float | str = AUTO,
+        optimizer: Any = "adamw",
+        schedule: str = "cosine",
+        early_stopping_rounds: int | str | None = AUTO,
+        validation_fraction: float = 0.15,
+        class_weight: Any = None,
+        device: Any = AUTO,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_trees=n_trees,
+            bootstrap=bootstrap,
+            max_features=max_features,
+            oob_score=oob_score,
+            depth=depth,
+            pruning_strength=pruning_strength,
+            routing=routing,
+            split=split,
+            max_split_features=max_split_features,
+            max_leaf_nodes=max_leaf_nodes,
+            leaf=leaf,
+            hidden_layer_sizes=hidden_layer_sizes,
+            dropout=dropout,
+            pieces=pieces,
+            loss=loss,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            optimizer=optimizer,
+            schedule=schedule,
+            early_stopping_rounds=early_stopping_rounds,
+            validation_fraction=validation_fraction,
+            device=device,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
+        """Learn all trees.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        y : array-like of shape (n,)
+            The classes: numbers, strings or booleans.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows; a row of weight 2 counts as two rows.
+        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+            Rows for the validation of all trees; without them each tree holds out some of the training rows.
+
+        Returns
+        -------
+        ArgminForestClassifier
+            Itself.
+        """
+        return self._fit(X, y, sample_weight, eval_set)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes, sorted, (n_classes,)."""
+        return self.target_.labels
+
+    def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[Any]:  # noqa: N803
+        """The class of each row with the largest mean probability.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        hard : bool, default=False
+            Whether each row follows one path through each kept tree, instead of all its routes. It makes no difference
+            if `routing` is "hard".
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        best = self._mean_predictions(X, hard=hard).argmax(1)
+        answers: npt.NDArray[Any] = self.target_.labels[best]
+        return answers
+
+    def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Probabilities of the classes: means of those that the trees predict.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        hard : bool, default=False
+            Whether each row follows one path through each kept tree, instead of all its routes. It makes no difference
+            if `routing` is "hard".
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Classes are in the order of `classes_`.
+        """
+        return self._mean_predictions(X, hard=hard)
+
+    def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        hard : bool, default=False
+            Whether each row follows one path through each kept tree, instead of all its routes. It makes no difference
+            if `routing` is "hard".
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Classes are in the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, hard=hard))
+
+    def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
+        return float(np.mean(predictions.argmax(1) == targets))
+
+    def _set_out_of_bag(self, predictions: npt.NDArray[np.float64]) -> None:
+        self.oob_decision_function_ = predictions
