@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from prunus import ArgminTreeClusterer, export_text, tree_summary
 from prunus.errors import InputTypeError, InputValueError
+from prunus.explain.digits import number
 from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()
@@ -67,7 +68,7 @@ def test_rows_of_pruned_branches_end_above() -> None:
     assert halves
     assert len(pruned) == len(halves)
     for node in halves:
-        assert any(f"pruned, value: [{node.value[0]:.3f}".rstrip("0") in line for line in pruned)
+        assert any(f"pruned, value: [{number(node.value[0], 3)}]" in line for line in pruned)
 
 
 def test_leaves_predict() -> None:

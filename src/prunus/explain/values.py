@@ -24,7 +24,7 @@ class TableColumn:
 
     Examples
     --------
-    >>> encoder = TableEncoder().fit(np.array([["red"], ["blue"], ["red"]], dtype=object))
+    >>> encoder = TableEncoder().fit(np.array([["red"], ["blue"], ["red"], ["green"]], dtype=object))
     >>> (column,) = table_columns(encoder.columns_)
     >>> column.name, column.kind, column.typical
     ('x0', 'category', 'red')
