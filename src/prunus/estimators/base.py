@@ -17,6 +17,7 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
+from prunus.estimators.choosing_tree import AUTO, ChoosingTree
 from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
@@ -50,14 +51,13 @@ from prunus.training.masses import refresh_masses
 from prunus.tree import Tree
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 
-__all__ = ["ArgminTree"]
+__all__ = ["AUTO", "ArgminTree"]
 
-AUTO = "auto"
 MAX_UNITS = 65_536
 """Largest number of units in a hidden layer: the weights of two such layers fill 16 GiB."""
 
 
-class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class ArgminTree(ChoosingTree, HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -95,7 +95,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
     def __init__(
         self,
         *,
-        depth: int = 4,
+        depth: Any = 4,
         pruning_strength: float = 1.0,
         routing: str = "soft",
         split: Any = "linear",
@@ -104,7 +104,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         leaf: str = "constant",
         hidden_layer_sizes: Any = (256, 256),
         dropout: float = 0.0,
-        pieces: int = 0,
+        pieces: Any = 0,
         loss: Any = "squared_error",
         max_epochs: int | str = AUTO,
         batch_size: int | str = AUTO,
@@ -151,7 +151,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
 
     @with_callbacks  # type: ignore[untyped-decorator]
     @plain_torch()
-    def _fit(
+    def _fit_tree(
         self,
         X: Any,  # noqa: N803
         y: Any,
@@ -231,6 +231,8 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
         sample_weight: Any,
         make_target: Callable[[TableEncoder], Any],
         before: "ArgminTree | None",
+        *,
+        merged: bool = True,
     ) -> tuple[TableEncoder, Any, Rows]:
         """The encoder, the target and the rows; to continue an earlier fit, with its encoder and target."""
         if before is not None:
@@ -238,7 +240,7 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
             return before.encoder_, target, read_rows(encode(before, X), y, sample_weight, target)
         encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=sample_weight)
         target = make_target(encoder)
-        rows = read_rows(encoder.transform(X), y, sample_weight, target)
+        rows = read_rows(encoder.transform(X), y, sample_weight, target, merged=merged)
         return encoder, target.scale(rows.y, rows.weight), rows
 
     @property
@@ -269,15 +271,20 @@ class ArgminTree(HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin
     def _leaf_name(self) -> str:
         return str(self.leaf)
 
-    def _hold_out(
-        self, rows: Rows, eval_set: Any, target: Target, encoder: TableEncoder, recipe: Recipe, seed: int
-    ) -> tuple[Rows, Rows | None]:
+    def _read_eval_set(self, eval_set: Any, target: Target, encoder: TableEncoder) -> Rows:
+        """The validation rows that the caller gave."""
+
         def encoded(table: Any) -> npt.NDArray[np.float32]:
             check_width(encoder, table, type(self).__name__)
             return encoder.transform(table)
 
+        return read_eval_set(eval_set, target, encoded)
+
+    def _hold_out(
+        self, rows: Rows, eval_set: Any, target: Target, encoder: TableEncoder, recipe: Recipe, seed: int
+    ) -> tuple[Rows, Rows | None]:
         if eval_set is not None:
-            return rows, read_eval_set(eval_set, target, encoded)
+            return rows, self._read_eval_set(eval_set, target, encoder)
         if recipe.early_stopping_rounds is None or len(rows) < 5:
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)

@@ -286,6 +286,11 @@ class ArgminTreeClusterer(
     def _cuts(self) -> bool:
         return False  # leaves that are merged stay parts of their cluster
 
+    @property
+    def _chooses(self) -> bool:
+        """Never: the leaf that is "auto" follows from the targets."""
+        return False
+
     def _leaf_name(self) -> str:
         if self.leaf != AUTO:
             return str(self.leaf)

@@ -61,10 +61,13 @@ def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float
     return sound_weight(weight)
 
 
-def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target) -> Rows:
-    """Encoded rows with their targets and weights; if there are few rows, equal ones are merged."""
+def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target, *, merged: bool = True) -> Rows:
+    """Encoded rows with their targets and weights, without rows of weight 0; if there are few, equal ones are merged."""
     targets = target.read(y, x)
-    return merge_rows(Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x))))
+    rows = Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x)))
+    if merged:
+        return merge_rows(rows)
+    return rows if rows.weight is None else rows[rows.weight > 0]
 
 
 def read_eval_set(eval_set: Any, target: Target, encode: Callable[[Any], npt.NDArray[np.float32]]) -> Rows:

@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.choosing_tree import AUTO_CONSTRAINTS
 from prunus.targets import LogNumbers, Numbers
 from prunus.training import Loss, find_loss
 
@@ -25,8 +26,9 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
 
     Parameters
     ----------
-    depth : int, default=4
-        Depth of the tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves.
+    depth : int or "auto", default=4
+        Depth of the tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves. "auto" chooses it
+        for the data, see `leaf`.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
     routing : {"soft", "hard"}, default="soft"
@@ -46,14 +48,18 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
     max_leaf_nodes : int or None, default=None
         Largest number of leaves. Those of a hard tree are merged, the pair first whose predictions change least; of
         a soft one, the nodes that fewest rows reach are cut off. None means no limit.
-    leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
+    leaf : {"constant", "additive", "linear", "mlp", "auto"}, default="constant"
         What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
         for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
+        "auto" chooses: a few candidates, with different leaves, depths, pieces and weight decays, are trained for a
+        part of the epochs, and compared on rows that are held out, in small tables by cross-validation. Together with
+        ``depth="auto"`` and ``pieces="auto"`` all candidates take part, otherwise those with the given options. With
+        `routing` "hard" only leaves that can be read take part.
     hidden_layer_sizes : sequence of int, default=(256, 256)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
     dropout : float, default=0.0
         Share of these units that each training step leaves out at random: at least 0 and below 1.
-    pieces : int, default=0
+    pieces : int or "auto", default=0
         Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
         each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
         is worth a try; small or smooth data are learned better without pieces.
@@ -94,6 +100,9 @@ default="squared_error"
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+    tuning_seconds : float, default=None
+        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
+        depends on how fast the machine is. None means that there is no limit.
     n_jobs : int, default=None
         Number of threads that training uses; None means as many as torch uses, -1 all cores. The learned tree does not
         depend on it.
@@ -138,6 +147,9 @@ default="squared_error"
         if the predictions are the same for all rows. They say nothing of how good the predictions are, of the sign of
         an effect or of its cause, and columns that tell the same share what they tell: if you want to know what new
         rows lose without a column, use `sklearn.inspection.permutation_importance` on them.
+    chosen_ : dict
+        What was chosen for options that are "auto": "leaf", "depth", "pieces" and "weight_decay"; and "candidates", the
+        same for each candidate with its validation "loss", the best first. It exists only if options are "auto".
     history_ : dict of lists
         The course of training: lists "epoch", "train_loss", "valid_loss" (if there were validation rows),
         "learning_rate", "active_nodes" and "seconds", with an entry for each epoch. A warm start or `partial_fit`
@@ -163,6 +175,7 @@ default="squared_error"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
+        **AUTO_CONSTRAINTS,
         "loss": [StrOptions({"squared_error", "absolute_error", "huber", "quantile", *POWERS, "tweedie"}), callable],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "tweedie_power": [Interval(Real, 1, 2, closed="neither")],
@@ -173,7 +186,7 @@ default="squared_error"
     def __init__(
         self,
         *,
-        depth: int = 4,
+        depth: int | str = 4,
         pruning_strength: float = 1.0,
         routing: str = "soft",
         split: Any = "linear",
@@ -182,7 +195,7 @@ default="squared_error"
         leaf: str = "constant",
         hidden_layer_sizes: Any = (256, 256),
         dropout: float = 0.0,
-        pieces: int = 0,
+        pieces: int | str = 0,
         loss: Any = "squared_error",
         quantile: float = 0.5,
         tweedie_power: float = 1.5,
@@ -195,6 +208,7 @@ default="squared_error"
         early_stopping_rounds: int | str | None = AUTO,
         validation_fraction: float = 0.15,
         device: Any = AUTO,
+        tuning_seconds: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
@@ -230,6 +244,7 @@ default="squared_error"
             verbose=verbose,
             callbacks=callbacks,
         )
+        self.tuning_seconds = tuning_seconds
         self.quantile = quantile
         self.tweedie_power = tweedie_power
 

@@ -1,0 +1,235 @@
+"""Options that are "auto": a few candidates are trained for a while, and the best of them are trained longer."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Event
+from typing import Any, NamedTuple
+
+import torch
+
+from prunus.data import TableEncoder
+from prunus.errors import TrainingError
+from prunus.estimators.bags import Bags
+from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
+from prunus.estimators.devices import choose_device
+from prunus.estimators.preparation import Rows, to_samples
+from prunus.training import EpochRecord
+from prunus.training.losses import mean_loss
+from prunus.training.many import n_threads, side_by_side
+from prunus.tree.prediction import row_outputs
+
+__all__ = ["CHOSEN", "Candidate", "Lesson", "candidates", "choose"]
+
+AUTO = "auto"
+CHOSEN = ("leaf", "depth", "pieces")
+"""The options that may be "auto"; the weight decay is chosen with them, if it is "auto" as well."""
+FEW = 3_000
+"""With fewer rows than this candidates are compared by cross-validation: few validation rows would not tell them
+apart."""
+FOLDS = 4
+HELD_OUT = 0.2
+"""Share of the rows that candidates are compared on, without cross-validation."""
+ROUNDS = ((0.25, 2), (0.5, 1))
+"""For each round the share of the epochs for which candidates are trained, and how many of them are kept."""
+
+
+class Candidate(NamedTuple):
+    """Options that compete with others."""
+
+    leaf: str
+    depth: int
+    pieces: int
+    decay: float = 1.0
+    """The weight decay, as a multiple of its default."""
+
+
+SOFT = (
+    Candidate("additive", 8, 16),
+    Candidate("linear", 6, 0, 2.0),
+    Candidate("linear", 6, 0, 10.0),
+    Candidate("linear", 6, 8, 2.0),
+    Candidate("additive", 8, 8, 10.0),
+    Candidate("constant", 8, 0, 3.0),
+)
+"""The candidates of soft trees. Of all sets of candidates from the table in `benchmarks/accuracy_notes.md`, one that is
+good on average and whose members are good on different tables: smooth ones, noisy ones, and those with thresholds."""
+NETWORKS = {"classes": Candidate("mlp", 4, 8, 3.0), "numbers": Candidate("mlp", 4, 0)}
+"""A network in the leaves takes longer than all others together, so there is one."""
+HARD = (Candidate("constant", 8, 0), Candidate("linear", 6, 0), Candidate("additive", 8, 16))
+HARD_SINGLE = (Candidate("constant", 12, 0), Candidate("linear", 6, 0), Candidate("additive", 8, 16))
+"""Splits of one column need more levels."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What candidates with a certain number of pieces learn from."""
+
+    encoder: TableEncoder
+    target: Any
+    rows: Rows
+    valid: Rows | None = None
+    """The rows of the user's eval_set."""
+
+
+def candidates(tree: Any, task: str) -> list[Candidate]:
+    """The candidates for a tree whose options may be "auto"; options that are not stay as they are."""
+    if tree.routing == "hard":
+        listed: tuple[Candidate, ...] = HARD_SINGLE if tree.max_split_features == 1 else HARD
+    else:
+        listed = (*SOFT, NETWORKS[task])
+    fixed = {name: getattr(tree, name) for name in CHOSEN if getattr(tree, name) != AUTO}
+    if tree.weight_decay != AUTO:
+        fixed["decay"] = 1.0
+    return list(dict.fromkeys(candidate._replace(**fixed) for candidate in listed))
+
+
+def choose(tree: Any, lesson_of: Callable[[int], Lesson], seed: int, seconds: float | None = None) -> dict[str, Any]:
+    """The best candidate for a tree, and how well all of them did.
+
+    Parameters
+    ----------
+    tree : ArgminTree
+        The estimator whose options are "auto". It does not change.
+    lesson_of : callable
+        What to learn from, given the number of pieces.
+    seed : int
+        The candidates and their validation rows depend on it.
+    seconds : float, optional
+        No candidate is begun after this time, but for the first one; by default there is no limit.
+
+    Returns
+    -------
+    dict
+        The options "leaf", "depth", "pieces" and "weight_decay", and "candidates": the options of each candidate with
+        its validation loss, the best first.
+    """
+    first = lesson_of(0 if tree.pieces == AUTO else tree.pieces)
+    n_rows, task = len(first.rows), first.target.task
+    left = candidates(tree, task)
+    lessons = {pieces: lesson_of(pieces) if pieces else first for pieces in {candidate.pieces for candidate in left}}
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    losses: dict[Candidate, float] = {}
+    for share, kept in ROUNDS:
+        if len(left) == 1 or time.monotonic() > end:
+            break
+        found = _compete(tree, left, lessons, share, seed, end)
+        losses |= found
+        left = sorted(found, key=lambda candidate: found[candidate])[:kept]
+    best = left[0]
+    ranked = [best, *sorted((other for other in losses if other != best), key=lambda other: losses[other])]
+    return _options(tree, best, n_rows, task) | {
+        "candidates": [_options(tree, one, n_rows, task) | {"loss": losses.get(one)} for one in ranked]
+    }
+
+
+def _options(tree: Any, candidate: Candidate, n: int, task: str) -> dict[str, Any]:
+    found: dict[str, Any] = {name: getattr(candidate, name) for name in CHOSEN}
+    found["weight_decay"] = tree.weight_decay
+    if tree.weight_decay == AUTO:
+        found["weight_decay"] = (
+            candidate.decay * default_recipe(n, _trained(tree, candidate), classes=task == "classes").weight_decay
+        )
+    return found
+
+
+def _compete(
+    tree: Any, some: Sequence[Candidate], lessons: dict[int, Lesson], share: float, seed: int, end: float
+) -> dict[Candidate, float]:
+    """The validation losses of candidates that are trained for this share of their epochs."""
+    any_lesson = lessons[some[0].pieces]
+    parts = _parts(any_lesson, seed)
+    on_cpu = choose_device(tree.device, len(any_lesson.rows)).type == "cpu"
+    threads = (n_threads(tree.n_jobs) or torch.get_num_threads()) if on_cpu else 1
+    tasks = [
+        partial(_loss, tree, candidate, lessons[candidate.pieces], part, share, seed, end if i else math.inf)
+        for i, candidate in enumerate(some)
+        for part in parts
+    ]
+    before = torch.get_num_threads()
+    try:
+        found = side_by_side(tasks, threads, partial(torch.set_num_threads, 1))
+    finally:
+        torch.set_num_threads(before)
+    means = {
+        candidate: sum(found[i * len(parts) : (i + 1) * len(parts)]) / len(parts) for i, candidate in enumerate(some)
+    }
+    finite = {candidate: loss for candidate, loss in means.items() if math.isfinite(loss)}
+    return finite or {some[0]: math.inf}
+
+
+class _Part(NamedTuple):
+    """The numbers of the rows to train on and to compare on; None for the first means all rows and the eval_set."""
+
+    train: Any
+    valid: Any
+
+
+def _parts(lesson: Lesson, seed: int) -> list[_Part]:
+    """The rows to train on and to compare on: one pair of parts, or several if rows are few."""
+    if lesson.valid is not None:
+        return [_Part(None, None)]
+    few = len(lesson.rows) < FEW
+    bags = Bags(lesson.rows.y, 1, seed, held_out=1 / FOLDS if few else HELD_OUT)
+    found = [bags.of(k) for k in range(FOLDS if few else 1)]
+    return [_Part(bag.train, bag.valid) for bag in found]
+
+
+def _loss(
+    tree: Any,
+    candidate: Candidate,
+    lesson: Lesson,
+    part: _Part,
+    share: float,
+    seed: int,
+    end: float,
+    interrupted: Event,
+) -> float:
+    """The validation loss of a candidate that is trained on a part of the rows; infinite if there is no time left."""
+    if time.monotonic() > end or interrupted.is_set():
+        return math.inf
+    rows, valid = (
+        (lesson.rows, lesson.valid) if part.train is None else (lesson.rows[part.train], lesson.rows[part.valid])
+    )
+    assert valid is not None
+    one = _competitor(tree, _options(tree, candidate, len(rows), lesson.target.task), seed, interrupted)
+    device = choose_device(tree.device, len(lesson.rows))
+    samples, held_out = to_samples(rows, lesson.target, device), to_samples(valid, lesson.target, device)
+    assert samples is not None
+    assert held_out is not None
+    recipe = _shorter(one._recipe(len(rows), lesson.target, None), share)
+    stops = recipe.early_stopping_rounds is not None
+    try:
+        one._learn(samples, held_out if stops else None, lesson.target, lesson.encoder, recipe, seed, owns_valid=False)
+    except TrainingError:
+        return math.inf
+    outputs = torch.from_numpy(row_outputs(one.tree_, valid.x)).to(held_out.x.dtype)
+    return float(mean_loss(one._find_loss(), outputs.to(device), held_out.y, held_out.weight))
+
+
+def _competitor(tree: Any, options: dict[str, Any], seed: int, interrupted: Event) -> Any:
+    """An estimator like this one, with these options, that computes alone and in silence."""
+    alone = {"n_jobs": 1, "random_state": seed, "verbose": 0, "checkpoint": None, "warm_start": False}
+    return type(tree)(
+        **(tree.get_params(deep=False) | options | alone | {"callbacks": [partial(_stop_if, interrupted)]})
+    )
+
+
+def _stop_if(interrupted: Event, _record: EpochRecord) -> bool:
+    return interrupted.is_set()
+
+
+def _shorter(recipe: Recipe, share: float) -> Recipe:
+    """The same training in fewer epochs."""
+    epochs = max(1, math.ceil(share * recipe.max_epochs))
+    rounds = recipe.early_stopping_rounds
+    return replace(
+        recipe, max_epochs=epochs, early_stopping_rounds=None if rounds is None else max(3, math.ceil(share * rounds))
+    )
+
+
+def _trained(tree: Any, candidate: Candidate) -> str:
+    """The kind of leaf that is trained first."""
+    return SOFT_TREES[candidate.leaf].leaf if tree.routing == "hard" else candidate.leaf

@@ -1,0 +1,95 @@
+"""The part of an estimator that chooses options that are "auto" before it fits."""
+
+import copy
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Self
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from prunus.data import TableEncoder
+from prunus.estimators.choosing import AUTO, CHOSEN, Lesson, choose
+from prunus.estimators.preparation import Rows
+from prunus.estimators.torch_state import plain_torch
+from prunus.nn.registry import LEAVES
+
+__all__ = ["AUTO", "AUTO_CONSTRAINTS", "ChoosingTree"]
+
+AUTO_CONSTRAINTS: dict[str, list[Any]] = {
+    "depth": [Interval(Integral, 0, 16, closed="both"), StrOptions({AUTO})],
+    "leaf": [StrOptions({*LEAVES, AUTO})],
+    "pieces": [Interval(Integral, 0, 64, closed="both"), StrOptions({AUTO})],
+    "tuning_seconds": [Interval(Real, 0, None, closed="neither"), None],
+}
+"""What the options of estimators that choose may be."""
+
+
+class ChoosingTree:
+    """A mixin for estimators whose `leaf`, `depth` and `pieces` may be "auto"."""
+
+    warm_start: bool
+    pieces: Any
+    tuning_seconds: float | None = None
+    chosen_: dict[str, Any]
+
+    _fit_tree: Callable[..., Any]
+    _read: Callable[..., tuple[TableEncoder, Any, Rows]]
+    _read_eval_set: Callable[..., Rows]
+    _seed: Callable[[], int]
+    get_params: Callable[..., dict[str, Any]]
+    __sklearn_is_fitted__: Callable[[], bool]
+
+    def _fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        make_target: Callable[[TableEncoder], Any],
+        *,
+        max_epochs: int | None = None,
+    ) -> Self:
+        """Choose the options that are "auto", and fit; a fit that continues another one keeps what that has chosen."""
+        if not self._chooses:
+            self._fit_tree(X, y, sample_weight, eval_set, make_target, max_epochs=max_epochs)
+            vars(self).pop("chosen_", None)
+            return self
+        is_continued = self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None)
+        chosen = self.chosen_ if is_continued else self._choose(X, y, sample_weight, eval_set, make_target)
+        tree = copy.copy(self)
+        for name in (*CHOSEN, "weight_decay"):
+            setattr(tree, name, chosen[name])
+        tree._fit_tree(X, y, sample_weight, eval_set, make_target, max_epochs=max_epochs)
+        options = self.get_params(deep=False)
+        learned = {name: value for name, value in vars(tree).items() if name not in options}
+        for name in [name for name in vars(self) if name not in options and name not in learned]:
+            delattr(self, name)
+        vars(self).update(learned | {"chosen_": chosen})
+        return self
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether some of the options have to be chosen."""
+        return any(isinstance(getattr(self, name), str) and getattr(self, name) == AUTO for name in CHOSEN)
+
+    @plain_torch()
+    def _choose(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        make_target: Callable[[TableEncoder], Any],
+    ) -> dict[str, Any]:
+        """The options that are best for these rows, see `choose`."""
+        seed = copy.deepcopy(self)._seed()  # a random state that the user gave does not change
+
+        def lesson_of(pieces: int) -> Lesson:
+            reader = copy.copy(self)
+            reader.pieces = pieces
+            encoder, target, rows = reader._read(X, y, sample_weight, make_target, None)
+            return Lesson(
+                encoder, target, rows, None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
+            )
+
+        return choose(self, lesson_of, seed, self.tuning_seconds)
