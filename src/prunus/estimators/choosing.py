@@ -21,7 +21,7 @@ from prunus.training.losses import mean_loss
 from prunus.training.many import n_threads, side_by_side
 from prunus.tree.prediction import row_outputs
 
-__all__ = ["CHOSEN", "Candidate", "Lesson", "candidates", "choose"]
+__all__ = ["CHOSEN", "Candidate", "Lesson", "candidates", "choose", "tree_kinds"]
 
 AUTO = "auto"
 CHOSEN = ("leaf", "depth", "pieces")
@@ -34,6 +34,10 @@ HELD_OUT = 0.2
 """Share of the rows that candidates are compared on, without cross-validation."""
 ROUNDS = ((0.25, 2), (0.5, 1))
 """For each round the share of the epochs for which candidates are trained, and how many of them are kept."""
+
+
+ALMOST = 1.05
+"""A loss that is at most so many times the best one is almost as good."""
 
 
 class Candidate(NamedTuple):
@@ -112,17 +116,43 @@ def choose(tree: Any, lesson_of: Callable[[int], Lesson], seed: int, seconds: fl
     lessons = {pieces: lesson_of(pieces) if pieces else first for pieces in {candidate.pieces for candidate in left}}
     end = math.inf if seconds is None else time.monotonic() + seconds
     losses: dict[Candidate, float] = {}
+    ranked = left
     for share, kept in ROUNDS:
         if len(left) == 1 or time.monotonic() > end:
             break
         found = _compete(tree, left, lessons, share, seed, end)
         losses |= found
-        left = sorted(found, key=lambda candidate: found[candidate])[:kept]
-    best = left[0]
-    ranked = [best, *sorted((other for other in losses if other != best), key=lambda other: losses[other])]
+        left = sorted(found, key=lambda candidate: found[candidate])
+        ranked = [*left, *(other for other in ranked if other not in left)]
+        left = left[:kept]
+    best = ranked[0]
     return _options(tree, best, n_rows, task) | {
         "candidates": [_options(tree, one, n_rows, task) | {"loss": losses.get(one)} for one in ranked]
     }
+
+
+def tree_kinds(chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    """The options of the trees of a forest: the best candidate, and the next one if it is almost as good.
+
+    The mean of different trees is better than that of equal ones. If both have pieces, they have the same.
+
+    Examples
+    --------
+    >>> best = {"leaf": "linear", "depth": 6, "pieces": 0, "weight_decay": 0.6, "loss": 0.5}
+    >>> next_one = best | {"leaf": "additive", "loss": 0.51}
+    >>> [kind["leaf"] for kind in tree_kinds(best | {"candidates": [best, next_one]})]
+    ['linear', 'additive']
+    """
+    best, *others = chosen["candidates"]
+    kinds = [best, *(other for other in others[:1] if _is_almost(other["loss"], best["loss"]))]
+    found = [{name: kind[name] for name in (*CHOSEN, "weight_decay")} for kind in kinds]
+    if len(found) == 2 and found[0]["pieces"] and found[1]["pieces"]:
+        found[1]["pieces"] = found[0]["pieces"]
+    return found
+
+
+def _is_almost(loss: float | None, best: float | None) -> bool:
+    return loss is not None and best is not None and loss <= ALMOST * best
 
 
 def _options(tree: Any, candidate: Candidate, n: int, task: str) -> dict[str, Any]:

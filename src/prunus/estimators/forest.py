@@ -18,13 +18,14 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.bags import Bags
 from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.choosing import tree_kinds
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.devices import choose_device
-from prunus.estimators.fitted import check_width, encode
+from prunus.estimators.fitted import encode
 from prunus.estimators.fitted_forest import FittedForest, tree_predictions
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
-from prunus.estimators.preparation import Rows, merge_rows, read_eval_set, read_weight, row_groups, to_samples
+from prunus.estimators.preparation import Rows, merge_rows, read_weight, row_groups, to_samples
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
 from prunus.training.many import n_threads, side_by_side
@@ -49,7 +50,10 @@ class _Lesson(NamedTuple):
     """Validation rows of all trees; None if each tree has its own, or none."""
     target: Any
     encoder: TableEncoder
-    recipe: Recipe
+    kinds: list[dict[str, Any]]
+    """Options of trees; trees take turns in having them."""
+    recipes: list[Recipe]
+    """How trees with these options are trained."""
     device: torch.device
 
 
@@ -58,6 +62,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
 
     _tree_kind: ClassVar[type[Any]]
     _seed: int
+    chosen_: dict[str, Any]
     keeps_checkpoint: bool = False
     """Whether checkpoints outlive `fit`: the command line removes them only after the model has been saved."""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -74,16 +79,16 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         bootstrap: bool = False,
         max_features: float = 1.0,
         oob_score: bool = False,
-        depth: int = 5,
+        depth: int | str = AUTO,
         pruning_strength: float = 1.0,
         routing: str = "soft",
         split: Any = "linear",
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
-        leaf: str = "constant",
+        leaf: str = AUTO,
         hidden_layer_sizes: Any = (256, 256),
         dropout: float = 0.0,
-        pieces: int = 0,
+        pieces: int | str = AUTO,
         loss: Any = "squared_error",
         max_epochs: int | str = AUTO,
         batch_size: int | str = AUTO,
@@ -94,6 +99,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         early_stopping_rounds: int | str | None = AUTO,
         validation_fraction: float = 0.15,
         device: Any = AUTO,
+        tuning_seconds: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
@@ -124,6 +130,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.device = device
+        self.tuning_seconds = tuning_seconds
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
@@ -133,31 +140,36 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
     def _new_tree(self, **options: Any) -> Any:
         """A tree of the forest that is not fitted yet, with the options of the forest and these."""
         common = set(self.get_params(deep=False)) - {*OF_FORESTS, *OF_EACH}
-        return self._tree_kind(**{name: getattr(self, name) for name in common}, **options)
+        return self._tree_kind(**({name: getattr(self, name) for name in common} | options))
 
     @plain_torch()
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
         """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
-        # 1. The table and the targets become arrays, once for all trees.
+        # 1. Options that are "auto" are chosen. The table and the targets become arrays, once for all trees.
         before = self if self.__sklearn_is_fitted__() and self.warm_start else None
-        any_tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint)
+        chosen = self._choose(X, y, sample_weight, eval_set, before)
+        kinds = [{}] if chosen is None else tree_kinds(chosen)
+        any_tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint, **kinds[0])
         any_tree._check_options()
+        any_tree.pieces = max(kind.get("pieces", any_tree.pieces) for kind in kinds)
         encoder, target, rows = any_tree._read(X, y, sample_weight, lambda _: any_tree._make_target(y), before)
         # 2. Each tree gets a seed, rows and columns of its own. In a warm start, those of earlier trees stay.
         seed = any_tree._seed() if before is None else before._seed
-        bags = self._bags(rows, target, encoder, seed, has_eval_set=eval_set is not None)
+        bags = self._bags(rows, target, encoder, seed, kinds[0], has_eval_set=eval_set is not None)
         earlier = [] if before is None else before.estimators_
         self._check_counts(bags, len(earlier))
         # 3. The trees are trained side by side.
-        valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
-        recipe, device = any_tree._recipe(len(rows), target, None), choose_device(self.device, len(rows))
-        lesson = _Lesson(bags, rows, valid, target, encoder, recipe, device)
+        valid = None if eval_set is None else any_tree._read_eval_set(eval_set, target, encoder)
+        recipes = [self._new_tree(**kind)._recipe(len(rows), target, None) for kind in kinds]
+        lesson = _Lesson(bags, rows, valid, target, encoder, kinds, recipes, choose_device(self.device, len(rows)))
         trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
         kept = OF_FILES if before is not None else ()
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
         self._set_learned(encoder, target, trees, seed)
+        if chosen is not None:
+            self.chosen_ = chosen
         self._remove_checkpoints()
         if self.oob_score:
             self._score_out_of_bag(X, y, sample_weight)
@@ -176,9 +188,35 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         if hasattr(encoder, "feature_names_in_"):
             self.feature_names_in_ = encoder.feature_names_in_
 
-    def _bags(self, rows: Rows, target: Any, encoder: TableEncoder, seed: int, *, has_eval_set: bool = False) -> Bags:
+    def _choose(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        before: "ArgminForest | None",
+    ) -> dict[str, Any] | None:
+        """What is best for options that are "auto"; None if none are. A warm start keeps what was chosen."""
+        tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint, n_jobs=self.n_jobs)
+        if not tree._chooses:
+            return None
+        if before is not None:
+            return before.chosen_
+        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, lambda _: tree._make_target(y))
+        return chosen
+
+    def _bags(
+        self,
+        rows: Rows,
+        target: Any,
+        encoder: TableEncoder,
+        seed: int,
+        kind: dict[str, Any],
+        *,
+        has_eval_set: bool = False,
+    ) -> Bags:
         """What each tree sees of these rows."""
-        stops_early = self._new_tree()._recipe(len(rows), target, None).early_stopping_rounds is not None
+        stops_early = self._new_tree(**kind)._recipe(len(rows), target, None).early_stopping_rounds is not None
         return Bags(
             rows.y,
             encoder.n_features_in_,
@@ -199,13 +237,6 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
                 "oob_score must be False if every tree trains on all rows, which is so with an eval_set, with "
                 "early_stopping_rounds=None and with fewer than 300 rows, got True. Use bootstrap=True"
             )
-
-    def _read_eval_set(self, eval_set: Any, target: Any, encoder: TableEncoder) -> Rows:
-        def encoded(table: Any) -> npt.NDArray[np.float32]:
-            check_width(encoder, table, type(self).__name__)
-            return encoder.transform(table)
-
-        return read_eval_set(eval_set, target, encoded)
 
     def _train(self, numbers: range, lesson: _Lesson) -> list[ArgminTree]:
         """The trees with these numbers, each trained by one thread if there are as many trees as threads.
@@ -231,13 +262,15 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
 
     def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> ArgminTree:
         """Tree number k, trained by so many threads."""
-        bags, rows, valid, target, encoder, recipe, device = lesson
-        bag = bags.of(k)
+        bags, rows, valid, target, encoder, kinds, recipes, device = lesson
+        bag, kind, recipe = bags.of(k), kinds[k % len(kinds)], recipes[k % len(kinds)]
         left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
+        if kind.get("pieces") == 0:
+            left_out |= np.array([column.piece for column in encoder.columns_])
         of_run = {"n_jobs": threads, "callbacks": [partial(_stop_if, interrupted)]}
         if self.checkpoint is not None:
             of_run["checkpoint"] = forest_checkpoints(self.checkpoint, k + 1)[k]
-        tree: ArgminTree = self._new_tree(random_state=bag.seed, **of_run)
+        tree: ArgminTree = self._new_tree(random_state=bag.seed, **kind, **of_run)
         tree.keeps_checkpoint = True  # until all trees have been trained
         if valid is None and bag.valid is not None:
             valid = rows[bag.valid]
@@ -260,7 +293,8 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         x = encode(self, X)
         targets = self.target_.read(y, x)
         rows = Rows(x, targets, self.target_.weigh(targets, read_weight(sample_weight, x)))
-        bags, group = self._bags(merge_rows(rows), self.target_, self.encoder_, self._seed), row_groups(rows)
+        kind = tree_kinds(self.chosen_)[0] if hasattr(self, "chosen_") else {}
+        bags, group = self._bags(merge_rows(rows), self.target_, self.encoder_, self._seed, kind), row_groups(rows)
         n_trees, total = np.zeros((len(x), 1)), np.zeros((len(x), len(self.target_.output_names(self.encoder_))))
         for k, tree in enumerate(self.estimators_):
             is_out = ~np.isin(group, bags.train_rows(k))

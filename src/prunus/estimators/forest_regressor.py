@@ -38,9 +38,9 @@ class ArgminForestRegressor(RegressorMixin, ArgminForest):  # type: ignore[misc]
     oob_score : bool, default=False
         Whether `fit` also predicts each row by the trees that have not trained on it, and scores these predictions.
         Some of these trees have used the row to choose when to stop, so that the score is slightly too good.
-    depth : int, default=5
-        Depth of each tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves. It is larger
-        than the default of a single tree: means of deeper trees are more accurate, though single deeper trees are not.
+    depth : int or "auto", default="auto"
+        Depth of each tree before pruning, from 0 to 16. A tree that is not pruned has 2**depth leaves. "auto" chooses
+        it for the data, see `leaf`.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
     routing : {"soft", "hard"}, default="soft"
@@ -60,14 +60,18 @@ class ArgminForestRegressor(RegressorMixin, ArgminForest):  # type: ignore[misc]
     max_leaf_nodes : int or None, default=None
         Largest number of leaves. Those of a hard tree are merged, the pair first whose predictions change least; of
         a soft one, the nodes that fewest rows reach are cut off. None means no limit.
-    leaf : {"constant", "additive", "linear", "mlp"}, default="constant"
+    leaf : {"constant", "additive", "linear", "mlp", "auto"}, default="auto"
         What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
         for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
+        "auto" chooses: a few candidates, with different leaves, depths, pieces and weight decays, are trained for a
+        part of the epochs, and compared on rows that are held out, in small tables by cross-validation. Together with
+        ``depth="auto"`` and ``pieces="auto"`` all candidates take part, otherwise those with the given options. If two
+        of them are almost equally good, the trees of the forest take turns.
     hidden_layer_sizes : sequence of int, default=(256, 256)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
     dropout : float, default=0.0
         Share of these units that each training step leaves out at random: at least 0 and below 1.
-    pieces : int, default=0
+    pieces : int or "auto", default="auto"
         Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
         each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
         is worth a try; small or smooth data are learned better without pieces.
@@ -110,6 +114,9 @@ default="squared_error"
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+    tuning_seconds : float, default=None
+        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
+        depends on how fast the machine is. None means that there is no limit.
     n_jobs : int, default=None
         Number of threads; trees are trained side by side. None means as many as torch uses, -1 all cores. The learned
         trees do not depend on it.
@@ -126,6 +133,9 @@ default="squared_error"
 
     Attributes
     ----------
+    chosen_ : dict
+        What was chosen for options that are "auto": "leaf", "depth", "pieces" and "weight_decay"; and "candidates", the
+        same for each candidate with its validation "loss", the best first. It exists only if options are "auto".
     estimators_ : list of ArgminTreeRegressor
         The fitted trees.
     encoder_ : TableEncoder
@@ -168,16 +178,16 @@ default="squared_error"
         bootstrap: bool = False,
         max_features: float = 1.0,
         oob_score: bool = False,
-        depth: int = 5,
+        depth: int | str = AUTO,
         pruning_strength: float = 1.0,
         routing: str = "soft",
         split: Any = "linear",
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
-        leaf: str = "constant",
+        leaf: str = AUTO,
         hidden_layer_sizes: Any = (256, 256),
         dropout: float = 0.0,
-        pieces: int = 0,
+        pieces: int | str = AUTO,
         loss: Any = "squared_error",
         quantile: float = 0.5,
         tweedie_power: float = 1.5,
@@ -190,6 +200,7 @@ default="squared_error"
         early_stopping_rounds: int | str | None = AUTO,
         validation_fraction: float = 0.15,
         device: Any = AUTO,
+        tuning_seconds: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
@@ -221,6 +232,7 @@ default="squared_error"
             early_stopping_rounds=early_stopping_rounds,
             validation_fraction=validation_fraction,
             device=device,
+            tuning_seconds=tuning_seconds,
             n_jobs=n_jobs,
             random_state=random_state,
             warm_start=warm_start,

@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from prunus.errors import InputValueError
-from prunus.estimators.format import OF_FILES
+from prunus.estimators.format import SOMETIMES, check_chosen
 from prunus.estimators.storage import from_record, params_from_record, params_to_record, to_record
 
 __all__ = ["forest_from_record", "forest_to_record"]
@@ -29,15 +29,16 @@ def forest_to_record(forest: Any) -> tuple[Tensors, Record]:
             tensors[name if name.startswith("target.") else f"trees.{k}.{name}"] = tensor
         record |= {name: described.pop(name) for name in _SHARED}
         record["trees"].append(described)
-    record["fitted"] = {name: getattr(forest, name) for name in OF_FILES if hasattr(forest, name)}
+    record["fitted"] = {name: getattr(forest, name) for name in SOMETIMES if hasattr(forest, name)}
     record["fitted"]["seed"] = forest._seed
     return tensors, record
 
 
 def forest_from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     """The fitted forest that `forest_to_record` described; an error if its parts do not fit each other."""
-    of_file = {name: record["fitted"][name] for name in OF_FILES if name in record["fitted"]}
+    of_file = {name: record["fitted"][name] for name in SOMETIMES if name in record["fitted"]}
     _check(record, tensors, of_file)
+    chosen = of_file.pop("chosen_", None)
     shared = {name: record[name] for name in _SHARED}
     of_target = {name: tensor for name, tensor in tensors.items() if name.startswith("target.")}
     forest = kind(**params_from_record(record["params"]))
@@ -53,6 +54,9 @@ def forest_from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any
     forest._set_learned(first.encoder_, first.target_, trees, record["fitted"]["seed"])
     for name, value in of_file.items():
         setattr(forest, name, value)
+    if chosen is not None:
+        check_chosen(chosen)
+        forest.chosen_ = chosen
     return forest
 
 

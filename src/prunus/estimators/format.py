@@ -8,11 +8,12 @@ import numpy as np
 from prunus.data import OutputColumn
 from prunus.data.outputs import OutputKind
 from prunus.errors import InputValueError
+from prunus.nn.registry import LEAVES
 from prunus.targets import Classes
 from prunus.targets.links import LOG, LOGIT
 from prunus.tree.format import check_arrays, check_tree
 
-__all__ = ["DATE_ORDERS", "OF_FILES", "check_record"]
+__all__ = ["DATE_ORDERS", "OF_FILES", "SOMETIMES", "check_chosen", "check_record"]
 
 Record = dict[str, Any]
 Arrays = dict[str, Any]
@@ -23,7 +24,9 @@ OF_FILES = ("target_name_", "date_orders_")
 """What only models of the command line know of the file they learned from: the name of the column that is predicted,
 and the order of day and month in columns of text that were read as dates."""
 DATE_ORDERS = ("day-first", "month-first")
-_FITTED_TOO = {"_one_dimensional", *OF_FILES}
+SOMETIMES = (*OF_FILES, "chosen_")
+"""What only some fitted estimators have: also what was chosen for options that are "auto"."""
+_FITTED_TOO = {"_one_dimensional", *SOMETIMES}
 """Entries that only some files have."""
 _NUMBERS = {"number", "boolean", "datetime", "duration"}
 _KINDS = tuple(kind for kinds in get_args(OutputKind) for kind in (get_args(kinds) or (kinds,)))
@@ -55,10 +58,32 @@ def check_record(record: Record, arrays: dict[str, Arrays], target: Any) -> None
         raise InputValueError("the model and the tree must have the same sizes, got others")
     _check_counted(record["fitted"])
     _check_of_files(record["fitted"], encoder["feature_names_in"])
+    if "chosen_" in record["fitted"]:
+        check_chosen(record["fitted"]["chosen_"])
     if target.task == "clusters":
         _check_clusters(arrays)
     elif {"hierarchy", "rows"} & set(arrays) or "cluster" in arrays["tree"]:
         raise InputValueError("only a clusterer may have clusters, got some of another estimator")
+
+
+def check_chosen(chosen: Any) -> None:
+    """Raise an error unless this can be what was chosen for options that are "auto"."""
+    listed = chosen.get("candidates") if isinstance(chosen, dict) else None
+    if not isinstance(listed, list) or not listed or not all(map(_are_options, [chosen, *listed])):
+        raise InputValueError(f"chosen_ must be options and a list of candidates, got {str(chosen)[:80]}")
+
+
+def _are_options(options: Any) -> bool:
+    if not isinstance(options, dict):
+        return False
+    whole = [options.get(name) for name in ("depth", "pieces")]
+    numbers = [value for name, value in options.items() if name in ("weight_decay", "loss") and value is not None]
+    return (
+        options.get("leaf") in LEAVES
+        and all(isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 64 for value in whole)
+        and "weight_decay" in options
+        and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in numbers)
+    )
 
 
 def _check_encoder(state: Record) -> None:

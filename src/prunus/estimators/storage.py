@@ -10,7 +10,7 @@ from torch import Tensor
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.format import OF_FILES, check_record
+from prunus.estimators.format import SOMETIMES, check_record
 from prunus.estimators.hierarchy import Hierarchy
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn.configuration import model_to_record, model_with_weights
@@ -41,7 +41,7 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
         "model": model_to_record(estimator.model_),
         "fitted": {name: getattr(estimator, name) for name in _COUNTED},
     }
-    record["fitted"] |= {name: getattr(estimator, name) for name in OF_FILES if hasattr(estimator, name)}
+    record["fitted"] |= {name: getattr(estimator, name) for name in SOMETIMES if hasattr(estimator, name)}
     tree, record["tree"] = tree_to_record(estimator.tree_)
     target, record["target"] = target_to_record(estimator.target_)
     parts = {"tree": tree, "target": target}
@@ -71,7 +71,7 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     estimator.model_ = model_with_weights(record["model"], parts["model"])
     estimator.tree_ = tree_from_record(arrays["tree"], record["tree"])
     estimator.target_ = target
-    for name in (*_COUNTED, *OF_FILES):
+    for name in (*_COUNTED, *SOMETIMES):
         if name in record["fitted"]:
             setattr(estimator, name, record["fitted"][name])
     if target.task == "clusters":
