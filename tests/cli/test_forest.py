@@ -11,6 +11,8 @@ from prunus.cli import main
 from tests.cli.tables import QUICK, Shell, csv, frame
 
 MANY = frame(400)
+TREES: Any = {"leaf": "constant", "depth": 4, "random_state": 0}
+OPTIONS = ("--leaf", "constant", "--depth", 4, "--pieces", 0)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def fitted(shell: Shell, folder: Path, target: str, *options: object) -> Path:
     out = folder / f"{target}.prunus"
     other = "kind" if target == "price" else "price"
     data = ("fit", folder / "table.csv", "--target", target, "--drop", other, "--out", out, "--force")
-    shell(*data, "--forest", 8, *QUICK, *options)
+    shell(*data, "--forest", 8, *OPTIONS, *QUICK, *options)
     return out
 
 
@@ -33,18 +35,18 @@ def fitted(shell: Shell, folder: Path, target: str, *options: object) -> Path:
 def test_the_model_is_the_forest_of_the_estimator(shell: Shell, made: Path, target: str) -> None:
     table = MANY[["size", "color"]]
     kind = prunus.ArgminForestRegressor if target == "price" else prunus.ArgminForestClassifier
-    expected = kind(n_trees=8, max_epochs=2, random_state=0).fit(table, MANY[target])
+    expected = kind(n_trees=8, pieces=0, max_epochs=2, **TREES).fit(table, MANY[target])
     loaded = prunus.load(fitted(shell, made, target))
     assert len(loaded.estimators_) == 8
     np.testing.assert_array_equal(loaded.predict(table), expected.predict(table))
 
 
 def test_fit_says_what_a_forest_is_and_how_good_it_is(shell: Shell, made: Path) -> None:
-    data = ("fit", made / "table.csv", "--target", "kind", "--out", made / "new.prunus", "--force", *QUICK)
+    data = ("fit", made / "table.csv", "--target", "kind", "--out", made / "new.prunus", "--force", *OPTIONS, *QUICK)
     record = shell.json(*data, "--forest", 8)
     assert record["model"]["trees"] == 8
     assert record["model"]["kind"] == "ArgminForestClassifier"
-    forest = prunus.ArgminForestClassifier(n_trees=8, max_epochs=2, random_state=0, oob_score=True)
+    forest = prunus.ArgminForestClassifier(n_trees=8, pieces=0, max_epochs=2, oob_score=True, **TREES)
     forest.fit(MANY[["size", "color", "price"]], MANY["kind"])
     assert record["hold_out"]["rows"] == 400
     assert record["hold_out"]["accuracy"] == pytest.approx(forest.oob_score_)
@@ -86,7 +88,7 @@ def test_an_interrupted_run_is_resumed(shell: Shell, made: Path, monkeypatch: py
 
     out = made / "resumed.prunus"
     command: tuple[object, ...] = ("fit", made / "table.csv", "--target", "price", "--out", out, "--forest", 2)
-    command = (*command, "--max-epochs", 15, "--quiet")
+    command = (*command, *OPTIONS, "--max-epochs", 15, "--quiet")
     with monkeypatch.context() as patch:
         patch.setattr("prunus.estimators.forest._stop_if", interrupt)
         assert main([str(word) for word in command]) == 130
@@ -94,7 +96,7 @@ def test_an_interrupted_run_is_resumed(shell: Shell, made: Path, monkeypatch: py
     shell(*command, "--resume")
     assert not list(made.glob("*.checkpoint*"))
     table = MANY.drop(columns=["id", "unit", "price"])
-    forest = prunus.ArgminForestRegressor(n_trees=2, max_epochs=15, random_state=0).fit(table, MANY["price"])
+    forest = prunus.ArgminForestRegressor(n_trees=2, pieces=0, max_epochs=15, **TREES).fit(table, MANY["price"])
     np.testing.assert_array_equal(prunus.load(out).predict(table), forest.predict(table))
 
 
@@ -115,6 +117,6 @@ def test_mistakes(
     shell: Shell, made: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...], message: str
 ) -> None:
     fitted(shell, made, "kind")
-    shell("fit", made / "table.csv", "--target", "kind", "--out", made / "tree.prunus", "--force", *QUICK)
+    shell("fit", made / "table.csv", "--target", "kind", "--out", made / "tree.prunus", "--force", *OPTIONS, *QUICK)
     monkeypatch.chdir(made)
     assert message in shell.mistake(*command)

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 import prunus
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 from prunus.errors import InputTypeError, InputValueError
+from prunus.estimators import choosing
 from prunus.estimators.validation import out_of_bag
 from tests.estimators.problems import as_pandas, as_polars, labels, mixed, table, values
 from tests.tolerances import ROUNDING
@@ -23,14 +24,15 @@ from tests.tolerances import ROUNDING
 X = table(400)
 Y, CLASSES = values(X), labels(X, "abc")
 SAME = ROUNDING[torch.float64]
+QUICK: Any = {"n_trees": 3, "depth": 2, "leaf": "constant", "pieces": 0, "max_epochs": 5, "random_state": 0}
 
 
 def classifier(**options: Any) -> ArgminForestClassifier:
-    return ArgminForestClassifier(**({"n_trees": 3, "depth": 2, "max_epochs": 5, "random_state": 0} | options))
+    return ArgminForestClassifier(**(QUICK | options))
 
 
 def regressor(**options: Any) -> ArgminForestRegressor:
-    return ArgminForestRegressor(**({"n_trees": 3, "depth": 2, "max_epochs": 5, "random_state": 0} | options))
+    return ArgminForestRegressor(**(QUICK | options))
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -292,3 +294,20 @@ def test_a_forest_that_is_not_fitted_says_so() -> None:
 def test_pictures_want_a_single_tree(function: Any) -> None:
     with pytest.raises(InputTypeError, match=r"must be a single tree, .* Pass forest.estimators_\[k\]"):
         function(regressor(n_trees=1).fit(X, Y))
+
+
+def test_options_are_chosen_once_for_all_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "SOFT", (choosing.Candidate("linear", 2, 0), choosing.Candidate("additive", 2, 4)))
+    monkeypatch.setattr(choosing, "NETWORKS", {"numbers": choosing.Candidate("linear", 2, 0)})
+    monkeypatch.setattr(choosing, "ALMOST", 1e9)
+    forest = regressor(n_trees=4, leaf="auto", depth="auto", pieces="auto").fit(X, Y)
+    kinds = [(tree.leaf, tree.pieces) for tree in forest.estimators_]
+    assert set(kinds) == {("linear", 0), ("additive", 4)}
+    assert kinds[:2] == kinds[2:]
+    assert kinds[0][0] == forest.chosen_["leaf"]
+    without = next(tree for tree in forest.estimators_ if tree.leaf == "linear")
+    pieces = [column.piece for column in forest.encoder_.columns_]
+    assert any(pieces)
+    assert not without.tree_.weight[:, pieces].any()
+    assert_allclose(forest.predict(X), np.mean([tree.predict(X) for tree in forest.estimators_], 0), rtol=SAME)
+    assert len(forest.set_params(n_trees=6, warm_start=True).fit(X, Y).estimators_) == 6

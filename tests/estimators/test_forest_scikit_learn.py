@@ -8,18 +8,25 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 
-ALL = [ArgminForestClassifier(n_trees=2), ArgminForestRegressor(n_trees=2)]
-OTHERS: list[dict[str, Any]] = [{"bootstrap": True}, {"max_features": 0.9}, {"leaf": "linear"}, {"routing": "hard"}]
+TREES: Any = {"n_trees": 2, "leaf": "constant", "depth": 4, "pieces": 0}
+ALL = [ArgminForestClassifier(**TREES), ArgminForestRegressor(**TREES)]
+OTHERS: list[dict[str, Any]] = [
+    {"bootstrap": True},
+    {"max_features": 0.9},
+    {"leaf": "linear"},
+    {"routing": "hard"},
+    {"leaf": "auto", "depth": "auto", "pieces": "auto", "max_epochs": 20},
+]
 
 
 @parametrize_with_checks(ALL)  # type: ignore[untyped-decorator]
 @pytest.mark.filterwarnings("ignore")
-def test_with_default_options(estimator: Any, check: Callable[[Any], None]) -> None:
+def test_with_constant_leaves(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [type(estimator)(n_trees=2, **options) for estimator in ALL for options in OTHERS]
+    [type(estimator)(**(TREES | options)) for estimator in ALL for options in OTHERS]
 )
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow

@@ -271,11 +271,11 @@ class ArgminTree(ChoosingTree, HardenedTree, FittedTree, NotebookPicture, Callba
     def _leaf_name(self) -> str:
         return str(self.leaf)
 
-    def _read_eval_set(self, eval_set: Any, target: Target, encoder: TableEncoder) -> Rows:
-        """The validation rows that the caller gave."""
+    def _read_eval_set(self, eval_set: Any, target: Target, encoder: TableEncoder, name: str | None = None) -> Rows:
+        """The validation rows that the caller gave to the estimator of this name, by default this one."""
 
         def encoded(table: Any) -> npt.NDArray[np.float32]:
-            check_width(encoder, table, type(self).__name__)
+            check_width(encoder, table, name or type(self).__name__)
             return encoder.transform(table)
 
         return read_eval_set(eval_set, target, encoded)

@@ -15,7 +15,7 @@ from prunus.errors import TrainingError
 from prunus.estimators.bags import Bags
 from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
 from prunus.estimators.devices import choose_device
-from prunus.estimators.preparation import Rows, to_samples
+from prunus.estimators.preparation import Rows, merge_alike, to_samples
 from prunus.training import EpochRecord
 from prunus.training.losses import mean_loss
 from prunus.training.many import n_threads, side_by_side
@@ -113,7 +113,9 @@ def choose(tree: Any, lesson_of: Callable[[int], Lesson], seed: int, seconds: fl
     first = lesson_of(0 if tree.pieces == AUTO else tree.pieces)
     n_rows, task = len(first.rows), first.target.task
     left = candidates(tree, task)
-    lessons = {pieces: lesson_of(pieces) if pieces else first for pieces in {candidate.pieces for candidate in left}}
+    read = {pieces: lesson_of(pieces) if pieces else first for pieces in sorted({one.pieces for one in left})}
+    merged = merge_alike([lesson.rows for lesson in read.values()])
+    lessons = {pieces: replace(read[pieces], rows=rows) for pieces, rows in zip(read, merged, strict=True)}
     end = math.inf if seconds is None else time.monotonic() + seconds
     losses: dict[Candidate, float] = {}
     ranked = left

@@ -159,7 +159,7 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         earlier = [] if before is None else before.estimators_
         self._check_counts(bags, len(earlier))
         # 3. The trees are trained side by side.
-        valid = None if eval_set is None else any_tree._read_eval_set(eval_set, target, encoder)
+        valid = None if eval_set is None else any_tree._read_eval_set(eval_set, target, encoder, type(self).__name__)
         recipes = [self._new_tree(**kind)._recipe(len(rows), target, None) for kind in kinds]
         lesson = _Lesson(bags, rows, valid, target, encoder, kinds, recipes, choose_device(self.device, len(rows)))
         trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]

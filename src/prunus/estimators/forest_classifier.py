@@ -152,7 +152,7 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> forest = ArgminForestClassifier(n_trees=4, depth=2, random_state=0).fit(X, y)
+    >>> forest = ArgminForestClassifier(n_trees=4, leaf="linear", depth=2, pieces=0, random_state=0).fit(X, y)
     >>> forest.score(X, y) > 0.95, len(forest.estimators_)
     (True, 4)
     """

@@ -159,7 +159,7 @@ default="squared_error"
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> forest = ArgminForestRegressor(n_trees=4, max_epochs=20, random_state=0).fit(X, y)
+    >>> forest = ArgminForestRegressor(n_trees=4, leaf="linear", depth=2, pieces=0, random_state=0).fit(X, y)
     >>> forest.score(X, y) > 0.4, len(forest.estimators_)
     (True, 4)
     """

@@ -1,6 +1,6 @@
 """From a user's table, targets and weights to training samples."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ __all__ = [
     "Rows",
     "held_out_rows",
     "hold_out",
+    "merge_alike",
     "merge_rows",
     "read_eval_set",
     "read_rows",
@@ -105,6 +106,14 @@ def merge_rows(rows: Rows) -> Rows:
     Then a row of weight 2 has exactly the same effect as two equal rows, and the order of few rows does not matter.
     """
     return _merged(rows)[0]
+
+
+def merge_alike(tables: Sequence[Rows]) -> list[Rows]:
+    """Merge equal rows of the same table in several encodings, as `merge_rows` does: those that are equal in all."""
+    merged, group = _merged(max(tables, key=lambda rows: rows.x.shape[1]))
+    first = np.zeros(len(merged), dtype=np.int64)
+    first[group] = np.arange(len(group))
+    return [Rows(rows.x[first], rows.y[first], merged.weight) for rows in tables]
 
 
 def _merged(rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
