@@ -321,8 +321,8 @@ void bind_real(nb::module_& m, const std::string& suffix) {
              },
              "owner"_a.noconvert(), "used"_a.noconvert());
     nb::class_<BoundEngine<Real>>(m, ("Engine" + suffix).c_str())
-        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, const std::string&, double,
-                      double, std::int64_t, int>(),
+        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, const std::string&,
+                      double, double, std::int64_t, int>(),
              "depth"_a, "split_columns"_a, "slope_columns"_a, "leaf_columns"_a, "outputs"_a, "leaf_slopes"_a,
              "shared_slopes"_a, "loss"_a, "parameter"_a, "strength"_a, "meant_for"_a, "threads"_a)
         .def_prop_ro("sizes", &BoundEngine<Real>::sizes)

@@ -1,6 +1,7 @@
 """A linear model for each node."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -55,9 +56,8 @@ class LinearHead(Head):
     def __init__(self, in_features: int, depth: int, out_features: int, curved: Sequence[int] = ()) -> None:
         super().__init__(in_features, depth, out_features)
         self.curved = _checked(curved, in_features)
-        self.plain = sorted(set(range(in_features)) - set(self.curved))
         rows = out_features * n_nodes(depth)
-        self.weight = nn.Parameter(torch.zeros(rows, len(self.plain)))
+        self.weight = nn.Parameter(torch.zeros(rows, in_features - len(self.curved)))
         self.offset = nn.Parameter(torch.zeros(rows))
         self.bias = nn.Parameter(torch.zeros(out_features))
         self.shared = nn.Parameter(torch.zeros(out_features, in_features)) if self.curved else None
@@ -76,6 +76,11 @@ class LinearHead(Head):
         """A new head whose curves alone use the pieces."""
         return cls(features, depth, outputs, pieces)
 
+    @cached_property
+    def plain(self) -> list[int]:
+        """The inputs that the models of the nodes use."""
+        return sorted(set(range(self.in_features)) - set(self.curved))
+
     def options(self) -> dict[str, Any]:
         """The arguments that create a module of the same kind and shape."""
         return super().options() | ({"curved": list(self.curved)} if self.curved else {})
@@ -90,8 +95,8 @@ class LinearHead(Head):
         """Predictions of the models of the nodes, given the inputs that these use."""
         if torch.compiler.is_compiling():
             return self._by_outputs(x, z)
-        nodes, outputs, inputs = z.shape[1], self.out_features, len(self.plain)
-        by_inputs = inputs < outputs and len(x) * nodes * outputs > FEW_PRODUCTS
+        nodes, outputs, inputs = z.shape[1], self.out_features, x.shape[1]
+        by_inputs = 0 < inputs < outputs and len(x) * nodes * outputs > FEW_PRODUCTS
         of_rows = self._by_inputs if by_inputs else self._by_outputs
         size = max(1, MAX_PRODUCTS // (nodes * (inputs if by_inputs else outputs)))
         if len(x) <= size:
@@ -129,7 +134,7 @@ class LinearHead(Head):
         outputs, nodes = self.out_features, n_nodes(self.depth)
         parts: dict[str, tuple[str, Tensor]] = {
             "constants": ("offset", self.offset.view(outputs, nodes).T),
-            "slopes": ("weight", self.weight.view(outputs, nodes, len(self.plain)).transpose(0, 1)),
+            "slopes": ("weight", self.weight.view(outputs, nodes, self.weight.shape[1]).transpose(0, 1)),
             "bias": ("bias", self.bias),
         }
         return parts if self.shared is None else parts | {"shared_slopes": ("shared", self.shared)}
