@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import prunus
+from prunus.estimators import building
 from tests.estimators.problems import classifier, labels, regressor, table, values
 
 X = table(300)
@@ -29,6 +31,18 @@ def test_only_shared_curves_use_pieces(leaf: str, columns: int | None) -> None:
     assert not tree.splits.weight[:, is_piece].any()
     assert tree.leaves.slope is None or not tree.leaves.slope[..., is_piece].any()
     assert tree.leaves.shared[:, is_piece].all()
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+@pytest.mark.parametrize("split", ["linear", "elu"])
+def test_predictions_are_those_of_the_model(split: str, is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there are too many inputs to decorrelate them."""
+    monkeypatch.setattr(building, "MAX_WHITENED", 2 if is_wide else 2_000)
+    tree = regressor(leaf="linear", pieces=4, split=split).fit(X, values(X))
+    assert not tree.tree_.leaves.slope[..., pieces_of(tree)].any()
+    with torch.inference_mode():
+        out = tree.model_(torch.from_numpy(tree.encoder_.transform(X))).double().numpy()
+    assert_allclose(tree.predict(X), tree.target_.answers(out), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("split", ["elu", "mlp", "sparse_mlp"])

@@ -38,7 +38,7 @@ LEAVES = {
     "slope and shared": Leaves(
         floats(K),
         constant=floats(T, K, seed=3),
-        slope=floats(T, K, D, seed=5),
+        slope=floats(T, K, D, seed=5) * np.array([1, 0, 1], dtype=np.float32),
         shared=floats(K, D, seed=4),
         kind="linear",
     ),

@@ -120,8 +120,11 @@ def _soft_outputs(tree: Tree, x: Floats) -> Outputs:
         out = chunked(lambda chunk: _outputs(leaves, chunk, tree_routes(score_rows(splits, chunk), mass)), rows)
         return out.double().numpy()
     weight, bias, constant = _tensor(splits.weight), _tensor(splits.bias), _tensor(leaves.constant)
-    slope = None if leaves.slope is None else _tensor(leaves.slope)
-    out = kernels_for(rows).predict(rows, weight, bias, mass, slope, constant) + _tensor(leaves.bias)
+    slope, of_nodes = None if leaves.slope is None else _tensor(leaves.slope), rows
+    if slope is not None and leaves.shared is not None:  # most columns are for the shared model alone
+        used = torch.nonzero(weight.any(0) | slope.any(0).any(0)).flatten()
+        weight, slope, of_nodes = weight[:, used], slope[..., used], rows[:, used]
+    out = kernels_for(rows).predict(of_nodes, weight, bias, mass, slope, constant) + _tensor(leaves.bias)
     return _with_shared(leaves, rows, out).double().numpy()
 
 
