@@ -186,12 +186,14 @@ SPLITS = {
     "mlp": MLPSplit(3, 2),
     "dropout": MLPSplit(3, 2, hidden=(5, 4), dropout=0.25),
     "nothing hidden": MLPSplit(3, 2, hidden=()),
+    "few columns": LinearSplit(3, 2, 2),
     "sparse_mlp": SparseMLPSplit(3, 2, hidden=5, sparsity=0.25),
 }
 HEADS = {
     "additive": AdditiveHead(3, 2, 2),
     "constant": ConstantHead(3, 2, 2),
     "linear": LinearHead(3, 2, 2),
+    "curved": LinearHead(3, 2, 2, curved=[1]),
     "mlp": MLPHead(3, 2, 2),
     "dropout": MLPHead(3, 2, 2, hidden=(5, 4), dropout=0.25),
     "nothing hidden": MLPHead(3, 2, 2, hidden=()),

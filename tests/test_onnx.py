@@ -160,7 +160,7 @@ def test_pruned_nodes_are_left_out(path: Path) -> None:
 
 
 @HARD
-@pytest.mark.parametrize("leaf", ["constant", "linear"])
+@pytest.mark.parametrize("leaf", ["constant", "additive", "linear"])
 def test_numbers_cut_into_pieces(leaf: str, hard: bool, path: Path) -> None:
     x = table(300)
     tree = regressor(pieces=8, leaf=leaf).fit(x, values(x))

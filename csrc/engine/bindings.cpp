@@ -130,10 +130,10 @@ struct BoundColumns {
 template <class Real>
 class BoundEngine {
   public:
-    BoundEngine(int depth, std::int64_t split_columns, std::int64_t leaf_columns, std::int64_t outputs,
-                bool leaf_slopes, bool shared_slopes, const std::string& loss, double parameter, double strength,
-                std::int64_t meant_for, int threads)
-        : shape_(shape_of(depth, split_columns, leaf_columns, outputs, leaf_slopes, shared_slopes)),
+    BoundEngine(int depth, std::int64_t split_columns, std::int64_t slope_columns, std::int64_t leaf_columns,
+                std::int64_t outputs, bool leaf_slopes, bool shared_slopes, const std::string& loss, double parameter,
+                double strength, std::int64_t meant_for, int threads)
+        : shape_(shape_of(depth, split_columns, slope_columns, leaf_columns, outputs, leaf_slopes, shared_slopes)),
           split_columns_(split_columns),
           leaf_columns_(leaf_columns),
           loss_(loss_named(loss)),
@@ -147,8 +147,9 @@ class BoundEngine {
     }
 
     std::pair<std::int64_t, double> train(const BoundExamples<Real>& examples, Flat<const std::int64_t> order,
-                                          std::int64_t batch_size, std::int64_t first, std::int64_t steps_before,
-                                          Array<const double> plan, std::optional<Flat<const std::int64_t>> most_columns,
+                                          std::int64_t batch_size, std::int64_t first, double loss_before,
+                                          std::int64_t steps_before, Array<const double> plan,
+                                          std::optional<Flat<const std::int64_t>> most_columns,
                                           std::optional<BoundColumns<Real>> columns, double weight_decay, double clip,
                                           Flat<const unsigned char> has_decay, const BoundMoments<Real>& moments,
                                           double seconds) {
@@ -177,7 +178,7 @@ class BoundEngine {
         const nb::gil_scoped_release unlocked;
         const std::lock_guard<std::mutex> alone(mutex_);
         const Progress progress =
-            engine_.train(examples.examples, order.data(), n, batch_size, first, steps_before, steps_of,
+            engine_.train(examples.examples, order.data(), n, batch_size, {first, loss_before}, steps_before, steps_of,
                           {weight_decay, clip, has_decay.data()}, chosen, all, seconds);
         return {progress.row, progress.loss};
     }
@@ -217,16 +218,25 @@ class BoundEngine {
     }
 
   private:
-    static Parameters shape_of(int depth, std::int64_t split_columns, std::int64_t leaf_columns, std::int64_t outputs,
-                               bool leaf_slopes, bool shared_slopes) {
+    static Parameters shape_of(int depth, std::int64_t split_columns, std::int64_t slope_columns,
+                               std::int64_t leaf_columns, std::int64_t outputs, bool leaf_slopes, bool shared_slopes) {
         constexpr int most_depth = 24;
         constexpr double most_values = 1e15;  // far more than any memory holds, far less than 64-bit integers count
         expect_within("depth", depth, 0, most_depth);
         expect_within("split_columns", split_columns, 0);
         expect_within("leaf_columns", leaf_columns, 0);
+        expect_within("slope_columns", slope_columns, 0, leaf_columns);
+        if (slope_columns != leaf_columns && slope_columns % lanes != 0) {
+            throw nb::value_error("slope_columns must be all leaf_columns, or whole lanes of them");
+        }
         expect_within("outputs", outputs, 1);
-        const Parameters shape{{(std::int32_t{1} << depth) - 1}, outputs,     padded(split_columns),
-                               padded(leaf_columns),             leaf_slopes, shared_slopes};
+        const Parameters shape{{(std::int32_t{1} << depth) - 1},
+                               outputs,
+                               padded(split_columns),
+                               padded(slope_columns),
+                               padded(leaf_columns),
+                               leaf_slopes,
+                               shared_slopes};
         const double of_leaf = static_cast<double>(outputs) * static_cast<double>(shape.leaf_width + 1);
         if (shape.tree.nodes() * (of_leaf + static_cast<double>(shape.split_width + 1)) > most_values) {
             throw nb::value_error("the tree must have fewer parameters");
@@ -311,14 +321,14 @@ void bind_real(nb::module_& m, const std::string& suffix) {
              },
              "owner"_a.noconvert(), "used"_a.noconvert());
     nb::class_<BoundEngine<Real>>(m, ("Engine" + suffix).c_str())
-        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, bool, bool, const std::string&, double, double,
-                      std::int64_t, int>(),
-             "depth"_a, "split_columns"_a, "leaf_columns"_a, "outputs"_a, "leaf_slopes"_a, "shared_slopes"_a, "loss"_a,
-             "parameter"_a, "strength"_a, "meant_for"_a, "threads"_a)
+        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, const std::string&,
+                      double, double, std::int64_t, int>(),
+             "depth"_a, "split_columns"_a, "slope_columns"_a, "leaf_columns"_a, "outputs"_a, "leaf_slopes"_a,
+             "shared_slopes"_a, "loss"_a, "parameter"_a, "strength"_a, "meant_for"_a, "threads"_a)
         .def_prop_ro("sizes", &BoundEngine<Real>::sizes)
         .def("train", &BoundEngine<Real>::train, "examples"_a, "order"_a.noconvert(), "batch_size"_a, "first"_a,
-             "steps_before"_a, "plan"_a.noconvert(), "most_columns"_a.noconvert().none(), "columns"_a.none(),
-             "weight_decay"_a, "clip"_a, "has_decay"_a.noconvert(), "moments"_a, "seconds"_a)
+             "loss_before"_a, "steps_before"_a, "plan"_a.noconvert(), "most_columns"_a.noconvert().none(),
+             "columns"_a.none(), "weight_decay"_a, "clip"_a, "has_decay"_a.noconvert(), "moments"_a, "seconds"_a)
         .def("gradient", &BoundEngine<Real>::gradient, "examples"_a, "order"_a.noconvert(), "scale"_a,
              "columns"_a.none(), "theta"_a.noconvert(), "grad"_a.noconvert())
         .def("masses", &BoundEngine<Real>::masses, "examples"_a, "step"_a, "scale"_a, "theta"_a.noconvert(),

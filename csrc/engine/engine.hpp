@@ -48,12 +48,13 @@ class Engine {
     Engine(const Parameters& shape, const Objective<Real>& objective, int threads)
         : shape_(shape), objective_(objective), workers_(threads) {}
 
-    // Takes steps until the order ends or the time is over, at least one.
+    // Takes steps until the order ends or the time is over, at least one. `before` is how far earlier calls have come, so
+    // that the sum of the losses does not depend on how many calls an epoch takes.
     Progress train(const Examples<Real>& examples, const std::int64_t* order, std::int64_t n, std::int64_t batch_size,
-                   std::int64_t first, std::int64_t steps_before, const Plan& plan, const Optimizer& optimizer,
+                   Progress before, std::int64_t steps_before, const Plan& plan, const Optimizer& optimizer,
                    const Columns<Real>& columns, const Moments<Real>& all, double seconds) {
         const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-        Progress progress{first, 0.0};
+        Progress progress = before;
         do {
             const std::int64_t count = std::min(batch_size, n - progress.row), step = progress.row / batch_size;
             if (columns.used != nullptr && plan.most_columns[step] < columns.count) {

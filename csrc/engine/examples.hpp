@@ -45,8 +45,10 @@ class Batch {
     }
 
     std::int64_t n = 0;
-    Matrix<Real> split_inputs() const { return {split_.data(), split_width_}; }
-    Matrix<Real> leaf_inputs() const { return {one_matrix_ ? split_.data() : leaf_.data(), leaf_width_}; }
+    Matrix<Real> split_inputs() const { return {split_.data(), split_width_, split_width_}; }
+    Matrix<Real> leaf_inputs() const {
+        return {one_matrix_ ? split_.data() : leaf_.data(), leaf_width_, leaf_width_};
+    }
     const Real* target(std::int64_t i) const { return target_.data() + i * target_columns_; }
     const Real* offset(std::int64_t i) const { return has_offset_ ? offset_.data() + i * outputs_ : nullptr; }
     Real weight(std::int64_t i) const { return has_weight_ ? weight_[i] : Real(1); }

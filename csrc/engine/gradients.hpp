@@ -117,7 +117,7 @@ class Gradients {
     // One part for every two million products, so that threads have enough to do between their meetings.
     static std::int64_t number_of_parts(const Batch<Real>& batch, const Parameters& shape) {
         constexpr std::int64_t nodes = 32, products = std::int64_t{1} << 21, most = 8;
-        const std::int64_t of_row = shape.split_width + (shape.leaf_slopes ? shape.outputs * shape.leaf_width : 0);
+        const std::int64_t of_row = shape.split_width + (shape.leaf_slopes ? shape.outputs * shape.slope_width : 0);
         return std::clamp<std::int64_t>(batch.n * of_row * nodes / products, 1, most);
     }
 
@@ -353,7 +353,7 @@ class Gradients {
     static double squares_of_node(std::int32_t t, const View<Real>& grad) {
         const Parameters& shape = grad.shape;
         double sum = squares_of(grad.constant(t), shape.outputs);
-        if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.leaf_width);
+        if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.slope_width);
         if (t < shape.tree.splits && grad.split_biases[t] != 0) {
             sum += squares_of(grad.split_weight(t), shape.split_width) + squares_of(grad.split_biases + t, 1);
         }

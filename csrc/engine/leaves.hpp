@@ -24,25 +24,41 @@ struct Routed {
     Buffer<Real> z, value;
 };
 
+// A few rows, one after another.
+struct Block {
+    static constexpr std::int32_t most = 64;
+
+    Block(std::int64_t begin, std::int64_t end)
+        : count(static_cast<std::int32_t>(std::min<std::int64_t>(most, end - begin))) {
+        for (std::int32_t i = 0; i < count; ++i) row_[i] = static_cast<std::int32_t>(begin) + i;
+    }
+    Chosen rows() const { return {row_, count}; }
+
+    std::int32_t count;
+
+  private:
+    std::int32_t row_[most];
+};
+
 template <class Real>
 void add_shared(const Batch<Real>& batch, Rows rows, const View<Real>& view, Real* out) {
     const std::int64_t outputs = view.shape.outputs;
     for (std::int64_t i = rows.begin; i < rows.end; ++i) std::copy_n(view.bias, outputs, out + i * outputs);
     if (!view.shape.shared_slopes) return;
-    const Matrix<Real> x = batch.leaf_inputs();
-    for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-        const auto row = static_cast<std::int32_t>(i);
+    Real product[Block::most];
+    for (std::int64_t begin = rows.begin; begin < rows.end; begin += Block::most) {
+        const Block block(begin, rows.end);
         for (std::int64_t k = 0; k < outputs; ++k) {
-            Real product;
-            products(x, {&row, 1}, view.shared_slope(k), &product);
-            out[i * outputs + k] += product;
+            products(batch.leaf_inputs(), block.rows(), view.shared_slope(k), product);
+            for (std::int32_t i = 0; i < block.count; ++i) out[(begin + i) * outputs + k] += product[i];
         }
     }
 }
 
 // The values of a node's linear functions for the rows that reach it.
 template <class Real>
-void leaf_values(const Matrix<Real>& x, Chosen rows, std::int32_t t, const View<Real>& view, Real* value) {
+void leaf_values(const Batch<Real>& batch, Chosen rows, std::int32_t t, const View<Real>& view, Real* value) {
+    const Matrix<Real> x = batch.leaf_inputs().first(view.shape.slope_width);
     for (std::int64_t k = 0; k < view.shape.outputs; ++k, value += rows.count) {
         products(x, rows, view.slope(t, k), value);
         const Real constant = view.constant(t)[k];
@@ -73,7 +89,7 @@ void outputs_of(const Batch<Real>& batch, Rows rows, const View<Real>& view, con
             continue;
         }
         Real* value = routed.value.data() + outputs * visit.begin;
-        leaf_values(batch.leaf_inputs(), here, visit.node, view, value);
+        leaf_values(batch, here, visit.node, view, value);
         for (std::int64_t k = 0; k < outputs; ++k, value += visit.count) {
             for (std::int32_t i = 0; i < visit.count; ++i) out[here.row[i] * outputs + k] += z[i] * value[i];
         }
@@ -129,12 +145,13 @@ void to_leaf(const Batch<Real>& batch, const Visit& visit, const Reached<Real>& 
         return;
     }
     factor.reserve(visit.count);
+    const Matrix<Real> x = batch.leaf_inputs().first(grad.shape.slope_width);
     for (std::int64_t k = 0; k < outputs; ++k) {
         for (std::int32_t i = 0; i < visit.count; ++i) {
             factor[i] = z[i] * grad_out[here.row[i] * outputs + k];
             constant[k] += factor[i];
         }
-        add_rows(batch.leaf_inputs(), here, factor.data(), grad.slope(visit.node, k));
+        add_rows(x, here, factor.data(), grad.slope(visit.node, k));
     }
 }
 
@@ -142,11 +159,15 @@ void to_leaf(const Batch<Real>& batch, const Visit& visit, const Reached<Real>& 
 template <class Real>
 void to_shared(const Batch<Real>& batch, const Real* grad_out, const View<Real>& grad) {
     const std::int64_t outputs = grad.shape.outputs;
-    for (std::int32_t i = 0; i < batch.n; ++i) {
+    Real factor[Block::most];
+    for (std::int64_t begin = 0; begin < batch.n; begin += Block::most) {
+        const Block block(begin, batch.n);
         for (std::int64_t k = 0; k < outputs; ++k) {
-            const Real factor = grad_out[i * outputs + k];
-            grad.bias[k] += factor;
-            if (grad.shape.shared_slopes) add_rows(batch.leaf_inputs(), {&i, 1}, &factor, grad.shared_slope(k));
+            for (std::int32_t i = 0; i < block.count; ++i) {
+                factor[i] = grad_out[(begin + i) * outputs + k];
+                grad.bias[k] += factor[i];
+            }
+            if (grad.shape.shared_slopes) add_rows(batch.leaf_inputs(), block.rows(), factor, grad.shared_slope(k));
         }
     }
 }

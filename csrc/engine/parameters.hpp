@@ -1,10 +1,11 @@
 // Where the parameters of a tree lie in one flat array. Gradients and the moments of the optimizer have the same
 // places.
 //
-//     split weights (splits, width), split biases (splits,), constants (nodes, outputs), slopes of the leaves
-//     (nodes, outputs, width), shared slopes (outputs, width), bias (outputs,)
+//     split weights (splits, split width), split biases (splits,), constants (nodes, outputs), slopes of the leaves
+//     (nodes, outputs, slope width), shared slopes (outputs, leaf width), bias (outputs,)
 //
-// Rows of weights and slopes are padded to whole lanes; the padding stays zero.
+// Rows of weights and slopes are padded to whole lanes; the padding stays zero. The slopes of leaves are for the first
+// inputs of the leaves, shared slopes for all of them.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ namespace prunus::engine {
 struct Parameters {
     Tree tree;
     std::int64_t outputs;
-    std::int64_t split_width, leaf_width;  // padded
+    std::int64_t split_width, slope_width, leaf_width;  // padded
     bool leaf_slopes, shared_slopes;
 
     static constexpr int parts = 6;
@@ -27,7 +28,7 @@ struct Parameters {
         return {splits * split_width,
                 splits,
                 nodes * outputs,
-                leaf_slopes ? nodes * outputs * leaf_width : 0,
+                leaf_slopes ? nodes * outputs * slope_width : 0,
                 shared_slopes ? outputs * leaf_width : 0,
                 outputs};
     }
@@ -55,7 +56,7 @@ struct View {
     Real* split_weight(std::int64_t t) const { return split_weights + t * shape.split_width; }
     Real* constant(std::int64_t t) const { return constants + t * shape.outputs; }
     Real* slope(std::int64_t t, std::int64_t k) const {
-        return slopes + (t * shape.outputs + k) * shape.leaf_width;
+        return slopes + (t * shape.outputs + k) * shape.slope_width;
     }
     Real* shared_slope(std::int64_t k) const { return shared_slopes + k * shape.leaf_width; }
 

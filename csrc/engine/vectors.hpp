@@ -55,12 +55,15 @@ PRUNUS_INLINE Real sum_of(const Pack<Real>& pack) {
     return ((pack[0] + pack[4]) + (pack[2] + pack[6])) + ((pack[1] + pack[5]) + (pack[3] + pack[7]));
 }
 
-// Rows of the same padded width, one after another.
+// Rows of the same padded width. Each begins `stride` numbers after the one before.
 template <class Real>
 struct Matrix {
     const Real* data;
-    std::int64_t width;
-    const Real* row(std::int64_t i) const { return data + i * width; }
+    std::int64_t width, stride;
+    const Real* row(std::int64_t i) const { return data + i * stride; }
+
+    // The first columns of the same rows.
+    Matrix first(std::int64_t columns) const { return {data, columns, stride}; }
 };
 
 // Some rows of a matrix.

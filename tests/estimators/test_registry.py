@@ -90,8 +90,8 @@ def test_leaves_have_their_names(name: str) -> None:
 
 def test_hidden_layers_and_dropout_are_those_of_networks() -> None:
     head = build_head("mlp", 3, 2, 1, hidden=(5, 4), dropout=0.25)
-    assert head.options()["hidden"] == [5, 4]  # type: ignore[operator]
-    assert head.options()["dropout"] == 0.25  # type: ignore[operator]
+    assert head.options()["hidden"] == [5, 4]
+    assert head.options()["dropout"] == 0.25
 
 
 def test_a_subclass_is_not_of_a_kind_since_it_may_compute_something_else() -> None:

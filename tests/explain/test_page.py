@@ -64,10 +64,10 @@ def test_a_picked_sample_has_the_path_and_the_prediction_of_the_estimator(
         assert page.nodes("lit") == np.flatnonzero(tree.decision_path(X).toarray()[row]).tolist()
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_values_are_predicted(page: Page, tmp_path: Path, leaf: str) -> None:
+@pytest.mark.parametrize(("leaf", "pieces"), [*((leaf, 0) for leaf in LEAVES), ("linear", 4)])
+def test_values_are_predicted(page: Page, tmp_path: Path, leaf: str, pieces: int) -> None:
     y = 100 * values(X.to_numpy()) + 5
-    tree = ArgminTreeRegressor(depth=3, leaf=leaf, max_epochs=20, random_state=0).fit(X, y)
+    tree = ArgminTreeRegressor(depth=3, leaf=leaf, pieces=pieces, max_epochs=20, random_state=0).fit(X, y)
     page.open(export_html(tree, tmp_path / "tree.html", X, y))
     for i, row in rows(page):
         page.pick(i)

@@ -40,7 +40,9 @@ def problem(seed: int) -> Problem:
     final_scale = float(random.choice([1, 1, 20, 300]))
     split = LinearSplit(columns, depth, few)
     layer = TreeLayer(split, depth, strength, batch_size=meant_for, final_scale=final_scale)
-    model = TreeModel(layer, build_head(leaf, columns, depth, outputs)).double()
+    curved = np.flatnonzero(random.random(columns) < random.random()).tolist() if leaf == "curved" else []
+    head = build_head("linear" if leaf == "curved" else leaf, columns, depth, outputs, pieces=curved)
+    model = TreeModel(layer, head).double()
     draw_parameters(model, split, random)
     n, most = int(random.integers(1, 300)), 200 if random.random() < 0.9 else 2_000
     rows = torch.from_numpy(random.integers(n, size=int(random.integers(1, most))))

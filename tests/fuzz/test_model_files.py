@@ -28,6 +28,7 @@ def models() -> list[tuple[Any, Any]]:
         (classifier().fit(FRAME, labels(X, "abc")), FRAME),
         (classifier(leaf="linear", split="elu").fit(X, labels(X)), X),
         (regressor(leaf="additive", pieces=4).fit(X, values(X)), X),
+        (regressor(leaf="linear", pieces=4).fit(X, values(X)), X),
         (regressor(**network, split="mlp").fit(X, np.column_stack((values(X), X[:, 0]))), X),
         (cluster.fit(X), X),
     ]

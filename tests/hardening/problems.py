@@ -1,5 +1,6 @@
 """Small sketches, soft trees and rows for the tests of hard trees."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from prunus.hardening.leaf_models import LeafModels
 from prunus.hardening.sketch import Sketch, complete_sketch, deepened
 from prunus.nn import AdditiveHead, LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
+from prunus.nn.heads.head import Head
 from prunus.ops.heap import n_nodes, n_splits
 
 Doubles = npt.NDArray[np.float64]
@@ -33,7 +35,9 @@ def by_thresholds(depth: int, thresholds: list[float], values: list[float]) -> S
     return complete_sketch(np.ones((n_splits(depth), 1)), -np.array(thresholds), models)
 
 
-def soft_tree(head: type[Any] = LinearHead, *, d: int = 3, k: int = 2, depth: int = 2, seed: int = 0) -> TreeModel:
+def soft_tree(
+    head: Callable[..., Head] = LinearHead, *, d: int = 3, k: int = 2, depth: int = 2, seed: int = 0
+) -> TreeModel:
     """A soft tree of linear splits with random parameters, and inputs that are scaled."""
     tree = TreeModel(TreeLayer(LinearSplit(d, depth), depth), head(d, depth, k), Whiten(d))
     source = torch.Generator().manual_seed(seed)
@@ -45,4 +49,9 @@ def soft_tree(head: type[Any] = LinearHead, *, d: int = 3, k: int = 2, depth: in
     return tree.eval()
 
 
-HEADS = {"linear": LinearHead, "additive": AdditiveHead}
+def curved_head(d: int, depth: int, k: int) -> LinearHead:
+    """A head with a linear model for each node, whose last input is for curves alone."""
+    return LinearHead(d, depth, k, curved=[d - 1])
+
+
+HEADS: dict[str, Callable[..., Head]] = {"linear": LinearHead, "additive": AdditiveHead, "curved": curved_head}

@@ -17,7 +17,7 @@ from prunus.training import LOSSES, Samples, Trainer, TrainingOptions
 from prunus.tree import Tree
 from prunus.tree.prediction import find_ends, row_outputs
 from prunus.tree.reading import TrainedRows
-from tests.hardening.problems import rows, soft_tree
+from tests.hardening.problems import HEADS, rows, soft_tree
 
 COURSE = Course(steps=60, batch_size=256)
 D = 3
@@ -222,7 +222,8 @@ def test_rows_for_validation_that_belong_to_others_are_not_fitted() -> None:
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("columns", [None, 1, 2])
 def test_pieces_of_numbers_are_for_the_curves_alone(leaf: str, columns: int | None) -> None:
-    model, train, target = case("numbers", leaf)
+    _, train, target = case("numbers", leaf)
+    model = soft_tree(HEADS["additive" if leaf == "additive" else "curved"], d=D, k=2)
     hard = harden(
         model,
         train,
@@ -240,8 +241,31 @@ def test_pieces_of_numbers_are_for_the_curves_alone(leaf: str, columns: int | No
     assert not hard.splits.weight[:, 2].any()
     if hard.leaves.slope is not None:
         assert not hard.leaves.slope[..., 2].any()
+    assert (hard.leaves.shared is None) == (leaf == "constant")
     if hard.leaves.shared is not None:
         assert hard.leaves.shared[:, 2].all()
+
+
+def test_linear_leaves_are_fitted_to_what_the_curves_leave() -> None:
+    _, train, target = case("numbers", "linear")
+    model = soft_tree(HEADS["curved"], d=D, k=2)
+    out = model(train.x).detach()
+    hard = harden(
+        model,
+        Samples(train.x, out),
+        None,
+        target,
+        wish(leaf="linear"),
+        COURSE,
+        owns_valid=True,
+        owner=np.array([0, 1, 1]),
+        is_piece=np.array([False, False, True]),
+        train_student=train_student,
+        seed=0,
+    )
+    tree = read_hard_tree(hard, TrainedRows(train.x.numpy(), out.numpy(), None, np.array([0, 1, 1]), 2))
+    errors = row_outputs(tree, train.x.numpy()) - out.numpy()
+    assert np.square(errors).mean() < 0.35 * out.var(0).mean()
 
 
 def test_without_squared_errors_leaves_only_imitate() -> None:

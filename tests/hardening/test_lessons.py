@@ -83,6 +83,18 @@ def test_additive_leaves_share_their_curves() -> None:
     assert shared.any()
 
 
+def test_linear_leaves_share_the_curves_of_their_curved_inputs() -> None:
+    tree, x = soft_tree(HEADS["curved"]), samples(20).x
+    before = tree(x)
+    shared = Teacher(tree, NUMBERS, FAR).shared(x)
+    assert not Teacher(tree, NUMBERS, FAR, shares_curves=False).shared(x).any()
+    with torch.no_grad():
+        tree.head.shared.zero_()  # type: ignore[operator]
+        tree.head.bias.zero_()  # type: ignore[operator]
+    assert_same(shared, before - tree(x))
+    assert shared.any()
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_lessons_are_the_rows_and_made_ones(weighted: bool) -> None:
     tree, given = soft_tree(HEADS["additive"]), samples(9, weighted=weighted)

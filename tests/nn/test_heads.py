@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
-from prunus.nn import AdditiveHead, ConstantHead, LinearHead, MLPHead
-from tests.nn.problems import HEADS, inputs, randomized, routes
+from prunus.nn import AdditiveHead, ConstantHead, LinearHead, MLPHead, Whiten
+from tests.nn.problems import HEADS, generator, inputs, randomized, routes
 from tests.tolerances import assert_same
 
 
@@ -111,3 +111,66 @@ def test_linear_models_of_many_outputs_are_computed_in_parts(
         results.append([out, *torch.autograd.grad(out.square().sum(), [*given, *head.parameters()])])
     for whole, parts in zip(*results, strict=True):
         assert_same(parts, whole)  # broke: 1,000 classes needed gigabytes for a batch
+
+
+CURVED = [1, 4]
+PLAIN = [0, 2, 3]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_a_curved_linear_head_adds_one_linear_model_of_all_inputs(depth: int) -> None:
+    head = LinearHead(5, depth, 2, curved=CURVED)
+    randomized(head)
+    plain = LinearHead(3, depth, 2)
+    plain.load_state_dict({name: value for name, value in head.state_dict().items() if name != "shared"})
+    x, z = inputs(9), routes(9, depth)
+    assert head.shared is not None
+    assert_same(head(x, z), plain(x[:, PLAIN], z) + x @ head.shared.T)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_record_of_a_curved_linear_head(late: bool) -> None:
+    head, whiten = LinearHead(5, 2, 2, curved=CURVED), Whiten(5)
+    randomized(head)
+    is_curved = torch.isin(torch.arange(5), torch.tensor(CURVED))
+    whiten.late = is_curved if late else None
+    x, z = inputs(50) @ torch.randn(5, 5, generator=generator(3)), routes(50, 2)
+    leaves = head.read(whiten.fit(x))
+    assert leaves.constant is not None
+    assert leaves.slope is not None
+    assert leaves.shared is not None
+    constant, slope, shared = map(torch.from_numpy, (leaves.constant, leaves.slope, leaves.shared))
+    of_nodes = torch.einsum("nd,tkd->ntk", x, slope) + constant
+    expected = torch.einsum("nt,ntk->nk", z, of_nodes) + x @ shared.T + torch.from_numpy(leaves.bias)
+    assert torch.allclose(head(whiten(x), z), expected, atol=1e-4)
+    assert late == (not slope[..., CURVED].any())
+    assert shared[:, CURVED].all()
+
+
+def test_gradients_of_a_curved_linear_head() -> None:
+    made = randomized(LinearHead(5, 2, 2, curved=CURVED)).double()
+    x, z = inputs(6).double().requires_grad_(), routes(6, 2).double().requires_grad_()
+    assert torch.autograd.gradcheck(made, (x, z))
+
+
+def test_options_of_a_linear_head_create_it_again() -> None:
+    assert "curved" not in LinearHead(5, 2, 1).options()
+    head = LinearHead(5, 2, 1, curved=[4, 1])
+    again = LinearHead(**head.options())
+    assert head.curved == again.curved == (1, 4)
+    again.load_state_dict(head.state_dict())
+
+
+@pytest.mark.parametrize("curved", [[5], [-1], [1, 1], [0.0], [True], ["1"], [None]])
+def test_curved_inputs_that_do_not_exist_are_refused(curved: list[int]) -> None:
+    with pytest.raises(InputValueError, match="curved must be different numbers from 0 to 4, got"):
+        LinearHead(5, 2, 1, curved)
+
+
+def test_all_inputs_may_be_curved() -> None:
+    head = LinearHead(2, 1, 1, curved=[0, 1])
+    randomized(head)
+    parts = head.native_parts()
+    assert parts is not None
+    assert parts["slopes"][1].shape == (3, 1, 0)
+    assert head(inputs(4, 2), routes(4, 1)).isfinite().all()

@@ -176,3 +176,70 @@ def test_power_0_only_scales_columns() -> None:
     fitted = Whiten(8).fit(copied, power=0.0)
     assert torch.equal(fitted.matrix, torch.diag(fitted.matrix.diagonal()))
     assert fitted.matrix.diagonal().all()
+
+
+LATE = torch.tensor([False, True, False, True])
+
+
+def with_late(**options: float) -> Whiten:
+    fitted = Whiten(4)
+    fitted.late = LATE
+    return fitted.fit(correlated(2000), **options)  # type: ignore[arg-type]
+
+
+def test_late_inputs_are_decorrelated_as_well() -> None:
+    x = correlated(2000)
+    y = with_late(floor=1e-9)(x)
+    assert_same(covariance(y), torch.eye(4), WHITENED)
+    assert_same(y.mean(0), torch.zeros(4), WHITENED)
+
+
+@pytest.mark.parametrize("power", [0.25, 0.5])
+def test_outputs_of_other_inputs_do_not_depend_on_late_ones(power: float) -> None:
+    x = correlated(2000)
+    y = with_late(power=power)(x)
+    assert_same(y[:, ~LATE], Whiten(2).fit(x[:, ~LATE], power=power)(x[:, ~LATE]), WHITENED)
+    assert (with_late(power=power).matrix[~LATE][:, LATE] == 0).all()
+
+
+def test_late_inputs_do_not_matter_if_inputs_are_only_scaled() -> None:
+    assert torch.equal(with_late(power=0.0).matrix, Whiten(4).fit(correlated(2000), power=0.0).matrix)
+
+
+def test_a_late_copy_of_another_input_nearly_vanishes() -> None:
+    x = inputs(500, 4)
+    with_copy = torch.cat((x, 3 * x[:, :1] - 7), 1)
+    fitted = Whiten(5)
+    fitted.late = torch.arange(5) == 4
+    y = fitted.fit(with_copy)(with_copy)
+    assert y[:, 4].std() < 0.1
+    assert_same(y[:, :4], Whiten(4).fit(x)(x), WHITENED)
+
+
+def test_late_copies_get_equal_weights() -> None:
+    x = correlated(500)
+    double = torch.cat((x, x[:, 3:]), 1)
+    fitted = Whiten(5)
+    fitted.late = torch.tensor([False, False, False, True, True])
+    weight = fitted.fit(double).in_inputs(torch.randn(9, 5, generator=generator(7)), torch.zeros(9))[0]
+    assert_same(weight[:, 3], weight[:, 4])
+    assert weight[:, 3].abs().min() > 0
+
+
+@pytest.mark.parametrize("late", [[4], [0, 4], [0, 1, 2, 3, 4], [1, 2]])
+def test_a_constant_column_becomes_zero_if_inputs_are_late(late: list[int]) -> None:
+    x = torch.cat((correlated(500), torch.full((500, 1), 0.1)), 1)
+    fitted = Whiten(5)
+    fitted.late = torch.isin(torch.arange(5), torch.tensor(late))
+    y = fitted.fit(x, floor=1e-9)(x)
+    assert (y[:, 4] == 0).all()
+    assert_same(covariance(y[:, :4]), torch.eye(4), WHITENED)
+
+
+def test_weights_of_rows_count_for_late_inputs() -> None:
+    x, weight = correlated(60), torch.ones(60)
+    weight[:20] = 2.0
+    weighted, twice = Whiten(4), Whiten(4)
+    weighted.late = twice.late = LATE
+    assert_same(weighted.fit(x, weight).matrix, twice.fit(torch.cat((x, x[:20]))).matrix)
+    assert_same(weighted.offset, twice.offset)

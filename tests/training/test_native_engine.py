@@ -24,7 +24,9 @@ from prunus.training.pace import Pace
 from tests.training.problems import same_state
 
 D, DEPTH = 6, 4
-LEAVES = ["constant", "linear", "additive"]
+LEAVES = ["constant", "linear", "additive", "curved"]
+"""Kinds of leaves; "curved" ones are linear with inputs for curves."""
+CURVED = (1, 2, 5)
 
 
 def tree(
@@ -41,7 +43,8 @@ def tree(
     with torch.random.fork_rng([]):
         torch.default_generator.manual_seed(1)
         layer = TreeLayer(LinearSplit(D, depth, columns), depth, strength, batch_size=32, final_scale=final_scale)
-        head = build_head(leaf, D, depth, outputs)
+        kind, pieces = ("linear", CURVED) if leaf == "curved" else (leaf, ())
+        head = build_head(kind, D, depth, outputs, pieces=pieces)
         for parameter in head.parameters():
             nn.init.normal_(parameter, std=0.3)
         inputs = Whiten(D).fit(torch.randn(50, D) @ torch.randn(D, D))
@@ -118,10 +121,11 @@ def test_gradients_of_few_columns_and_any_depth(leaf: str, depth: int) -> None:
     assert_same_gradients(model, find_loss("squared_error"), samples)
 
 
-def test_gradients_of_a_batch_that_is_divided_into_parts() -> None:
+@pytest.mark.parametrize("leaf", ["linear", "curved"])
+def test_gradients_of_a_batch_that_is_divided_into_parts(leaf: str) -> None:
     """So large a batch is followed in several parts, by any number of threads with one result."""
     samples = data(4_000, "squared_error", 3, dtype=torch.float64)
-    model = tree("linear", 3, dtype=torch.float64)
+    model = tree(leaf, 3, dtype=torch.float64)
     loss = find_loss("squared_error")
     rows = torch.arange(4_000)
     value, flat = engine_for(model, loss, samples, threads=1).gradient(rows)
@@ -182,8 +186,8 @@ def test_losses_of_fifty_steps_are_those_of_torch(
     assert torch.allclose(models[0](x), models[1](x), atol=1e-3)
 
 
-def whole(path: Path | None, callback: Any = None, *, columns: int | None = 2) -> tuple[TreeModel, dict[str, Any]]:
-    model = tree("linear", 1, columns=columns, final_scale=20.0)
+def whole(path: Path | None, callback: Any = None, *, leaf: str = "linear") -> tuple[TreeModel, dict[str, Any]]:
+    model = tree(leaf, 1, columns=2, final_scale=20.0)
     samples = data(400, "squared_error", 1, weighted=True)
     options = TrainingOptions(max_epochs=12, batch_size=32, average=0.9, checkpoint=path, checkpoint_every=1)
     callbacks = [] if callback is None else [callback]
@@ -191,16 +195,16 @@ def whole(path: Path | None, callback: Any = None, *, columns: int | None = 2) -
     return model, trainer.fit(samples[:300], samples[300:], resume=True)
 
 
-@pytest.mark.parametrize("epoch", [2, 7, 11])
-def test_a_resumed_run_ends_like_an_uninterrupted_one(epoch: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("leaf", "epoch"), [("linear", 2), ("linear", 7), ("linear", 11), ("curved", 7)])
+def test_a_resumed_run_ends_like_an_uninterrupted_one(leaf: str, epoch: int, tmp_path: Path) -> None:
     def interrupt(record: dict[str, Any]) -> None:
         if record["epoch"] == epoch:
             raise KeyboardInterrupt
 
-    expected, history = whole(None)
+    expected, history = whole(None, leaf=leaf)
     with pytest.raises(KeyboardInterrupt):
-        whole(tmp_path / "run.ckpt", interrupt)
-    resumed, again = whole(tmp_path / "run.ckpt")
+        whole(tmp_path / "run.ckpt", interrupt, leaf=leaf)
+    resumed, again = whole(tmp_path / "run.ckpt", leaf=leaf)
     assert same_state(resumed.state_dict(), expected.state_dict())
     assert [again[name] for name in again if name != "seconds"] == [history[n] for n in history if n != "seconds"]
 
@@ -226,12 +230,13 @@ class Looking:
         self.states.append(head.weight.flatten().tolist())
 
 
-def test_runs_end_alike_whatever_the_number_of_threads() -> None:
+@pytest.mark.parametrize("leaf", ["linear", "curved"])
+def test_runs_end_alike_whatever_the_number_of_threads(leaf: str) -> None:
     samples = data(400, "squared_error", 1)
 
     def runs() -> list[Run]:
         options = [TrainingOptions(max_epochs=4, batch_size=32, seed=seed) for seed in range(5)]
-        return [Run(Trainer(tree("linear", 1), find_loss("squared_error"), each), samples) for each in options]
+        return [Run(Trainer(tree(leaf, 1), find_loss("squared_error"), each), samples) for each in options]
 
     alone, together = runs(), runs()
     losses = [run.trainer.fit(run.train)["train_loss"] for run in alone]

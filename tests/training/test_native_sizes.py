@@ -11,10 +11,10 @@ from torch import Tensor
 core: Any = pytest.importorskip("prunus._core")
 
 N, D, L, K, DEPTH, BATCH = 11, 3, 9, 2, 2, 4
-"""Rows, inputs of the splits and of the leaves, outputs, depth, rows of a batch."""
+"""Rows, inputs of the splits and of the leaves, outputs, depth, rows of a batch. Slopes of nodes use 8 inputs."""
 S, T = 2**DEPTH - 1, 2 ** (DEPTH + 1) - 1
 STEPS = 3
-SIZE = S * 8 + S + T * K + T * K * 16 + K * 16 + K
+SIZE = S * 8 + S + T * K + T * K * 8 + K * 16 + K
 """Of the parameters: inputs are padded to multiples of 8."""
 MANY = 2**62
 
@@ -38,6 +38,7 @@ COLUMNS: Arguments = {"owner": torch.arange(D, dtype=torch.int32), "used": torch
 ENGINE: Arguments = {
     "depth": DEPTH,
     "split_columns": D,
+    "slope_columns": 8,
     "leaf_columns": L,
     "outputs": K,
     "leaf_slopes": True,
@@ -53,6 +54,7 @@ CALLS: dict[str, Arguments] = {
         "order": torch.arange(N),
         "batch_size": BATCH,
         "first": 0,
+        "loss_before": 0.0,
         "steps_before": 0,
         "plan": torch.full((3, STEPS), 0.5, dtype=torch.float64),
         "most_columns": torch.full((STEPS,), 2),
@@ -272,6 +274,10 @@ def test_splits_that_may_use_more_columns_than_there_are_use_all(most: int) -> N
         ({"split_columns": MANY}, "split_columns must be from 0 to"),
         ({"leaf_columns": -1}, "leaf_columns must be from 0 to"),
         ({"leaf_columns": 2**63 - 1}, "leaf_columns must be from 0 to"),
+        ({"slope_columns": -1}, "slope_columns must be from 0 to 9, got -1"),
+        ({"slope_columns": 16}, "slope_columns must be from 0 to 9, got 16"),
+        ({"slope_columns": MANY}, "slope_columns must be from 0 to 9"),
+        ({"slope_columns": 7}, "slope_columns must be all leaf_columns, or whole lanes of them"),
         ({"depth": 24, "leaf_columns": 2**31 - 1, "outputs": 2**31 - 1}, "the tree must have fewer parameters"),
         ({"depth": 24, "split_columns": 2**31 - 1}, "the tree must have fewer parameters"),
         ({"meant_for": -1}, "meant_for must be from 0 to"),
@@ -362,7 +368,7 @@ def test_masses_of_too_many_columns_are_refused() -> None:
 def test_inputs_of_splits_and_leaves_may_share_memory_in_part(name: str) -> None:
     """They were once taken for one matrix then, which is wider than the slopes of the leaves."""
     x = torch.randn(1, 40, generator=torch.Generator().manual_seed(0))
-    engine = {"split_columns": 40, "leaf_columns": 2, "depth": 0}
+    engine = {"split_columns": 40, "slope_columns": 2, "leaf_columns": 2, "depth": 0}
     size = {"theta": torch.ones(2 + 16 + 16 + 2), "grad": floats(36), "mass": torch.ones(1), "order": torch.arange(1)}
     rest = {part: value[:1] for part, value in EXAMPLES.items() if isinstance(value, Tensor)}
     found = [
@@ -437,7 +443,8 @@ def test_all_sizes_that_fit_are_taken(few: bool, dtype: torch.dtype, threads: in
     source = torch.Generator().manual_seed(0)
     for n, d, leaf_d, k, depth in SIZES:
         shape = {"depth": depth, "split_columns": d, "leaf_columns": leaf_d, "outputs": k, "threads": threads}
-        slopes = {"leaf_slopes": bool(n % 2), "shared_slopes": d > 0}
+        slope_d = leaf_d if depth == 1 else min(leaf_d, 8 * k) // 8 * 8
+        slopes = {"slope_columns": slope_d, "leaf_slopes": bool(n % 2), "shared_slopes": d > 0}
         arguments = problem(source, dtype, ENGINE | shape | slopes, n, few)
         for name in ("train", "gradient", "masses", "evaluate"):
             call(name, dtype, **arguments)

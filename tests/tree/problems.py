@@ -35,6 +35,13 @@ LEAVES = {
     "constant": Leaves(floats(K), constant=floats(T, K, seed=3), kind="constant"),
     "shared": Leaves(floats(K), constant=floats(T, K, seed=3), shared=floats(K, D, seed=4), kind="additive"),
     "slope": Leaves(floats(K), constant=floats(T, K, seed=3), slope=floats(T, K, D, seed=5), kind="linear"),
+    "slope and shared": Leaves(
+        floats(K),
+        constant=floats(T, K, seed=3),
+        slope=floats(T, K, D, seed=5) * np.array([1, 0, 1], dtype=np.float32),
+        shared=floats(K, D, seed=4),
+        kind="linear",
+    ),
     "network": Leaves(np.zeros(K, np.float32), network=layers(D + T, 6, K, seed=6), kind="mlp"),
 }
 MASS = np.array([1.0, 0.9, 1.0, 0.5, 0.0, 1.0, 0.7], dtype=np.float32)

@@ -103,7 +103,10 @@ def test_constant_leaves_have_the_outputs_of_their_nodes() -> None:
     assert_array_equal(node_outputs(record)[ends], hard_outputs(record, X, ends))
 
 
-@pytest.mark.parametrize(("splits", "leaves"), [("linear", "slope"), ("linear", "shared"), ("network", "network")])
+@pytest.mark.parametrize(
+    ("splits", "leaves"),
+    [("linear", "slope"), ("linear", "shared"), ("linear", "slope and shared"), ("network", "network")],
+)
 def test_a_row_alone_has_the_outputs_it_has_among_many(splits: str, leaves: str) -> None:
     record, many = tree(splits, leaves), floats(2100, D, seed=11)
     ends = find_ends(record, many)

@@ -16,7 +16,7 @@ from tests.tree.problems import LEAVES, SPLITS, D, T, floats, tree
 X = floats(20, D, seed=9)
 
 
-@pytest.mark.parametrize(("splits", "leaves"), list(zip([*SPLITS, "linear"], LEAVES, strict=True)))
+@pytest.mark.parametrize(("splits", "leaves"), list(zip([*SPLITS, "linear", "linear"], LEAVES, strict=True)))
 def test_a_tree_comes_back_as_it_was(splits: str, leaves: str) -> None:
     record = tree(splits, leaves)
     again = tree_from_record(*tree_to_record(record))

@@ -15,6 +15,7 @@ from prunus.nn.registry import (
     decorrelates,
     leaf_name,
     network_options,
+    shares_pieces,
     split_name,
 )
 from prunus.training import Samples
@@ -47,8 +48,8 @@ def build_model(
     """A model for this many inputs and outputs.
 
     With `max_columns`, splits are linear functions of at most so many columns, and `owner` is the column that each
-    input belongs to. `is_piece` says which inputs are pieces of a number: with additive leaves these are for the curves
-    alone, and splits do not use them.
+    input belongs to. `is_piece` says which inputs are pieces of a number: with leaves that share curves, these are for
+    the curves alone, and splits do not use them.
 
     >>> options = {"depth": 2, "pruning_strength": 1.0, "batch_size": 32, "split": "linear", "leaf": "constant"}
     >>> build_model(3, 1, **options)(torch.zeros(5, 3)).shape
@@ -57,12 +58,16 @@ def build_model(
     made = build_split(split, features, depth, max_columns=max_columns, owner=owner)
     tree = TreeLayer(made, depth, pruning_strength, batch_size=batch_size)
     inputs = Whiten(features) if features <= MAX_WHITENED else None
-    head = build_head(leaf, features, depth, outputs, hidden=hidden, dropout=dropout)
-    if max_columns is None and not (leaf == "additive" and any(is_piece)):
+    pieces = [i for i, is_one in enumerate(is_piece) if is_one]
+    head = build_head(leaf, features, depth, outputs, hidden=hidden, dropout=dropout, pieces=pieces)
+    has_curves = bool(pieces) and shares_pieces(leaf)
+    if inputs is not None and head.curved:
+        inputs.late = torch.tensor(is_piece)
+    if max_columns is None and not has_curves:
         return TreeModel(tree, head, inputs)
     split_inputs = Whiten(features)
-    if leaf == "additive":
-        split_inputs.left_out = torch.tensor(is_piece, dtype=torch.bool)
+    if has_curves:
+        split_inputs.left_out = torch.tensor(is_piece)
     return TreeModel(tree, head, inputs, split_inputs)
 
 
@@ -86,7 +91,7 @@ def start_model(
         model.inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
     if isinstance(model.split_inputs, Whiten):
         few = train.x.shape[1] <= MAX_WHITENED
-        power = decorrelation if few and not chooses_columns(split) else 0.0
+        power = decorrelation if few and decorrelates(split) and not chooses_columns(split) else 0.0
         model.split_inputs.fit(train.x, train.weight, power=power, least_spread=LEAST_SPREAD)
     if can_spread(split):
         some = torch.randperm(len(train), generator=generator)[:START_SAMPLES].to(train.x.device)

@@ -60,9 +60,10 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
     dropout : float, default=0.0
         Share of these units that each training step leaves out at random: at least 0 and below 1.
     pieces : int or "auto", default=0
-        Number of pieces, at most 64, that the range of each number is cut into, so that splits and leaves are linear in
-        each piece; 0 does not cut. For large tables in which thresholds matter, such as amounts of money or counts, 8
-        is worth a try; small or smooth data are learned better without pieces.
+        Number of pieces, at most 64, that the range of each number is cut into; 0 does not cut. With additive and
+        linear leaves, pieces are for curves: one function of each number, linear in each piece, that all nodes share.
+        Splits, and the linear models of the nodes, do not use pieces then. With other leaves the splits are linear in
+        each piece. For tables in which thresholds matter, such as amounts of money or counts, 8 is worth a try.
     loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"} or callable, \
 default="squared_error"
         The loss that training makes small. "quantile" predicts the quantile `quantile`. "poisson", "gamma" and

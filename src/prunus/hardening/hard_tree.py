@@ -152,12 +152,12 @@ def harden(
     owner : array of shape (d,)
         The column of the table that each encoded column belongs to.
     is_piece : bool array of shape (d,)
-        Which encoded columns are pieces of a number; only the curves of additive leaves use them.
+        Which encoded columns are pieces of a number; only the curves that leaves share use them.
     train_student : callable
     seed : int
     """
     rows = _join(train, valid, target, owns_valid=owns_valid)
-    teacher = Teacher(model, target, rows.wanted.astype(np.float32))
+    teacher = Teacher(model, target, rows.wanted.astype(np.float32), shares_curves=wish.leaf != "constant")
     columns = np.flatnonzero(~is_piece)
     if wish.is_greedy:
         sketch = _from_root(teacher, rows, columns, target, wish)
@@ -360,13 +360,13 @@ def _as_record(
         slope = np.zeros((*constant.shape, d), dtype=np.float32)
         slope[:, :, columns] = np.where(is_leaf[:, None, None], sketch.models.slope, 0.0)
     bias, shared = np.zeros(constant.shape[1], dtype=np.float32), None
-    if wish.leaf == "additive":
-        shared, bias = teacher.leaves.shared, teacher.leaves.bias
+    if teacher.curves is not None:
+        shared, bias = teacher.curves, teacher.bias
     limits = None
     if wish.leaf == "linear" and target.task != "classes":
         x = rows.columns(columns)
         ends = sketch.ends(x)
-        seen = rows.wanted if target.link is IDENTITY else sketch.models.outputs(x, ends)
+        seen = rows.wanted if target.link is IDENTITY else sketch.models.outputs(x, ends) + _shared(teacher, rows)
         limits = _limits(ends, seen, is_leaf)
     if wish.leaf == "additive" and target.link is IDENTITY:  # curves of all columns may add up to anything
         limits = np.stack([np.tile(end, (len(is_leaf), 1)) for end in (rows.wanted.min(0), rows.wanted.max(0))])

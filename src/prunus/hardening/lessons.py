@@ -36,11 +36,14 @@ class Teacher:
     wanted : array of shape (n, k)
         What is wanted of the training rows, whose range limits what is imitated: where a linear leaf of the soft tree
         is used far from the rows that it was learned from, its outputs mean nothing.
+    shares_curves : bool, default=True
+        Whether the hard tree gets the curves that all nodes of the soft tree share, if there are any.
     """
 
-    def __init__(self, model: TreeModel, target: Target, wanted: Floats) -> None:
+    def __init__(self, model: TreeModel, target: Target, wanted: Floats, *, shares_curves: bool = True) -> None:
         self.model = model.eval()
-        self.leaves = read_leaves(model)
+        leaves = read_leaves(model)
+        self.bias, self.curves = leaves.bias, leaves.shared if shares_curves else None
         self.limits: Any = None
         limits = target.output_limits(wanted)  # type: ignore[arg-type]
         if limits is not None:
@@ -54,10 +57,10 @@ class Teacher:
 
     @torch.no_grad()
     def shared(self, x: Tensor) -> Tensor:
-        """The part of the outputs, (n, k), that does not depend on the routes: the curves of additive leaves."""
-        if self.leaves.shared is None:
-            return x.new_zeros(len(x), len(self.leaves.bias))
-        slope, bias = (torch.from_numpy(part).to(x.device) for part in (self.leaves.shared, self.leaves.bias))
+        """The part of the outputs, (n, k), that does not depend on the routes: the curves that nodes share."""
+        if self.curves is None:
+            return x.new_zeros(len(x), len(self.bias))
+        slope, bias = (torch.from_numpy(part).to(x.device) for part in (self.curves, self.bias))
         return chunked(lambda rows: functional.linear(rows, slope, bias), x)
 
 

@@ -15,7 +15,7 @@ from prunus.nn.model import TreeModel
 from prunus.nn.splits.split import Split
 from prunus.nn.whiten import Whiten
 
-__all__ = ["PARTS", "FlatParameters", "NativePart", "native_parts", "why_not_native"]
+__all__ = ["PARTS", "FlatParameters", "LeafInputs", "NativePart", "leaf_inputs", "native_parts", "why_not_native"]
 
 PARTS = ("split_weights", "split_biases", "constants", "slopes", "shared_slopes", "bias")
 LANES = 8
@@ -29,6 +29,37 @@ class NativePart(NamedTuple):
     """The name of the parameter of the model."""
     values: Tensor
     """A view of it, whose last dimension is that of the inputs in the case of weights and slopes."""
+
+
+class LeafInputs(NamedTuple):
+    """Where the engine has the inputs of leaves with curves: first those that models of nodes use, then the others."""
+
+    places: Tensor
+    """The place of each input, (d,)."""
+    slope_columns: int
+    """How many places, with padding, are for the models of the nodes."""
+    columns: int
+    """How many places there are."""
+
+    def of(self, x: Tensor) -> Tensor:
+        """Inputs, (n, d), in their places, (n, columns)."""
+        placed = x.new_zeros(len(x), self.columns)
+        placed[:, self.places] = x
+        return placed
+
+
+def leaf_inputs(model: TreeModel) -> LeafInputs | None:
+    """Where the engine has the inputs of the leaves of a model; None if they stay in their order."""
+    head = model.head
+    if not isinstance(head, Head) or not head.curved:
+        return None
+    curved, d = torch.tensor(head.curved), head.in_features
+    others = _padded(d - len(curved))
+    is_plain = torch.ones(d, dtype=torch.bool)
+    is_plain[curved] = False
+    places = is_plain.cumsum(0) - 1
+    places[curved] = torch.arange(others, others + len(curved))
+    return LeafInputs(places, others, others + len(curved))
 
 
 def native_parts(model: TreeModel) -> dict[str, NativePart]:
@@ -93,43 +124,55 @@ class FlatParameters:
         self.model = model
         self.sizes = sizes
         self.split_columns = split_columns
+        self.leaf_inputs = leaf_inputs(model)
 
     def read(self) -> Tensor:
         """The parameters of the model as a new flat array."""
         flat = next(self.model.parameters()).new_zeros(sum(self.sizes))
-        for part, place, values in self._parts(self.model, flat):
-            place.copy_(values if self._has_all(part) else values[:, self.split_columns])
+        for part, piece, values in self._parts(self.model, flat):
+            columns, places = self._columns(part, values.shape[-1])
+            piece[..., places] = values[..., columns]
         return flat
 
     def write(self, flat: Tensor, model: TreeModel | None = None) -> None:
         """Give the model, or another one of the same shape, the parameters of a flat array."""
-        for part, place, values in self._parts(model or self.model, flat):
-            if self._has_all(part):
-                values.copy_(place)
-            else:
-                values[:, self.split_columns] = place
+        for part, piece, values in self._parts(model or self.model, flat):
+            columns, places = self._columns(part, values.shape[-1])
+            values[..., columns] = piece[..., places]
 
     def decays(self, decaying: dict[str, bool]) -> Tensor:
         """Whether each part decays, as bytes, given the same for each parameter."""
         parts = native_parts(self.model)
         return torch.tensor([part in parts and decaying[parts[part].parameter] for part in PARTS], dtype=torch.uint8)
 
-    def _has_all(self, part: str) -> bool:
-        return part != "split_weights" or self.split_columns is None
+    def _columns(self, part: str, count: int) -> tuple[Tensor | slice, Tensor | slice]:
+        """Which of the columns of a parameter are in the flat array, and their places in each row of it."""
+        if part == "split_weights" and self.split_columns is not None:
+            return self.split_columns, slice(len(self.split_columns))
+        if part == "shared_slopes" and self.leaf_inputs is not None:
+            return slice(None), self.leaf_inputs.places
+        return slice(None), slice(count)
+
+    def _width(self, part: str, count: int) -> int:
+        """The length of a row of the flat array, with padding, for a parameter with so many columns."""
+        if part not in ("split_weights", "slopes", "shared_slopes"):
+            return count
+        if part == "split_weights" and self.split_columns is not None:
+            count = len(self.split_columns)
+        if part == "shared_slopes" and self.leaf_inputs is not None:
+            count = self.leaf_inputs.columns
+        return _padded(count)
 
     def _parts(self, model: TreeModel, flat: Tensor) -> list[tuple[str, Tensor, Tensor]]:
-        """For each part its place in the flat array, without padding, and the view of the model's parameter."""
+        """For each part its piece of the flat array, with padding, and the view of the model's parameter."""
         found, views = [], native_parts(model)
         for part, piece in zip(PARTS, torch.split(flat, self.sizes), strict=True):
             if part not in views:
                 continue
             values = views[part].values.detach()
-            columns = values.shape[-1]
-            if not self._has_all(part) and self.split_columns is not None:
-                columns = len(self.split_columns)
-            if part in ("split_weights", "slopes", "shared_slopes"):
-                place = piece.view(*values.shape[:-1], -(-columns // LANES) * LANES)[..., :columns]
-            else:
-                place = piece.view(values.shape)
-            found.append((part, place, values))
+            found.append((part, piece.view(*values.shape[:-1], self._width(part, values.shape[-1])), values))
         return found
+
+
+def _padded(columns: int) -> int:
+    return -(-columns // LANES) * LANES

@@ -33,6 +33,7 @@ __all__ = [
     "network_options",
     "read_leaves",
     "read_splits",
+    "shares_pieces",
     "split_name",
     "training_defaults",
 ]
@@ -80,15 +81,27 @@ def build_split(
 
 
 def build_head(
-    leaf: str, features: int, depth: int, outputs: int, *, hidden: Sequence[int] = (256, 256), dropout: float = 0.0
-) -> nn.Module:
-    """A new head for leaves of this kind."""
-    return LEAVES[leaf].build(features, depth, outputs, hidden=hidden, dropout=dropout)
+    leaf: str,
+    features: int,
+    depth: int,
+    outputs: int,
+    *,
+    hidden: Sequence[int] = (256, 256),
+    dropout: float = 0.0,
+    pieces: Sequence[int] = (),
+) -> Head:
+    """A new head for leaves of this kind; `pieces` are the inputs that are pieces of numbers."""
+    return LEAVES[leaf].build(features, depth, outputs, hidden=hidden, dropout=dropout, pieces=pieces)
 
 
 def training_defaults(leaf: str) -> LeafTraining:
     """How leaves of this kind are trained by default."""
     return LEAVES[leaf].training_defaults
+
+
+def shares_pieces(leaf: str) -> bool:
+    """Whether leaves of this kind keep pieces of numbers for curves that all nodes share."""
+    return LEAVES[leaf].shares_pieces
 
 
 def split_name(split: nn.Module) -> str | None:

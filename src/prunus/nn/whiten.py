@@ -36,6 +36,9 @@ class Whiten(nn.Module):
     ----------
     left_out : bool Tensor of shape (d,) or None
         Inputs that `fit` treats as constant, so that the outputs do not depend on them.
+    late : bool Tensor of shape (d,) or None
+        Inputs that `fit` decorrelates after all others. First they lose nearly all that is a linear function of the
+        others; so the outputs in the places of the others do not depend on them.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Whiten(nn.Module):
         self.matrix.diagonal().fill_(1.0)  # without data, `torch.eye` would import torch's compiler
         self.register_buffer("offset", torch.zeros(features))
         self.left_out: Tensor | None = None
+        self.late: Tensor | None = None
 
     @torch.no_grad()
     def fit(
@@ -102,7 +106,12 @@ class Whiten(nn.Module):
             constant |= self.left_out.to(constant.device)
         scale = torch.where(constant, 0.0, 1 / spread.clamp(least_spread, most_spread))
         correlation = (second / total - torch.outer(mean, mean)) * torch.outer(scale, scale)
-        matrix = torch.diag(scale) if power == 0 else _root(correlation, power, floor) * scale
+        if power == 0:
+            matrix = torch.diag(scale)
+        elif self.late is None:
+            matrix = _root(correlation, power, floor) * scale
+        else:
+            matrix = _root_in_turn(correlation, self.late.to(scale.device), power, floor) * scale
         self.matrix.copy_(matrix)
         self.offset.copy_(-matrix @ mean)
         return self
@@ -147,6 +156,20 @@ def _root(correlation: Tensor, power: float, floor: float) -> Tensor:
     factors = torch.where(values > LEAST_VARIANCE, (values.clamp(min=0) + floor).pow(-power), 0.0)
     root = torch.zeros_like(correlation)
     root[vary.unsqueeze(1), vary] = (vectors * factors) @ vectors.T
+    return root
+
+
+def _root_in_turn(correlation: Tensor, is_late: Tensor, power: float, floor: float) -> Tensor:
+    """A matrix that decorrelates inputs as `_root` does: early ones first, then what is left of the late ones."""
+    early, late = (torch.nonzero(chosen).flatten() for chosen in (~is_late, is_late))
+    of_early, across = correlation[early][:, early], correlation[late][:, early]
+    linear = across @ _root(of_early, 1.0, floor)  # what linear functions of the early inputs know of the late ones
+    rest = correlation[late][:, late] - linear @ across.T
+    root_of_rest = _root((rest + rest.T) / 2, power, floor)
+    root = torch.zeros_like(correlation)
+    root[early.unsqueeze(1), early] = _root(of_early, power, floor)
+    root[late.unsqueeze(1), late] = root_of_rest
+    root[late.unsqueeze(1), early] = -root_of_rest @ linear
     return root
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeModel, Whiten
-from prunus.nn.native import FlatParameters, native_parts, why_not_native
+from prunus.nn.native import FlatParameters, leaf_inputs, native_parts, why_not_native
 from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, NamedLoss, mean_loss
@@ -75,12 +75,14 @@ class NativeEngine:
         self.finished = False
         tree, parts = model.tree, native_parts(model)
         self.split_columns = _live_columns(model)
-        live = self.split_columns
+        self.leaf_inputs = leaf_inputs(model)
+        live, placed, d = self.split_columns, self.leaf_inputs, train.x.shape[1]
         self.outputs = len(parts["bias"].values)
         self.native = self._new("Engine")(
             tree.depth,
-            train.x.shape[1] if live is None else len(live),
-            train.x.shape[1],
+            d if live is None else len(live),
+            d if placed is None else placed.slope_columns,
+            d if placed is None else placed.columns,
             self.outputs,
             "slopes" in parts,
             "shared_slopes" in parts,
@@ -128,6 +130,8 @@ class NativeEngine:
         for_splits = for_leaves if model.split_inputs is None else _applied(model.split_inputs, samples.x)
         if self.split_columns is not None:
             for_splits = for_splits[:, self.split_columns].contiguous()
+        if self.leaf_inputs is not None:
+            for_leaves = self.leaf_inputs.of(for_leaves)
         return self._new("Examples")(
             for_splits,
             None if for_leaves is for_splits else for_leaves,
@@ -166,11 +170,12 @@ class NativeEngine:
         plan, most_columns = self._plan()
         row, total = 0, 0.0
         while row < n:
-            row, loss = self.native.train(
+            row, total = self.native.train(
                 self.examples,
                 order,
                 size,
                 row,
+                total,
                 self.steps,
                 plan,
                 most_columns,
@@ -181,7 +186,6 @@ class NativeEngine:
                 self.moments,
                 SLICE_SECONDS,
             )
-            total += loss
         self.steps += len(plan[0])
         return total / n
 

@@ -116,14 +116,17 @@ def soft_outputs(tree: Tree, x: Floats) -> Outputs:
 def _soft_outputs(tree: Tree, x: Floats) -> Outputs:
     rows, mass = _tensor(x), _tensor(tree.mass)
     splits, leaves = tree.splits, tree.leaves
-    by_products = splits.bounded or leaves.shared is not None or leaves.network is not None
+    by_products = splits.bounded or leaves.network is not None or (leaves.slope is None and leaves.shared is not None)
     if splits.weight is None or splits.bias is None or leaves.constant is None or by_products:
         out = chunked(lambda chunk: _outputs(leaves, chunk, tree_routes(score_rows(splits, chunk), mass)), rows)
         return out.double().numpy()
     weight, bias, constant = _tensor(splits.weight), _tensor(splits.bias), _tensor(leaves.constant)
-    slope = None if leaves.slope is None else _tensor(leaves.slope)
-    out = kernels_for(rows).predict(rows, weight, bias, mass, slope, constant) + _tensor(leaves.bias)
-    return out.double().numpy()
+    slope, of_nodes = None if leaves.slope is None else _tensor(leaves.slope), rows
+    if slope is not None and leaves.shared is not None:  # most columns are for the shared model alone
+        used = torch.nonzero(weight.any(0) | slope.any(0).any(0)).flatten()
+        weight, slope, of_nodes = weight[:, used], slope[..., used], rows[:, used]
+    out = kernels_for(rows).predict(of_nodes, weight, bias, mass, slope, constant) + _tensor(leaves.bias)
+    return _with_shared(leaves, rows, out).double().numpy()
 
 
 @torch.inference_mode()
@@ -154,6 +157,11 @@ def _path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tenso
     out = _tensor(of_nodes).index_select(0, _tensor(ends))
     if leaves.slope is not None:
         _add_slopes(out, path_sums(mass[:, None, None] * leaves.slope), rows, ends)
+    return _with_shared(leaves, rows, out)
+
+
+def _with_shared(leaves: Leaves, rows: Tensor, out: Tensor) -> Tensor:
+    """Outputs of rows, plus what the model for all rows gives for them."""
     if leaves.shared is None:
         return out
     shared = _tensor(leaves.shared)

@@ -37,6 +37,7 @@ class AdditiveHead(Head):
 
     words: ClassVar[str] = "a value for each node plus one linear model for all nodes"
     training_defaults: ClassVar[LeafTraining] = LeafTraining(learning_rate=0.02, weight_decay=0.3)
+    shares_pieces: ClassVar[bool] = True
 
     def __init__(self, in_features: int, depth: int, out_features: int) -> None:
         super().__init__(in_features, depth, out_features)

@@ -40,6 +40,10 @@ class Head(nn.Module):
     """A description for users that completes the sentence "a prediction is made from ..."."""
     training_defaults: ClassVar[LeafTraining]
     """The default options of training."""
+    shares_pieces: ClassVar[bool] = False
+    """Whether pieces of numbers are for curves that all nodes share; then splits do not use them."""
+    curved: tuple[int, ...] = ()
+    """The inputs that only such curves use, and no model of a node."""
 
     def __init__(self, in_features: int, depth: int, out_features: int) -> None:
         super().__init__()
@@ -56,8 +60,12 @@ class Head(nn.Module):
         *,
         hidden: Sequence[int],  # noqa: ARG003
         dropout: float,  # noqa: ARG003
-    ) -> nn.Module:
-        """A new head of this kind; kinds without hidden layers ignore `hidden` and `dropout`."""
+        pieces: Sequence[int],  # noqa: ARG003
+    ) -> "Head":
+        """A new head of this kind.
+
+        Kinds without hidden layers ignore `hidden` and `dropout`, and most kinds ignore which inputs are pieces.
+        """
         return cls(features, depth, outputs)
 
     def options(self) -> dict[str, Any]:

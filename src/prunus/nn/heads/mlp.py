@@ -54,7 +54,16 @@ class MLPHead(Head):
         self.out = nn.Linear(widths[-1], out_features)
 
     @classmethod
-    def build(cls, features: int, depth: int, outputs: int, *, hidden: Sequence[int], dropout: float) -> nn.Module:
+    def build(
+        cls,
+        features: int,
+        depth: int,
+        outputs: int,
+        *,
+        hidden: Sequence[int],
+        dropout: float,
+        pieces: Sequence[int],  # noqa: ARG003
+    ) -> Head:
         """A new head with these hidden layers."""
         return cls(features, depth, outputs, hidden, dropout)
 
