@@ -263,7 +263,8 @@ def test_linear_leaves_are_fitted_to_what_the_curves_leave() -> None:
         train_student=train_student,
         seed=0,
     )
-    tree = read_hard_tree(hard, TrainedRows(train.x.numpy(), out.numpy(), None, np.array([0, 1, 1]), 2))
+    rows = TrainedRows(train.x.numpy(), out.numpy(), None, np.array([0, 1, 1]), 2)
+    tree = read_hard_tree(hard, rows, target.compared)
     errors = row_outputs(tree, train.x.numpy()) - out.numpy()
     assert np.square(errors).mean() < 0.35 * out.var(0).mean()
 

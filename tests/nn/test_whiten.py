@@ -243,3 +243,14 @@ def test_weights_of_rows_count_for_late_inputs() -> None:
     weighted.late = twice.late = LATE
     assert_same(weighted.fit(x, weight).matrix, twice.fit(torch.cat((x, x[:20]))).matrix)
     assert_same(weighted.offset, twice.offset)
+
+
+def test_a_solver_that_does_not_converge_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) @ torch.ones(5, 5).triu()
+    expected = Whiten(5).fit(x).matrix
+
+    def fail(_matrix: torch.Tensor) -> None:
+        raise torch.linalg.LinAlgError("failed to converge")
+
+    monkeypatch.setattr(torch.linalg, "eigh", fail)
+    torch.testing.assert_close(Whiten(5).fit(x).matrix, expected)

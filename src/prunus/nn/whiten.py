@@ -150,13 +150,21 @@ def in_encoded(inputs: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor,
 
 def _root(correlation: Tensor, power: float, floor: float) -> Tensor:
     """The matrix ``(C + floor I)^-power``, in the directions in which the data vary."""
-    # Inputs that do not vary are left out first: with many eigenvalues of 0 the solver may not converge.
     vary = torch.nonzero(correlation.diagonal() > 0).flatten()
-    values, vectors = torch.linalg.eigh(correlation[vary][:, vary])
+    values, vectors = _eigen(correlation[vary][:, vary])
     factors = torch.where(values > LEAST_VARIANCE, (values.clamp(min=0) + floor).pow(-power), 0.0)
     root = torch.zeros_like(correlation)
     root[vary.unsqueeze(1), vary] = (vectors * factors) @ vectors.T
     return root
+
+
+def _eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, (d,), and eigenvectors, as columns, (d, d), of a symmetric matrix without negative eigenvalues."""
+    try:
+        values, vectors = torch.linalg.eigh(matrix)
+    except torch.linalg.LinAlgError:  # with many equal eigenvalues the fast solver sometimes does not converge
+        vectors, values, _ = torch.linalg.svd(matrix)
+    return values, vectors
 
 
 def _root_in_turn(correlation: Tensor, is_late: Tensor, power: float, floor: float) -> Tensor:
