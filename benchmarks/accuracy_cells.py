@@ -144,6 +144,9 @@ def _try(contender: Contender, candidate: Configuration, data: SplitSet, seed: i
 
 def _options(contender: Contender, candidate: Configuration, data: SplitSet, max_epochs: int | None) -> Configuration:
     """Options of the method; those of prunus that are factors are multiplied by its defaults."""
+    bound = {} if max_epochs is None else {"max_epochs": max_epochs}
+    if contender.method.startswith("prunus") and not contender.space:  # nothing is tuned
+        return candidate | bound
     if contender.is_ensemble:
         rounds = ROUNDS_OF_MANY_CLASSES if data.n_classes > MANY_CLASSES else ROUNDS
         return {"n_estimators": rounds, **candidate}
@@ -151,7 +154,6 @@ def _options(contender: Contender, candidate: Configuration, data: SplitSet, max
         return candidate if max_epochs is None else candidate | {"max_rounds": max_epochs}
     if contender.method != "prunus":
         return candidate
-    bound = {} if max_epochs is None else {"max_epochs": max_epochs}
     leaf = contender.fixed["leaf"]
     if contender.fixed.get("routing") == "hard":  # the defaults are those of the soft tree that is imitated
         leaf = SOFT_TREES[leaf].leaf

@@ -106,6 +106,10 @@ LIKE_CART = "as many as CART"
 """As `max_leaf_nodes`: the leaves of the CART that is best on the validation part of the same split."""
 
 
+_AUTO: Configuration = {"leaf": "auto", "depth": "auto", "pieces": "auto", "device": "cpu"}
+"""The estimators choose these options themselves, on the validation part."""
+
+
 def _prunus(leaf: str, depths: tuple[int, ...], first_depth: int, **options: Any) -> Contender:
     space: Space = {
         "depth": Choice(depths),
@@ -158,6 +162,11 @@ CONTENDERS = {
     "prunus constant": _prunus("constant", (4, 6, 8), first_depth=6),
     "prunus linear": _prunus("linear", (3, 4, 6), first_depth=4),
     "prunus mlp": _prunus("mlp", (3, 4, 6), first_depth=4),
+    "prunus auto": Contender("prunus", {}, {}, _AUTO, trials=(1, 1)),
+    "prunus forest 16": Contender(
+        "prunus forest", {}, {}, {"n_trees": 16, "device": "cpu"}, is_ensemble=True, trials=(1, 1)
+    ),
+    "prunus hard auto": Contender("prunus", {}, {}, _AUTO | {"routing": "hard"}, trials=(1, 1)),
     "prunus hard constant": _prunus("constant", (6, 8, 10), first_depth=8, routing="hard"),
     "prunus hard linear": _prunus("linear", (4, 5, 6, 7), first_depth=6, routing="hard"),
     "prunus hard additive": _prunus("additive", (6, 8, 10), first_depth=8, routing="hard", pieces=16),
@@ -170,7 +179,8 @@ CONTENDERS = {
 }
 HARD = [name for name in CONTENDERS if name.startswith("prunus hard")]
 """Trees of prunus in which every row follows one path."""
-PRUNUS = [name for name in CONTENDERS if name.startswith("prunus") and name not in HARD]
+PRUNUS = ["prunus constant", "prunus linear", "prunus mlp"]
+"""Soft trees, a leaf each."""
 
 LARGE_ROWS = 10_000
 LARGE = {"pieces": 8}

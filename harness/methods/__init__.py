@@ -7,6 +7,7 @@ __all__ = ["METHODS", "find_method"]
 
 METHODS = {
     "prunus": "harness.methods.prunus_tree:PrunusTree",
+    "prunus forest": "harness.methods.prunus_forest:PrunusForest",
     "CART": "harness.methods.cart:CART",
     "XGBoost": "harness.methods.boosting:XGBoost",
     "LightGBM": "harness.methods.boosting:LightGBM",

@@ -78,19 +78,26 @@ class Lesson:
     """The rows of the user's eval_set."""
 
 
-def candidates(tree: Any, task: str) -> list[Candidate]:
+def candidates(tree: Any, task: str, *, with_network: bool = True) -> list[Candidate]:
     """The candidates for a tree whose options may be "auto"; options that are not stay as they are."""
     if tree.routing == "hard":
         listed: tuple[Candidate, ...] = HARD_SINGLE if tree.max_split_features == 1 else HARD
     else:
-        listed = (*SOFT, NETWORKS[task])
+        listed = (*SOFT, NETWORKS[task]) if with_network else SOFT
     fixed = {name: getattr(tree, name) for name in CHOSEN if getattr(tree, name) != AUTO}
     if tree.weight_decay != AUTO:
         fixed["decay"] = 1.0
     return list(dict.fromkeys(candidate._replace(**fixed) for candidate in listed))
 
 
-def choose(tree: Any, lesson_of: Callable[[int], Lesson], seed: int, seconds: float | None = None) -> dict[str, Any]:
+def choose(
+    tree: Any,
+    lesson_of: Callable[[int], Lesson],
+    seed: int,
+    seconds: float | None = None,
+    *,
+    with_network: bool = True,
+) -> dict[str, Any]:
     """The best candidate for a tree, and how well all of them did.
 
     Parameters
@@ -103,6 +110,8 @@ def choose(tree: Any, lesson_of: Callable[[int], Lesson], seed: int, seconds: fl
         The candidates and their validation rows depend on it.
     seconds : float, optional
         No candidate is begun after this time, but for the first one; by default there is no limit.
+    with_network : bool, default=True
+        Whether a network in the leaves takes part, if the leaf is "auto".
 
     Returns
     -------
@@ -112,7 +121,7 @@ def choose(tree: Any, lesson_of: Callable[[int], Lesson], seed: int, seconds: fl
     """
     first = lesson_of(0 if tree.pieces == AUTO else tree.pieces)
     n_rows, task = len(first.rows), first.target.task
-    left = candidates(tree, task)
+    left = candidates(tree, task, with_network=with_network or tree.leaf != AUTO)
     read = {pieces: lesson_of(pieces) if pieces else first for pieces in sorted({one.pieces for one in left})}
     merged = merge_alike([lesson.rows for lesson in read.values()])
     lessons = {pieces: replace(read[pieces], rows=rows) for pieces, rows in zip(read, merged, strict=True)}

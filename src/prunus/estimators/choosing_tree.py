@@ -80,6 +80,8 @@ class ChoosingTree:
         sample_weight: Any,
         eval_set: Any,
         make_target: Callable[[TableEncoder], Any],
+        *,
+        with_network: bool = True,
     ) -> dict[str, Any]:
         """The options that are best for these rows, see `choose`."""
         seed = copy.deepcopy(self)._seed()  # a random state that the user gave does not change
@@ -92,4 +94,4 @@ class ChoosingTree:
                 encoder, target, rows, None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
             )
 
-        return choose(self, lesson_of, seed, self.tuning_seconds)
+        return choose(self, lesson_of, seed, self.tuning_seconds, with_network=with_network)

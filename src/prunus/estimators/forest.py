@@ -202,7 +202,8 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
             return None
         if before is not None:
             return before.chosen_
-        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, lambda _: tree._make_target(y))
+        make_target = partial(_target_of, tree, y)
+        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, make_target, with_network=False)
         return chosen
 
     def _bags(
@@ -330,6 +331,10 @@ class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _target_of(tree: Any, y: Any, _encoder: TableEncoder) -> Any:
+    return tree._make_target(y)
 
 
 def _stop_if(interrupted: Event, _record: EpochRecord) -> None:

@@ -63,7 +63,8 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         "auto" chooses: a few candidates, with different leaves, depths, pieces and weight decays, are trained for a
         part of the epochs, and compared on rows that are held out, in small tables by cross-validation. Together with
         ``depth="auto"`` and ``pieces="auto"`` all candidates take part, otherwise those with the given options. If two
-        of them are almost equally good, the trees of the forest take turns.
+        of them are almost equally good, the trees of the forest take turns. Networks do not take part: many of them
+        would take long.
     hidden_layer_sizes : sequence of int, default=(256, 256)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
     dropout : float, default=0.0

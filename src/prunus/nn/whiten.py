@@ -162,7 +162,7 @@ def _eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues, (d,), and eigenvectors, as columns, (d, d), of a symmetric matrix without negative eigenvalues."""
     try:
         values, vectors = torch.linalg.eigh(matrix)
-    except torch.linalg.LinAlgError:  # with many equal eigenvalues the fast solver sometimes does not converge
+    except RuntimeError:  # with many equal eigenvalues the fast solver sometimes does not converge
         vectors, values, _ = torch.linalg.svd(matrix)
     return values, vectors
 
