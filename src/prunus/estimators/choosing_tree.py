@@ -89,9 +89,9 @@ class ChoosingTree:
         def lesson_of(pieces: int) -> Lesson:
             reader = copy.copy(self)
             reader.pieces = pieces
-            encoder, target, rows = reader._read(X, y, sample_weight, make_target, None)
-            return Lesson(
-                encoder, target, rows, None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
-            )
+            # Equal rows are merged later: which rows are equal may depend on the pieces.
+            encoder, target, rows = reader._read(X, y, sample_weight, make_target, None, merged=False)
+            valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
+            return Lesson(encoder, target, rows, valid)
 
         return choose(self, lesson_of, seed, self.tuning_seconds, with_network=with_network)
