@@ -237,8 +237,8 @@ def test_reasons_of_a_forest_add_up_to_its_prediction(kind: str) -> None:
     is_class = kind in ("two", "three")
     expected = estimator.predict_proba(few).max(1) if is_class else labels
     for i, why in enumerate(explain_rows(estimator, few)):
-        total = np.add(why.typical, np.sum([reason.added for reason in why.reasons], axis=0))
-        np.testing.assert_allclose(total, expected[i], rtol=1e-5, atol=1e-6)
+        parts: Any = [why.typical, *(reason.added for reason in why.reasons)]
+        np.testing.assert_allclose(np.sum(parts, axis=0), expected[i], rtol=1e-5, atol=1e-6)
         if is_class:
             assert why.prediction == labels[i]
             assert list((why.probabilities or {}).values()) == pytest.approx(estimator.predict_proba(few)[i].tolist())
@@ -253,7 +253,7 @@ def test_reasons_of_a_forest_are_means_of_those_of_its_trees() -> None:
     for i, why in enumerate(explain_rows(estimator, few)):
         found = {reason.column: reason.added for reason in why.reasons}
         for name, added in found.items():
-            parts = [sum(r.added for r in rows[i].reasons if r.column == name) for rows in of_trees]
+            parts = [[part.added for part in rows[i].reasons if part.column == name] or [0.0] for rows in of_trees]
             assert added == pytest.approx(np.mean(parts), rel=1e-4, abs=1e-5)
 
 

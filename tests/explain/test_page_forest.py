@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 from prunus import ArgminForestClassifier, ArgminForestRegressor, export_html
 from prunus.errors import InputValueError
 from prunus.explain import page_forest
+from prunus.explain.page_rows import n_weights
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 from tests.explain.browser import CHROMIUM, DRIVER, Page, browser
 
@@ -290,7 +291,7 @@ def test_the_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_weights_are_limited_for_all_trees_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     estimator = forest("three", "linear")
-    total = sum(page_forest.n_weights(tree.tree_) for tree in estimator.estimators_)
+    total = sum(n_weights(tree.tree_) for tree in estimator.estimators_)
     monkeypatch.setattr(page_forest, "MAX_WEIGHTS", total)
     assert all(tree["model"] for tree in record(export_html(estimator, tmp_path / "all.html"))["trees"])
     monkeypatch.setattr(page_forest, "MAX_WEIGHTS", total - 1)

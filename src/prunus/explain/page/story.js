@@ -54,7 +54,7 @@ const reasonsPart = (row) => {
   const k = shownOutput(row), isClass = record.task === "classes";
   row.reasons ??= reasonsOf(row);
   const columns = strongestFirst(row.reasons.map((amounts, feature) => ({ feature, amount: amounts[k] })));
-  const part = make("div", { id: "reasons" }, make("h3", {}, "Why"), make("p", { class: "soft" },
+  const part = make("div", { id: "reasons" }, make("h3", {}, book.trees ? `Why tree ${number + 1} predicts it` : "Why"), make("p", { class: "soft" },
     `How much each value moved ${isClass ? "the probability of " : record.outputs.length > 1 ? "" : "the prediction"}`, ...outputChoice(row),
     ", compared with a typical row (the median of each number, the most frequent level of each category)."));
   part.append(ladder({ base: typical.outputs[k], columns, total: row.outputs[k] }, row, {
