@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -223,8 +224,29 @@ def test_trees_that_are_left_out_are_told_of(page: Page, tmp_path: Path, monkeyp
     row = int(page.text("#outcome h2").removeprefix("Row "))
     assert_allclose(of_forest(page), forest("numbers").predict(X)[[row]], rtol=EXACT)
     page.enter(0, "0.5")
-    assert "holds only 3 of the 4 trees" in page.text("#forest-unknown")
+    assert "can compute only 3 of the 4 trees" in page.text("#forest-unknown")
     assert not page.all("#forest-prediction")
+
+
+@in_browser
+def test_trees_that_the_page_cannot_compute_are_among_others(page: Page, tmp_path: Path) -> None:
+    estimator = copy(forest("numbers"))
+    networks = forest("numbers", "mlp", n_trees=2).estimators_
+    estimator.estimators_ = [*forest("numbers", "linear").estimators_[:2], networks[1]]
+    page.open(export_html(estimator, tmp_path / "forest.html", X, target("numbers")))
+    page.pick(5)
+    row = int(page.text("#outcome h2").removeprefix("Row "))
+    page.enter(0, "0.5")
+    before = page.outputs()
+    assert "can compute only 2 of the 3 trees" in page.text("#forest-unknown")
+    choose(page, 2)
+    assert "cannot compute this tree for the values that you entered" in page.text("#waiting")
+    choose(page, 0)
+    assert_allclose(page.outputs(), before)
+    page.pick(5)
+    choose(page, 2)
+    assert_allclose(of_forest(page), estimator.predict(X)[[row]], rtol=EXACT)
+    assert_allclose(page.outputs(), networks[1].predict(X)[[row]], rtol=1e-5)
 
 
 @in_browser
@@ -292,9 +314,9 @@ def test_the_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_weights_are_limited_for_all_trees_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     estimator = forest("three", "linear")
     total = sum(n_weights(tree.tree_) for tree in estimator.estimators_)
-    monkeypatch.setattr(page_forest, "MAX_WEIGHTS", total)
+    monkeypatch.setattr(page_forest, "MAX_FOREST_WEIGHTS", total)
     assert all(tree["model"] for tree in record(export_html(estimator, tmp_path / "all.html"))["trees"])
-    monkeypatch.setattr(page_forest, "MAX_WEIGHTS", total - 1)
+    monkeypatch.setattr(page_forest, "MAX_FOREST_WEIGHTS", total - 1)
     found = record(export_html(estimator, tmp_path / "none.html"))
     assert all({**found, **tree}["model"] is None for tree in found["trees"])
 

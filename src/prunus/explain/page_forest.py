@@ -24,6 +24,8 @@ Doubles = npt.NDArray[np.float64]
 
 MAX_TREES = 32
 """Largest number of trees in a page."""
+MAX_FOREST_WEIGHTS = 4 * MAX_WEIGHTS
+"""Largest number of weights in the linear models of the nodes of all trees; with more, the page computes no tree."""
 MAX_SIZE = 3_000_000
 """Largest number of characters of what trees have of their own; trees that do not fit are left out."""
 
@@ -63,7 +65,7 @@ _OWN = {"samples", "subtitle", "score"}
 def _trees(forest: Any, x: npt.NDArray[np.float32] | None, given: GivenRows | None) -> Iterator[Record]:
     """The records of the first trees, with their scores."""
     shown = forest.estimators_[:MAX_TREES]
-    can_predict = sum(n_weights(tree.tree_) for tree in shown) <= MAX_WEIGHTS
+    can_predict = sum(n_weights(tree.tree_) for tree in shown) <= MAX_FOREST_WEIGHTS
     for tree in shown:
         rows = None if x is None else send_encoded(tree.tree_, x)
         record = tree_record(tree, rows, given)

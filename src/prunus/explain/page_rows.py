@@ -38,8 +38,7 @@ __all__ = [
 Record = dict[str, Any]
 
 MAX_WEIGHTS = 60_000
-"""Largest number of weights in the linear models of nodes, of all trees; with more, the page only shows predictions of
-given rows."""
+"""Largest number of weights in the linear models of nodes; with more, the page only shows predictions of given rows."""
 MAX_ROWS, MAX_CELLS = 200, 8_000
 """Largest number of rows that can be picked, and of their values."""
 
