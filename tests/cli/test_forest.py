@@ -79,6 +79,25 @@ def test_show_takes_one_tree_of_a_forest(shell: Shell, made: Path) -> None:
     page = made / "tree.html"
     shell("show", model, "--tree", 1, "--html", page, "--force", "--data", made / "table.csv", "--target", "kind")
     assert page.stat().st_size > 1000
+    assert '"n_trees"' not in page.read_text()
+
+
+def test_show_writes_a_page_of_all_trees(shell: Shell, made: Path) -> None:
+    model, page = fitted(shell, made, "kind"), made / "forest.html"
+    shell("show", model, "--html", page, "--force", "--data", made / "table.csv", "--target", "kind")
+    assert '"n_trees":8' in page.read_text()
+
+
+def test_predict_gives_the_reasons_of_a_forest(shell: Shell, made: Path) -> None:
+    model, table = fitted(shell, made, "price"), MANY[["size", "color"]]
+    found = shell.json("predict", model, made / "table.csv", "--explain")
+    forest = prunus.load(model)
+    assert found["prediction"] == pytest.approx(forest.predict(table).tolist())
+    expected = [why.reason_texts(1)[0] for why in prunus.explain_rows(forest, table.iloc[:5])]
+    assert found["reason 1"][:5] == expected
+    assert "--explain must be left out with --hard" in shell.mistake(
+        "predict", model, made / "table.csv", "--explain", "--hard"
+    )
 
 
 def test_an_interrupted_run_is_resumed(shell: Shell, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from sklearn import config_context
 
-from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 
 X = table(100, 3)
@@ -72,3 +72,11 @@ def test_where_scikit_learn_is_told_to_show_text_there_is_none() -> None:
     with config_context(display="text"):
         assert "text/html" not in tree._repr_mimebundle_()
         assert not hasattr(tree, "_repr_html_")
+
+
+def test_a_forest_shows_its_first_tree() -> None:
+    forest = ArgminForestRegressor(n_trees=3, depth=2, max_epochs=5, random_state=0)
+    assert "<svg xmlns" not in forest._repr_html_()
+    forest.fit(X, values(X))
+    assert "The first of 3 trees, whose predictions are averaged:" in forest._repr_html_()
+    assert texts(svg(forest)) == texts(svg(forest.estimators_[0]))

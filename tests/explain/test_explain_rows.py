@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, explain_rows
+from prunus import (
+    ArgminForestClassifier,
+    ArgminForestRegressor,
+    ArgminTreeClassifier,
+    ArgminTreeClusterer,
+    ArgminTreeRegressor,
+    explain_rows,
+)
 from prunus.errors import InputTypeError, InputValueError
 from prunus.explain import RowExplanation
 from prunus.explain.explaining import top_reasons
@@ -207,3 +214,63 @@ def test_mistakes() -> None:
         explain_rows("tree", FRAME)
     with pytest.raises(InputValueError, match="max_features must be an integer of at least 1, got 0"):
         explain_rows(fitted("two", leaf="linear"), FRAME, max_features=0)
+
+
+@cache
+def forest(kind: str) -> Any:
+    options = OPTIONS | {"n_trees": 3, "n_jobs": 1}
+    if kind == "numbers":
+        return ArgminForestRegressor(leaf="linear", **options).fit(FRAME, 100 + 10 * Y)
+    if kind == "counts":
+        return ArgminForestRegressor(loss="poisson", routing="hard", **options).fit(FRAME, np.abs(Y))
+    if kind == "pairs":
+        return ArgminForestRegressor(**options).fit(FRAME, np.column_stack([Y, -Y]))
+    loss = "binary_cross_entropy" if kind == "two" else "cross_entropy"
+    names = np.array(["no", "yes"] if kind == "two" else ["a", "b", "c"])
+    return ArgminForestClassifier(loss=loss, **options).fit(FRAME, names[Y.argsort().argsort() * len(names) // len(Y)])
+
+
+@pytest.mark.parametrize("kind", ["numbers", "counts", "pairs", "two", "three"])
+def test_reasons_of_a_forest_add_up_to_its_prediction(kind: str) -> None:
+    estimator, few = forest(kind), FRAME.iloc[:12]
+    labels = estimator.predict(few)
+    is_class = kind in ("two", "three")
+    expected = estimator.predict_proba(few).max(1) if is_class else labels
+    for i, why in enumerate(explain_rows(estimator, few)):
+        parts: Any = [why.typical, *(reason.added for reason in why.reasons)]
+        np.testing.assert_allclose(np.sum(parts, axis=0), expected[i], rtol=1e-5, atol=1e-6)
+        if is_class:
+            assert why.prediction == labels[i]
+            assert list((why.probabilities or {}).values()) == pytest.approx(estimator.predict_proba(few)[i].tolist())
+        else:
+            np.testing.assert_allclose(why.prediction, labels[i])
+        assert (why.path, why.sums, why.routes, why.leaf, why.share) == ((), (), (), None, None)
+
+
+def test_reasons_of_a_forest_are_means_of_those_of_its_trees() -> None:
+    estimator, few = forest("numbers"), FRAME.iloc[:6]
+    of_trees = [explain_rows(tree, few) for tree in estimator.estimators_]
+    for i, why in enumerate(explain_rows(estimator, few)):
+        found = {reason.column: reason.added for reason in why.reasons}
+        for name, added in found.items():
+            parts = [[part.added for part in rows[i].reasons if part.column == name] or [0.0] for rows in of_trees]
+            assert added == pytest.approx(np.mean(parts), rel=1e-4, abs=1e-5)
+
+
+def test_the_text_of_a_forest_has_reasons_alone() -> None:
+    why = explain_rows(forest("three"), FRAME, class_names=["A", "B", "C"])[5]
+    lines = why.text(2).splitlines()
+    assert re.fullmatch(r"row 5: [ABC] \([\d.]+%\)", lines[0])
+    assert re.fullmatch(r"Reasons, compared with a typical row \(probability of [ABC]: [\d.e-]+\):", lines[1])
+    assert len(lines) <= 5
+    assert "Path" not in why.text()
+    shown = why._repr_html_()
+    assert "leaf" not in shown
+    assert "<rect" in shown
+    assert json.loads(json.dumps(why.to_dict()))["leaf"] is None
+
+
+def test_top_reasons_of_a_forest_are_the_first_ones() -> None:
+    estimator, few = forest("two"), FRAME.iloc[:4]
+    expected = [why.reason_texts(2) for why in explain_rows(estimator, few)]
+    assert top_reasons(estimator, few, 2) == expected

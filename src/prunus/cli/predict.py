@@ -14,10 +14,10 @@ from prunus.cli.models import (
     date_orders,
     is_classifier,
     is_clusterer,
-    is_forest,
     load_estimator,
     needed_columns,
     text_columns,
+    trees_of,
 )
 from prunus.cli.reading import add_reading_options, read_source
 from prunus.cli.writing import csv_text, write_table
@@ -112,11 +112,9 @@ def _check_options(model: Any, options: argparse.Namespace) -> None:
         raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
         raise Mistake("--hard must be left out for clusters: their rows always follow one path")
-    if options.explain and is_forest(model):
-        raise Mistake("--explain must be left out for a forest: reasons are those of a single tree")
     if options.explain and is_clusterer(model):
         raise Mistake("--explain must be left out for clusters: they predict nothing that columns could move")
-    if options.explain and options.hard and not model.tree_.is_hard:
+    if options.explain and options.hard and not all(tree.tree_.is_hard for tree in trees_of(model)):
         raise Mistake("--explain must be left out with --hard: reasons are those of predictions along all routes")
     if options.guard_formulas and (options.json or str(options.out or "").endswith(BINARY)):
         raise Mistake("--guard-formulas must be left out unless CSV is written: other formats have no formulas")

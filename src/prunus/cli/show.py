@@ -45,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--curves", metavar="FILE", help="write a picture of the curves of additive leaves: .png, .svg or .pdf"
     )
     parser.add_argument(
-        "--tree", type=int, metavar="K", help="the tree of a forest to show, counted from 0 (default: 0)"
+        "--tree",
+        type=int,
+        metavar="K",
+        help="the tree of a forest to show, counted from 0 (default: 0; the web page then contains all trees)",
     )
     parser.add_argument(
         "--max-depth",
@@ -73,18 +76,18 @@ def run(options: argparse.Namespace) -> Outcome:
         raise Mistake(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
-    model = _chosen(model, options)
+    tree = _chosen(model, options)
     if options.curves is not None:
-        _plot_curves(model, X, Path(options.curves), size)
+        _plot_curves(tree, X, Path(options.curves), size)
     if options.html is not None:
-        prunus.export_html(model, options.html, X, y)
+        prunus.export_html(model if options.tree is None else tree, options.html, X, y)
     if options.plot is not None:
-        _plot_tree(model, options.max_depth, Path(options.plot), size)
+        _plot_tree(tree, options.max_depth, Path(options.plot), size)
     for file in files:
         say(options, f"wrote {file}")
-    record = dataclasses.asdict(prunus.tree_summary(model, X)) | {"files": list(map(str, files))}
+    record = dataclasses.asdict(prunus.tree_summary(tree, X)) | {"files": list(map(str, files))}
     depth = DEEPEST if options.max_depth is None else options.max_depth
-    return Outcome(record, prunus.export_text(model, max_depth=depth) if options.text or not files else "")
+    return Outcome(record, prunus.export_text(tree, max_depth=depth) if options.text or not files else "")
 
 
 def _files(options: argparse.Namespace) -> list[Path]:

@@ -25,6 +25,7 @@ from prunus.estimators.fitted import encode
 from prunus.estimators.fitted_forest import FittedForest, tree_predictions
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
+from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import Rows, merge_rows, read_weight, row_groups, to_samples
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
@@ -57,7 +58,7 @@ class _Lesson(NamedTuple):
     device: torch.device
 
 
-class ArgminForest(FittedForest, BaseEstimator):  # type: ignore[misc]
+class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignore[misc]
     """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
 
     _tree_kind: ClassVar[type[Any]]

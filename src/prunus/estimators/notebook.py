@@ -1,4 +1,4 @@
-"""A small picture of a fitted tree, for notebooks."""
+"""A small picture of a fitted tree, or of the first tree of a forest, for notebooks."""
 
 from html import escape
 from itertools import pairwise
@@ -23,11 +23,19 @@ class NotebookPicture:
 
     def _repr_html_inner(self) -> str:
         shown: str = super()._repr_html_inner()  # type: ignore[misc]
+        if hasattr(self, "estimators_"):
+            return shown + _first_of(len(self.estimators_)) + tree_svg(self.estimators_[0])
         return shown + _warning(self) + tree_svg(self) if hasattr(self, "tree_") else shown
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         shown: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
+
+
+def _first_of(n: int) -> str:
+    """A line above the picture of a forest."""
+    words = "This forest has one tree:" if n == 1 else f"The first of {n} trees, whose predictions are averaged:"
+    return f'<p style="font:12px sans-serif">{words}</p>'
 
 
 def _warning(estimator: Any) -> str:

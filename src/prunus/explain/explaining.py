@@ -8,17 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from prunus.estimators.forest import ArgminForest
 from prunus.estimators.torch_state import plain_torch
 from prunus.explain.checks import check_whole
 from prunus.explain.digits import short_number
 from prunus.explain.formulas import SplitWeight
 from prunus.explain.phrases import formula_text
-from prunus.explain.reasons import moved_by_columns
+from prunus.explain.predicted_rows import PredictedRows, forest_rows, strongest
 from prunus.explain.row_explanation import Contribution, Route, RowExplanation, SplitStep, SumOfTerms
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.scale import Scale, told_scale
 from prunus.explain.sentences import split_sentence
-from prunus.explain.values import TableColumn, table_columns, table_values, typical_row, value_text
+from prunus.explain.values import TableColumn
 from prunus.explain.wording import Words, read_words
 from prunus.targets import Target
 from prunus.tree.linear import outputs_along, outputs_at
@@ -50,9 +51,13 @@ def explain_rows(
     to its score. The *sums* say how the leaf, or in a soft tree all routes of the row, make the prediction from the
     values of the row; they equal `predict` up to rounding.
 
+    Paths and sums are those of single trees. For a forest only reasons are told, which are those of the mean that it
+    predicts; explain ``forest.estimators_[k]`` to see what the tree number k does with a row.
+
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    estimator : a tree (ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer) or a forest \
+(ArgminForestClassifier or ArgminForestRegressor)
         The fitted estimator.
     X : table of shape (n, n_features_in_)
         The rows to explain.
@@ -79,8 +84,10 @@ def explain_rows(
     True
     """
     check_whole("max_features", max_features, 1)
-    words = read_words(estimator, feature_names, class_names)
-    story = _Story(estimator, words, send_rows(estimator, X), X, max_features)
+    if isinstance(estimator, ArgminForest):
+        told = forest_rows(estimator, X, feature_names, class_names)
+        return [told.of_row(i) for i in range(len(told.x))]
+    story = _Story.of(estimator, read_words(estimator, feature_names, class_names), X, max_features)
     return [story.of_row(i) for i in range(len(story.rows.x))]
 
 
@@ -95,53 +102,48 @@ def top_reasons(estimator: Any, X: Any, n: int = 3) -> list[list[str]]:  # noqa:
     >>> top_reasons(tree, [[8.0]])  # doctest: +ELLIPSIS
     [['x0 = 8 (+...)']]
     """
-    story = _Story(estimator, read_words(estimator), send_rows(estimator, X), X, n)
-    return [[reason.text() for reason in story.reasons(i)[0][:n]] for i in range(len(story.rows.x))]
+    if isinstance(estimator, ArgminForest):
+        told = forest_rows(estimator, X)
+    else:
+        told = _Story.of(estimator, read_words(estimator), X, n).told
+    return [[reason.text() for reason in told.reasons(i)[0][:n]] for i in range(len(told.x))]
 
 
 @dataclass(frozen=True)
 class _Story:
     """Rows that have descended a tree, with all that is told of them."""
 
-    estimator: Any
     words: Words
     rows: RowsInTree
-    table: Any
+    told: PredictedRows
     max_features: int
+
+    @classmethod
+    def of(cls, estimator: Any, words: Words, X: Any, max_features: int) -> "_Story":  # noqa: N803
+        """The story of the rows of a table."""
+        target: Target = estimator.target_
+        rows = send_rows(estimator, X)
+
+        def predict(x: Floats) -> Doubles:
+            return target.predictions(row_outputs(rows.tree, x))
+
+        cluster = rows.tree.cluster
+        answers = target.answers(rows.soft) if cluster is None else cluster[rows.ends]
+        predictions = target.predictions(rows.soft) if cluster is None else np.zeros((len(rows.x), 0))
+        told = PredictedRows(target, estimator.encoder_, words, X, rows.x, answers, predictions, predict)
+        return cls(words, rows, told, max_features)
 
     @property
     def target(self) -> Target:
-        target: Target = self.estimator.target_
-        return target
+        return self.told.target
 
-    @cached_property
+    @property
     def columns(self) -> list[TableColumn]:
-        return table_columns(self.words.columns)
-
-    @cached_property
-    def typical(self) -> Floats:
-        return typical_row(self.columns)
-
-    @cached_property
-    def values(self) -> list[list[str]]:
-        """The values of each column in words."""
-        found = table_values(self.estimator.encoder_, self.table)
-        return [
-            [value_text(column, value) for value in values] for column, values in zip(self.columns, found, strict=True)
-        ]
-
-    @cached_property
-    def typical_values(self) -> list[str]:
-        return [value_text(column, column.typical) for column in self.columns]
+        return self.told.columns
 
     @cached_property
     def scale(self) -> Scale:
         return told_scale(self.target, self.words.summary.outputs)
-
-    @cached_property
-    def predictions(self) -> Doubles:
-        """Probabilities of all classes, or values, (n, k)."""
-        return self.target.predictions(self.rows.soft)
 
     @cached_property
     def unlimited(self) -> Doubles:
@@ -154,64 +156,17 @@ class _Story:
         """Routes of the rows, (n, T), in a soft tree."""
         return None if self.rows.tree.is_hard else find_routes(self.rows.tree, self.rows.x)
 
-    @cached_property
-    def moved(self) -> tuple[Doubles, Doubles]:
-        """How much columns moved what is explained, (n, columns, k), and what it is for a typical row, (n, k)."""
-        tree, target = self.rows.tree, self.target
-        classes = self.predictions.argmax(1)
-
-        def predict(x: Floats, rows: npt.NDArray[np.int64]) -> Doubles:
-            found = target.predictions(row_outputs(tree, x))
-            return np.take_along_axis(found, classes[rows, None], 1) if target.task == "classes" else found
-
-        return moved_by_columns(predict, self.columns, self.rows.x)
-
     def of_row(self, i: int) -> RowExplanation:
         """All that is told of row i."""
         end, is_cluster = int(self.rows.ends[i]), self.target.task == "clusters"
-        reasons, typical = ((), None) if is_cluster else self.reasons(i)
-        return RowExplanation(
-            row=i,
-            prediction=self._prediction(i),
-            probabilities=self._probabilities(i),
-            explained=self._explained(i),
-            typical=typical,
-            reasons=reasons,
+        return replace(
+            self.told.of_row(i),
             path=tuple(self._path(i)),
             leaf=end,
             share=float(self.rows.tree.share[end]),
             sums=() if is_cluster else self._sums(i),
             routes=() if self.routes is None else self._routes(i, self.routes[i]),
         )
-
-    def _prediction(self, i: int) -> Any:
-        if self.target.task == "clusters":
-            assert self.rows.tree.cluster is not None
-            return int(self.rows.tree.cluster[self.rows.ends[i]])
-        if self.target.task == "classes":
-            label = self.target.answers(self.rows.soft[i : i + 1])[0]
-            return label.item() if isinstance(label, np.generic) else label
-        values = self.predictions[i].tolist()
-        return values[0] if len(values) == 1 else tuple(values)
-
-    def _probabilities(self, i: int) -> dict[str, float] | None:
-        if self.target.task != "classes":
-            return None
-        return dict(zip(self.words.summary.outputs, self.predictions[i].tolist(), strict=True))
-
-    def _explained(self, i: int) -> str:
-        if self.target.task == "classes":
-            return f"probability of {self.words.summary.outputs[int(self.predictions[i].argmax())]}"
-        return "" if self.target.task == "clusters" else ", ".join(self.words.summary.outputs)
-
-    def reasons(self, i: int) -> tuple[tuple[Contribution, ...], float | tuple[float, ...]]:
-        """The reasons for the prediction of row i, strongest first, and what is predicted for a typical row."""
-        moved, typical = self.moved[0][i], self.moved[1][i]
-        found = [self._contribution(i, c, moved[c]) for c in range(len(self.columns)) if moved[c].any()]
-        return _strongest(found), _one_or_more(typical)
-
-    def _contribution(self, i: int, c: int, added: Doubles) -> Contribution:
-        return Contribution(self.columns[c].name, self.values[c][i], self.typical_values[c], _one_or_more(added))
 
     def _contributions(self, i: int, weight: Doubles) -> tuple[Contribution, ...]:
         """What each column adds to a linear function of the encoded row with this weight, (d,)."""
@@ -220,8 +175,8 @@ class _Story:
             own = column.positions
             added = float(weight[own] @ (self.rows.x[i, own].astype(np.float64) - column.encoded))
             if added:
-                found.append(self._contribution(i, c, np.array([added])))
-        return _strongest(found)
+                found.append(self.told.contribution(i, c, np.array([added])))
+        return strongest(found)
 
     def _path(self, i: int) -> list[SplitStep]:
         nodes, _ = path_nodes(self.rows.ends[i : i + 1])
@@ -236,13 +191,13 @@ class _Story:
             return SplitStep(t, sentence, side, score, None, is_undecided=not tree.is_hard and abs(score) < MARGIN)
         weight, bias = tree.weight[t].astype(np.float64), float(tree.bias[t])
         score = float(weight @ self.rows.x[i] + bias)
-        value = None if node.column is None else self.values[self._position(node.split[0].feature)][i]
+        value = None if node.column is None else self.told.values[self._position(node.split[0].feature)][i]
         return SplitStep(
             node=t,
             sentence=split_sentence(replace(node, split=self._present(i, node.split)), score, value, self.max_features),
             side=side,
             score=score,
-            typical=float(weight @ self.typical + bias),
+            typical=float(weight @ self.told.typical + bias),
             contributions=self._contributions(i, weight),
             is_undecided=not tree.is_hard
             and abs(np.expm1(score) if tree.splits.bounded and score < 0 else score) < MARGIN,
@@ -269,7 +224,7 @@ class _Story:
         )
         has_slopes = function.weight.shape[1] > 0
         weight = scale.matrix @ function.weight
-        row, typical = self.rows.x[i], self.typical
+        row, typical = self.rows.x[i], self.told.typical
         linear = function.constant + (function.weight @ row if has_slopes else 0.0)
         start = scale.at(function.constant + (function.weight @ typical if has_slopes else 0.0))
         network = (
@@ -315,12 +270,3 @@ class _Story:
             outputs = outputs + leaves.slope[t] @ self.rows.x[i]
         added: list[float] = (self.scale.matrix @ (amount * outputs)).tolist()
         return tuple(added)
-
-
-def _strongest(contributions: list[Contribution]) -> tuple[Contribution, ...]:
-    return tuple(sorted(contributions, key=lambda part: -part.size))
-
-
-def _one_or_more(values: Doubles) -> float | tuple[float, ...]:
-    listed = values.tolist()
-    return listed[0] if len(listed) == 1 else tuple(listed)

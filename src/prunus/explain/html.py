@@ -11,12 +11,14 @@ from typing import Any
 
 from prunus import __version__
 from prunus.errors import InputTypeError, InputValueError
+from prunus.estimators.forest import ArgminForest
+from prunus.explain.page_forest import forest_record
 from prunus.explain.page_record import page_record
 from prunus.files import write_bytes
 
 __all__ = ["export_html"]
 
-_TITLES = {"classes": "Classification tree", "numbers": "Regression tree", "clusters": "Cluster tree"}
+_TITLES = {"classes": "Classification", "numbers": "Regression", "clusters": "Cluster"}
 _SCRIPTS = (
     "data.js",
     "predict.js",
@@ -34,6 +36,7 @@ _SCRIPTS = (
     "story.js",
     "picker.js",
     "sample.js",
+    "forest.js",
     "curves.js",
     "help.js",
     "app.js",
@@ -48,15 +51,20 @@ def export_html(
     *,
     title: str | None = None,
 ) -> Path:
-    """Write an interactive web page of the tree: one file that needs no network.
+    """Write an interactive web page of a tree, or of the trees of a forest: one file that needs no network.
 
     In the page one can pan, zoom and collapse the tree, open a panel for each node, search for features, and pick or
     enter rows to see why they get their prediction: what each column added compared with a typical row, the path in
     sentences, and the sum that is the prediction. If leaves are additive, a panel draws the curves of the columns.
 
+    In the page of a forest one chooses the tree that is shown. A row stays picked when another tree is chosen, and
+    beside the prediction of the tree there is that of the forest. At most 32 trees are in the page, and fewer if they
+    are very large.
+
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    estimator : a tree (ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer) or a forest \
+(ArgminForestClassifier or ArgminForestRegressor)
         The fitted estimator.
     path : str or path
         The file; one that exists is replaced.
@@ -88,12 +96,12 @@ def export_html(
         raise InputValueError("X must be given if y is, got y alone: y contains the classes or values of the rows of X")
     if title is not None and not isinstance(title, str):
         raise InputTypeError(f"title must be a string or None, got {title!r}")
-    record = page_record(estimator, X, y)
-    style = _asset("style.css")
-    script = "\n".join(['(() => {\n"use strict";', *(_asset(name) for name in _SCRIPTS), "})();\n"])
+    is_forest = isinstance(estimator, ArgminForest)
+    record = forest_record(estimator, X, y) if is_forest else page_record(estimator, X, y)
+    style, script = _asset("style.css"), _script()
     page = _filled(
         {
-            "title": html.escape(title or _TITLES[record["task"]]),
+            "title": html.escape(title or f"{_TITLES[record['task']]} {'forest' if is_forest else 'tree'}"),
             "version": html.escape(__version__),
             "policy": _policy(style, script),
             "style": style,
@@ -104,6 +112,12 @@ def export_html(
     path = Path(path)
     write_bytes(path, page.encode(errors="backslashreplace"))  # lone surrogates, as JSON writes them
     return path
+
+
+def _script() -> str:
+    """All scripts as one: a function that shows a tree, so that it can be called again for another tree of a forest."""
+    begin = ['(() => {\n"use strict";', _asset("book.js"), "const showTree = (number, kept) => {"]
+    return "\n".join([*begin, *map(_asset, _SCRIPTS), "};\nshowTree(0, null);\n})();\n"])
 
 
 def _policy(style: str, script: str) -> str:

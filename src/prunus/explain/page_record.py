@@ -4,15 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from prunus.explain.page_charts import TableColumns, add_charts, read_coloring
+from prunus.explain.page_charts import add_charts, read_coloring
+from prunus.explain.page_lists import row_lists
 from prunus.explain.page_nodes import add_rows, add_scores, add_values, curve_record, node_record
 from prunus.explain.page_rows import (
+    GivenRows,
     add_split_columns,
     column_record,
     features,
+    given_rows,
     model_record,
+    n_picked,
+    outcomes,
     read_truth,
-    samples,
     splits,
 )
 from prunus.explain.reasons import column_orders
@@ -21,19 +25,30 @@ from prunus.explain.summary import TreeSummary, check_estimator, summarize
 from prunus.palette import COLORS
 from prunus.targets import Target
 
-__all__ = ["page_record"]
+__all__ = ["page_record", "tree_record"]
 
 Record = dict[str, Any]
 
 
 def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
-    """All data that the page shows, as plain types. The rows of X descend the tree once."""
+    """All data that the page of a tree shows, as plain types. The rows of X descend the tree once."""
     check_estimator(estimator, "export_html")
+    if X is None:
+        return tree_record(estimator)
+    rows = send_rows(estimator, X)
+    truth = None if y is None else read_truth(estimator.target_, y, rows.x)
+    picked, lists = row_lists(estimator.target_, rows, truth, n_picked(X))
+    given = given_rows(estimator, X, truth, picked, lists)
+    record = tree_record(estimator, rows, given)
+    return record | {"samples": [row | of_tree for row, of_tree in zip(given.records, record["samples"], strict=True)]}
+
+
+def tree_record(estimator: Any, rows: RowsInTree | None = None, given: GivenRows | None = None) -> Record:
+    """The data of the page of a tree; of the rows that can be picked, only what the tree does with them."""
     target, encoder = estimator.target_, estimator.encoder_
-    rows = None if X is None else send_rows(estimator, X)
     summary = summarize(estimator, rows)
     nodes = {node.node: node_record(estimator.tree_, node) for node in summary.nodes}
-    columns = None if X is None else TableColumns(X, encoder.columns_)
+    columns = None if given is None else given.columns
     record: Record = {
         "task": target.task,
         "link": target.link.name,
@@ -56,16 +71,15 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     if target.task != "classes":
         record |= {"scale": target.deviation.tolist(), "mean": target.mean.tolist()}
     add_split_columns(nodes, summary)
-    if rows is not None and columns is not None:
-        truth = None if y is None else read_truth(target, y, rows.x)
-        record |= samples(estimator, rows, X, truth)
-        coloring = read_coloring(estimator, rows, truth)
+    if rows is not None and given is not None:
+        coloring = read_coloring(estimator, rows, given.truth)
+        record |= {"samples": outcomes(target, rows, given.picked), "lists": given.lists, "n_rows": given.n}
         record["coloring"] = coloring.record()
         add_rows(nodes, rows)
         add_scores(nodes, rows)
-        add_charts(nodes, summary, rows, columns, coloring)
-        if target.task == "numbers" and truth is not None:
-            record["values"] = add_values(nodes, rows, truth)
+        add_charts(nodes, summary, rows, given.columns, coloring)
+        if target.task == "numbers" and given.truth is not None:
+            record["values"] = add_values(nodes, rows, given.truth)
     return record
 
 

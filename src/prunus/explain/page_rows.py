@@ -1,6 +1,7 @@
 """What the interactive page needs to follow rows: columns, weights, and rows that can be picked."""
 
 from base64 import b64encode
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -12,7 +13,7 @@ from prunus.data.arrays import reading
 from prunus.data.tables import read_table
 from prunus.errors import InputValueError
 from prunus.explain.curves import UNNAMED
-from prunus.explain.page_lists import row_lists
+from prunus.explain.page_charts import TableColumns
 from prunus.explain.rows import RowsInTree, score_paths
 from prunus.explain.summary import TreeSummary
 from prunus.explain.values import table_columns, table_values
@@ -20,12 +21,17 @@ from prunus.targets import Target
 from prunus.tree import Tree
 
 __all__ = [
+    "MAX_WEIGHTS",
+    "GivenRows",
     "add_split_columns",
     "column_record",
     "features",
+    "given_rows",
     "model_record",
+    "n_picked",
+    "n_weights",
+    "outcomes",
     "read_truth",
-    "samples",
     "splits",
 ]
 
@@ -95,6 +101,11 @@ def splits(tree: Tree) -> Record:
     return {"nodes": nodes.tolist(), "weight": _floats(tree.weight[nodes]), "bias": _floats(tree.bias[nodes])}
 
 
+def n_weights(tree: Tree) -> int:
+    """Number of weights in the linear models of the nodes that take part in predictions."""
+    return 0 if tree.leaves.slope is None else int(tree.leaves.slope[tree.mass > 0].size)
+
+
 def model_record(tree: Tree) -> Record | None:
     """The arrays that the page needs to predict; None if it cannot predict."""
     if tree.weight is None:
@@ -104,7 +115,7 @@ def model_record(tree: Tree) -> Record | None:
     if tree.cluster is not None:
         return record | {"position": {}}
     nodes, leaves = np.flatnonzero(tree.mass > 0), tree.leaves
-    if leaves.constant is None or (leaves.slope is not None and leaves.slope[nodes].size > MAX_WEIGHTS):
+    if leaves.constant is None or n_weights(tree) > MAX_WEIGHTS:
         return None
     if tree.limits is not None:
         record["limits"] = _floats(tree.limits[:, nodes])
@@ -132,31 +143,63 @@ def add_split_columns(nodes: dict[int, Record], summary: TreeSummary) -> None:
             }
 
 
-def samples(estimator: Any, passed: RowsInTree, X: Any, truth: npt.NDArray[Any] | None) -> Record:  # noqa: N803
-    """Some rows, each with its values in the table, its class or value in y, and its predictions; and lists of them."""
-    table = read_table(X)
-    n, width = table.shape
-    rows, lists = row_lists(estimator.target_, passed, truth, max(1, min(n, MAX_ROWS, MAX_CELLS // width)))
-    values = [column[rows] for column in table_values(estimator.encoder_, X)]
-    labels, scores = _labels(X, rows), score_paths(passed, rows)
-    target = estimator.target_
+@dataclass(frozen=True)
+class GivenRows:
+    """The rows that were given for the page, and those of them that can be picked."""
+
+    n: int
+    columns: TableColumns
+    truth: npt.NDArray[Any] | None
+    """Classes or values of the rows, see `read_truth`."""
+    picked: npt.NDArray[np.int64]
+    """The rows that can be picked."""
+    lists: dict[str, list[int]]
+    """Lists of positions among them, see `row_lists`."""
+    records: list[Record]
+    """These rows as the page has them: values in the table, and the class or value in y."""
+
+
+def n_picked(X: Any) -> int:  # noqa: N803
+    """The largest number of rows of this table that can be picked."""
+    n, width = read_table(X).shape
+    return max(1, min(n, MAX_ROWS, MAX_CELLS // width))
+
+
+def given_rows(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    truth: npt.NDArray[Any] | None,
+    picked: npt.NDArray[np.int64],
+    lists: dict[str, list[int]],
+) -> GivenRows:
+    """The rows of a table, of which these can be picked."""
+    target, encoder = estimator.target_, estimator.encoder_
+    values = [column[picked] for column in table_values(encoder, X)]
+    labels = _labels(X, picked)
     names: dict[Any, str] = {}
     if target.task == "classes":
-        names = dict(zip(target.labels.tolist(), target.output_names(estimator.encoder_), strict=True))
-    outputs = np.zeros((len(rows), 0)) if target.task == "clusters" else target.predictions(passed.soft[rows])
-    found = [
+        names = dict(zip(target.labels.tolist(), target.output_names(encoder), strict=True))
+    records = [
         {
             "row": int(i),
             "y": None if truth is None else _known(truth[[i]].tolist()[0], names),
             "values": [_plain(column[k]) for column in values],
-            "outputs": [float(f"{value:.6g}") for value in outputs[k]],
-            "end": int(passed.ends[i]),
         }
         | ({} if labels is None else {"label": labels[k]})
-        | ({} if scores is None else {"scores": scores[k]})
-        for k, i in enumerate(rows)
+        for k, i in enumerate(picked)
     ]
-    return {"samples": found, "lists": lists, "n_rows": n}
+    return GivenRows(read_table(X).shape[0], TableColumns(X, encoder.columns_), truth, picked, lists, records)
+
+
+def outcomes(target: Target, passed: RowsInTree, picked: npt.NDArray[np.int64]) -> list[Record]:
+    """What a tree does with the rows that can be picked: its predictions, and where it sends them."""
+    outputs = np.zeros((len(picked), 0)) if target.task == "clusters" else target.predictions(passed.soft[picked])
+    scores = score_paths(passed, picked)
+    return [
+        {"outputs": [float(f"{value:.6g}") for value in outputs[k]], "end": int(passed.ends[i])}
+        | ({} if scores is None else {"scores": scores[k]})
+        for k, i in enumerate(picked)
+    ]
 
 
 def _labels(X: Any, rows: npt.NDArray[np.int64]) -> list[str] | None:  # noqa: N803

@@ -123,17 +123,18 @@ class RowExplanation:
     """How much each column moved the prediction, or the probability of the predicted class, compared with a row of
     typical values, strongest first. They add up to the difference of the two. Columns that changed nothing are left
     out. Each is the mean over several orders in which values are replaced: an approximate Shapley value."""
-    path: tuple[SplitStep, ...]
-    """The splits from the root to the leaf."""
-    leaf: int
-    """The node that the one path of the row ends in."""
-    share: float
-    """Share of the training rows that pass this node."""
-    sums: tuple[SumOfTerms, ...]
-    """How each output was made: in a hard tree by the leaf, in a soft one by all routes; empty for clusters. The class
-    with the largest score comes first."""
-    routes: tuple[Route, ...]
-    """In a soft tree, the nodes that parts of the row reach, largest amount first; empty in a hard tree."""
+    path: tuple[SplitStep, ...] = ()
+    """The splits from the root to the leaf; empty for a forest."""
+    leaf: int | None = None
+    """The node that the one path of the row ends in; None for a forest, in which a row has a path in each tree."""
+    share: float | None = None
+    """Share of the training rows that pass this node; None for a forest."""
+    sums: tuple[SumOfTerms, ...] = ()
+    """How each output was made: in a hard tree by the leaf, in a soft one by all routes; empty for clusters and for a
+    forest. The class with the largest score comes first."""
+    routes: tuple[Route, ...] = ()
+    """In a soft tree, the nodes that parts of the row reach, largest amount first; empty in a hard tree and for a
+    forest."""
 
     def text(self, max_features: int = 5) -> str:
         """The explanation as text.
@@ -181,15 +182,19 @@ class RowExplanation:
         if self.typical is not None:
             yield f"Reasons, compared with a typical row ({self.explained}: {_number(self.typical)}):"
             yield from _table(self.reasons, most) if self.reasons else ["    none: a typical row gets the same"]
+        if self.leaf is not None and self.share is not None:
+            yield from self._path_lines(self.leaf, self.share, most)
+            yield from self._added_up(most)
+
+    def _path_lines(self, leaf: int, share: float, most: int) -> Iterator[str]:
         yield "Path:"
         yield from (f"    {step.sentence}{', but parts of it go both ways' * step.is_undecided}" for step in self.path)
-        yield f"    leaf {self.leaf}, which {percent(self.share)} of the training rows reach"
+        yield f"    leaf {leaf}, which {percent(share)} of the training rows reach"
         leaves = [route for route in self.routes if route.is_leaf]
         for route in leaves[:most]:
             yield f"    {_number(route.amount)} of the row reaches leaf {route.node}"
         if len(leaves) > most:
             yield f"    and parts of it reach {len(leaves) - most} more leaves"
-        yield from self._added_up(most)
 
     def _added_up(self, most: int) -> Iterator[str]:
         """How outputs were made; nothing where a leaf has a probability for each class, which is told already."""
@@ -218,12 +223,13 @@ def row_html(explanation: RowExplanation, most: int = 8) -> str:
     picture = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 520 {height}" width="520" style="{style}">'
     )
-    steps = "".join(f"<li>{escape(step.sentence)}</li>" for step in explanation.path)
+    sentences = [*(step.sentence for step in explanation.path), f"leaf {explanation.leaf}"]
+    path = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    steps = "" if explanation.leaf is None else f'<ol style="margin:4px 0 0 0">{path}</ol>'
     compared = "" if explanation.typical is None else f"{explanation.explained}, compared with a typical row"
     return (
         f'<div style="font:13px sans-serif"><b>{escape(lines[0])}</b>'
-        f'<div style="opacity:.7">{escape(compared)}</div>{picture}{bars}</svg>'
-        f'<ol style="margin:4px 0 0 0">{steps}<li>leaf {explanation.leaf}</li></ol></div>'
+        f'<div style="opacity:.7">{escape(compared)}</div>{picture}{bars}</svg>{steps}</div>'
     )
 
 

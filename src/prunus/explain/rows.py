@@ -15,7 +15,7 @@ from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
 from prunus.tree.prediction import find_ends, find_routes, hard_outputs, row_outputs, score_rows
 
-__all__ = ["RowsInTree", "agreement", "largest_routes", "score_paths", "send_rows"]
+__all__ = ["RowsInTree", "agreement", "largest_routes", "score_paths", "send_encoded", "send_rows"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,12 @@ class RowsInTree:
 @plain_torch()
 def send_rows(estimator: Any, X: Any) -> RowsInTree:  # noqa: N803
     """Send the rows of a table through a fitted estimator's tree."""
-    tree, x = estimator.tree_, estimator.encoder_.transform(X)
+    return send_encoded(estimator.tree_, estimator.encoder_.transform(X))
+
+
+@plain_torch()
+def send_encoded(tree: Tree, x: npt.NDArray[np.float32]) -> RowsInTree:
+    """Send encoded rows, (n, d), through a tree."""
     return RowsInTree(tree, x, find_ends(tree, x), row_outputs(tree, x))
 
 

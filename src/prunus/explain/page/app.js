@@ -94,7 +94,7 @@ document.addEventListener("keydown", (event) => {
   if (event.target.closest("button") && (event.key === "Enter" || event.key === " ")) return;
   const act = KEYS[event.key];
   if (act) { event.preventDefault(); act(); }
-});
+}, { signal: over.signal });
 
 // Find nodes in which a feature has at least a fifth of the strength of the strongest feature.
 const search = () => {
@@ -124,6 +124,7 @@ const start = () => {
   byId("warning").textContent = record.warning ?? "";
   byId("warning").hidden = !record.warning;
   byId("features").append(...record.features.map(({ name }) => make("option", { value: name })));
+  chooser();
   byId("tab-curves").hidden = !record.curves.length;
   for (const tab of TABS) byId(`tab-${tab}`).addEventListener("click", () => openTab(tab));
   byId("search").addEventListener("input", search);
@@ -136,15 +137,18 @@ const start = () => {
     const root = document.documentElement, now = root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
-  addEventListener("beforeprint", forPaper);
-  addEventListener("afterprint", forScreen);
+  addEventListener("beforeprint", forPaper, { signal: over.signal });
+  addEventListener("afterprint", forScreen, { signal: over.signal });
   samplePanel();
   curvePanel();
   help();
   legend();
   direct();
   fit(READABLE);
-  new ResizeObserver(() => refit(READABLE)).observe(svg);
+  const resized = new ResizeObserver(() => refit(READABLE));
+  resized.observe(svg);
+  over.signal.addEventListener("abort", () => resized.disconnect());
   showNode(0);
+  restore();
 };
 start();

@@ -1,5 +1,8 @@
-// The record that Python wrote, and small helpers. Every text goes through textContent: names cannot become markup.
-const record = JSON.parse(document.getElementById("record").textContent);
+// The record of the tree that is shown, and small helpers. Every text goes through textContent: names cannot become markup.
+const record = ((found) => (
+  book.trees ? { ...found, samples: book.samples.map((row, i) => ({ ...row, ...found.samples[i] })) } : found
+))(recordOf(number));
+const over = new AbortController();  // it ends what listens to the document and the window when another tree is shown
 const nodes = new Map(record.nodes.map((node) => [node.node, node]));
 const left = (t) => 2 * t + 1, right = (t) => 2 * t + 2, parent = (t) => (t - 1) >> 1;
 const level = (t) => Math.floor(Math.log2(t + 1));

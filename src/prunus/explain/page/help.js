@@ -18,6 +18,10 @@ const sentences = () => {
     + "For each box the model has learned what amount of a row may pass, from 0 (nothing) to 1 (the whole row). Boxes where nothing may pass were pruned: they are not drawn, or are marked by a dash.");
   if (record.curves.length) found.push("A leaf holds one number: the prediction for a row of typical values. What the columns of a row add to it, or take away, is drawn in the tab “Curves”. All leaves share these curves.");
   found.push(`The tab “${byId("tab-sample").textContent}” shows the path of a row: ${record.samples.length ? "pick one from the table, or enter values" : "enter values"} of your own.`);
+  if (book.trees) {
+    found.unshift(`This is tree ${number + 1} of a forest of ${book.n_trees}. The forest predicts the mean of what its trees predict. Choose another tree above; the row that is shown stays.`
+      + (treesInPage < book.n_trees ? ` The page holds the first ${treesInPage} trees.` : ""));
+  }
   return found;
 };
 const HANDS = [["click", "open a box in the panel"], ["drag", "move the tree"], ["wheel, pinch", "zoom"], ["− or + on a box", "hide or show what is below it"]];

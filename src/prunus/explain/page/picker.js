@@ -1,13 +1,14 @@
 // Rows of the table to pick: from lists, or by their number or label.
-const LISTS = { steps: "rows at equal steps", worst: "worst errors", uncertain: record.task === "classes" ? "most uncertain" : "most divided" };
+const LISTS = { steps: "rows at equal steps", worst: "worst errors", uncertain: record.task === "classes" ? "most uncertain" : book.trees ? "trees differ most" : "most divided" };
 const FEW = 12;
 
 const rowTitle = (row) => `row ${row.row}` + (row.label === undefined ? "" : ` (${shorten(row.label, 24)})`);
 const rowText = (row, list) => {
   const truth = row.y === null ? "" : `: ${typeof row.y === "number" ? format(row.y) : row.y}`;
-  if (list === "steps" || list === "here" || !row.outputs.length) return rowTitle(row) + truth;
-  const best = argmax(row.outputs);
-  const said = record.task === "classes" ? `${record.outputs[best]} ${percent(row.outputs[best])}` : row.outputs.map(format).join(", ");
+  const outputs = row.forest ?? row.outputs;
+  if (list === "steps" || list === "here" || !outputs.length) return rowTitle(row) + truth;
+  const best = argmax(outputs);
+  const said = record.task === "classes" ? `${record.outputs[best]} ${percent(outputs[best])}` : outputs.map(format).join(", ");
   return `${rowTitle(row)}${truth ? truth + "," : ":"} predicted ${said}`;
 };
 

@@ -18,13 +18,17 @@ const story = (row) => {
 };
 const endOf = ({ path }) => path[path.length - 1];
 
-const predictionPart = (row) => {
-  const { outputs } = row, part = make("div");
-  const said = record.task === "clusters" ? `cluster ${nodes.get(endOf(row)).label}`
-    : record.task === "classes" ? record.outputs[argmax(outputs)] : outputs.map(format).join(", ");
-  part.append(make("h3", {}, "Prediction"), make("div", { class: "prediction", id: "prediction", "data-outputs": JSON.stringify(outputs) }, said));
+// Outputs in words, and beside them what is in the data.
+const saidOf = (outputs) => (record.task === "classes" ? record.outputs[argmax(outputs)] : outputs.map(format).join(", "));
+const truthPart = (row, outputs, id) => {
   const truth = row.row?.y ?? null;
-  if (truth !== null) part.append(make("div", { class: "soft", id: "truth" }, `in the data: ${typeof truth === "number" ? format(truth) : truth}${errorText(truth, outputs, said)}`));
+  return truth === null ? [] : [make("div", { class: "soft", id }, `in the data: ${typeof truth === "number" ? format(truth) : truth}${errorText(truth, outputs, saidOf(outputs))}`)];
+};
+const predictionPart = (row) => {
+  const { outputs } = row, part = make("div", {}, ...forestPart(row));
+  const said = record.task === "clusters" ? `cluster ${nodes.get(endOf(row)).label}` : saidOf(outputs);
+  part.append(make("h3", {}, book.trees ? `Prediction of tree ${number + 1}` : "Prediction"), make("div", { class: "prediction", id: "prediction", "data-outputs": JSON.stringify(outputs) }, said),
+    ...truthPart(row, outputs, "truth"));
   if (record.task === "classes") {
     part.append(bars(outputs.map((share, k) => ({ name: record.outputs[k], number: percent(share), low: 0, high: share, color: colorOf(k) }))
       .sort((a, b) => b.high - a.high).slice(0, TOP)));
@@ -50,7 +54,7 @@ const reasonsPart = (row) => {
   const k = shownOutput(row), isClass = record.task === "classes";
   row.reasons ??= reasonsOf(row);
   const columns = strongestFirst(row.reasons.map((amounts, feature) => ({ feature, amount: amounts[k] })));
-  const part = make("div", { id: "reasons" }, make("h3", {}, "Why"), make("p", { class: "soft" },
+  const part = make("div", { id: "reasons" }, make("h3", {}, book.trees ? `Why tree ${number + 1} predicts it` : "Why"), make("p", { class: "soft" },
     `How much each value moved ${isClass ? "the probability of " : record.outputs.length > 1 ? "" : "the prediction"}`, ...outputChoice(row),
     ", compared with a typical row (the median of each number, the most frequent level of each category)."));
   part.append(ladder({ base: typical.outputs[k], columns, total: row.outputs[k] }, row, {
