@@ -15,7 +15,7 @@ from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import Scores, mean_scores, scores
-from prunus.cli.tree_options import add_tree_options, check_loss, check_task, chosen_options
+from prunus.cli.tree_options import add_tree_options, check_auto, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
 __all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
@@ -34,12 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--forest", type=int, metavar="N", help="learn N trees and average their predictions")
     parser.add_argument("--class-weight", choices=["balanced"], help="give all classes the same total weight")
     add_reading_options(parser)
-    add_tree_options(parser)
+    add_tree_options(parser, auto=True)
 
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, learn a tree and save the model."""
     check_loss(options)
+    check_auto(options)
     if options.forest is not None and options.forest < 1:
         raise Mistake(f"--forest must be at least 1, got {options.forest}")
     path = check_output(options.out, force=options.force, inputs=[options.data])
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> Outcome:
     _save(estimator, path, checkpoint, options)
     valid, validation = _held_out(estimator, problem)
     record = problem.record() | {
+        "chosen": getattr(estimator, "chosen_", None),
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": None if validation is None else {"rows": len(valid)} | validation,
@@ -138,7 +140,8 @@ def _held_out(estimator: Any, problem: Problem) -> tuple[Any, Scores | None]:
 
 
 def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
-    lines = [*problem.lines(), *model_lines(record["model"], record["seconds"])]
+    chosen = [] if record["chosen"] is None else [("chosen", _choice(record["chosen"]))]
+    lines = [*problem.lines(), *chosen, *model_lines(record["model"], record["seconds"])]
     if record["hold_out"] is None:
         lines.append(("held out", "no rows: training used all of them"))
     else:
@@ -147,6 +150,15 @@ def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
     if record["warning"] is not None:
         lines.append(("note", record["warning"].replace('routing="hard"', "--routing hard")))
     return [*lines, ("saved", record["out"])]
+
+
+def _choice(chosen: dict[str, Any]) -> str:
+    """What was chosen for options that are "auto", in words."""
+    pieces = f"{chosen['pieces']} pieces" if chosen["pieces"] else "no pieces"
+    n = len(chosen["candidates"])
+    of_all = f"best of {n} candidates" if n > 1 else "the only candidate"
+    options = f"{chosen['leaf']} leaves, depth {chosen['depth']}, {pieces}"
+    return f"{options}, weight decay {number(chosen['weight_decay'])} ({of_all})"
 
 
 def _warning(estimator: Any, validation: Scores | None) -> str | None:
