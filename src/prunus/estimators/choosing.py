@@ -106,13 +106,15 @@ def choose(tree: Any, lesson_of: Callable[[int], Lesson], seed: int, seconds: fl
         The options "leaf", "depth", "pieces" and "weight_decay", and "candidates": the options of each candidate with
         its validation loss, the best first.
     """
-    first = lesson_of(0 if tree.pieces == AUTO else tree.pieces)
+    n_pieces = 0 if tree.pieces == AUTO else tree.pieces
+    first = lesson_of(n_pieces)
     n_rows, task = len(first.rows), first.target.task
     left = candidates(tree, task)
-    lessons = {pieces: lesson_of(pieces) if pieces else first for pieces in {candidate.pieces for candidate in left}}
+    type(tree)(**(tree.get_params(deep=False) | {"leaf": left[0].leaf}))._check_options()
+    lessons = {n_pieces: first} | {n: lesson_of(n) for n in {candidate.pieces for candidate in left} - {n_pieces}}
     end = math.inf if seconds is None else time.monotonic() + seconds
     losses: dict[Candidate, float] = {}
-    for share, kept in ROUNDS:
+    for share, kept in ROUNDS if n_rows > 1 or first.valid is not None else ():
         if len(left) == 1 or time.monotonic() > end:
             break
         found = _compete(tree, left, lessons, share, seed, end)

@@ -62,7 +62,7 @@ def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float
 
 
 def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target, *, merged: bool = True) -> Rows:
-    """Encoded rows with their targets and weights, without rows of weight 0; if there are few, equal ones are merged."""
+    """Encoded rows with their targets and weights, without rows of weight 0; if they are few, equal ones are merged."""
     targets = target.read(y, x)
     rows = Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x)))
     if merged:
