@@ -5,6 +5,7 @@ import re
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -159,7 +160,7 @@ def two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_options_that_are_auto_are_chosen(
-    shell: Shell, tmp_path: Path, options: tuple[object, ...], kept: dict[str, object]
+    shell: Shell, tmp_path: Path, options: tuple[object, ...], kept: dict[str, Any]
 ) -> None:
     command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--drop", "kind", "--out", tmp_path / "t.prunus")
     record = shell.json(*command, *options, *QUICK)
@@ -226,6 +227,13 @@ def test_an_interrupted_run_with_a_choice_is_resumed(
     again = shell.json(*command, "--force")
     assert resumed["chosen"] == again["chosen"]
     assert resumed["model"] == again["model"]
+
+
+def test_a_tree_without_splits_is_told_of(shell: Shell, tmp_path: Path) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
+    said = shell(*command, "--pruning-strength", 1e6)
+    assert "depth 0, 1 leaf (constant)" in said
+    assert "No split was worth keeping: all rows end in one leaf." in said
 
 
 def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:

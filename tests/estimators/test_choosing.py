@@ -21,7 +21,7 @@ from tests.estimators.problems import as_pandas, classifier, labels, mixed, regr
 X = table(80)
 Y, V = labels(X), values(X)
 FEW = (Candidate("additive", 3, 4), Candidate("linear", 2, 0, 2.0), Candidate("constant", 3, 0, 3.0))
-AUTO = {"leaf": "auto", "depth": "auto", "pieces": "auto", "max_epochs": 4}
+AUTO: dict[str, Any] = {"leaf": "auto", "depth": "auto", "pieces": "auto", "max_epochs": 4}
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def test_ctrl_c_ends_the_competition(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not hasattr(tree, "tree_")
 
 
-SMALL = {"max_epochs": 2, "hidden_layer_sizes": (4,)}
+SMALL: dict[str, Any] = {"max_epochs": 2, "hidden_layer_sizes": (4,)}
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]

@@ -72,3 +72,8 @@ def test_where_scikit_learn_is_told_to_show_text_there_is_none() -> None:
     with config_context(display="text"):
         assert "text/html" not in tree._repr_mimebundle_()
         assert not hasattr(tree, "_repr_html_")
+
+
+def test_a_tree_without_splits_says_so() -> None:
+    tree = ArgminTreeClassifier(depth=1, routing="hard", max_leaf_nodes=1, max_epochs=2).fit(X, labels(X))
+    assert "No split was worth keeping" in tree._repr_html_inner()

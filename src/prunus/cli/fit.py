@@ -18,7 +18,7 @@ from prunus.cli.scores import Scores, mean_scores, scores
 from prunus.cli.tree_options import add_tree_options, check_auto, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
-__all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
+__all__ = ["add_arguments", "forget_run", "leaves_text", "model_lines", "model_record", "new_estimator", "run"]
 
 EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
@@ -109,9 +109,18 @@ def model_record(estimator: Any) -> dict[str, Any]:
     }
 
 
+def leaves_text(n: int) -> str:
+    """A number of leaves, in words.
+
+    >>> leaves_text(1), leaves_text(12)
+    ('1 leaf', '12 leaves')
+    """
+    return "1 leaf" if n == 1 else f"{n} leaves"
+
+
 def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
     """The size of a fitted tree, for people."""
-    size = f"depth {model['depth']}, {model['leaves']} leaves ({model['leaf']}), {model['parameters']} parameters"
+    size = f"depth {model['depth']}, {leaves_text(model['leaves'])} ({model['leaf']}), {model['parameters']} parameters"
     if model["routing"] == "hard":
         size += "; rows follow one path"
     if "trees" in model:
@@ -162,13 +171,14 @@ def _choice(chosen: dict[str, Any]) -> str:
 
 
 def _warning(estimator: Any, validation: Scores | None) -> str | None:
-    """A line about paths that predict something else than the tree: on the rows held out, if there are some."""
-    from prunus.targets import disagreement  # needs torch
+    """A line about a tree without splits, or about paths that predict something else: on held-out rows, if any."""
+    from prunus.targets import remarks  # needs torch
 
     if is_forest(estimator):
         return None
-    known = estimator.tree_.agreement if validation is None else validation.get("hard_soft_agreement")
-    return disagreement(estimator.target_.task, known)
+    tree = estimator.tree_
+    known = tree.agreement if validation is None else validation.get("hard_soft_agreement")
+    return remarks(estimator.target_.task, known, all_pruned=tree.all_pruned)
 
 
 def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, Any]:
