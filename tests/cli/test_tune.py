@@ -175,7 +175,8 @@ def test_a_search_in_which_no_tree_has_splits_says_so(shell: Shell, tmp_path: Pa
     command = ("tune", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *EPOCH)
     said = shell(*command, "--trials", 1, "--pruning-strength", 1e6, "--leaf", "constant")
     assert "depth 0, 1 leaf (constant)" in said
-    assert "note      No split was worth keeping: all rows end in one leaf; no trial with splits" in said
+    assert "note      No split was worth keeping: all rows end in one leaf." in said
+    assert "No trial whose tree has splits predicts the held-out rows as well." in said
 
 
 def test_a_search_prefers_splits(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

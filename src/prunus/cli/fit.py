@@ -18,7 +18,17 @@ from prunus.cli.scores import Scores, mean_scores, scores
 from prunus.cli.tree_options import add_tree_options, check_auto, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
-__all__ = ["add_arguments", "forget_run", "leaves_text", "model_lines", "model_record", "new_estimator", "run"]
+__all__ = [
+    "add_arguments",
+    "forget_run",
+    "leaves_text",
+    "model_lines",
+    "model_record",
+    "model_warning",
+    "new_estimator",
+    "note_lines",
+    "run",
+]
 
 EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
@@ -65,7 +75,7 @@ def run(options: argparse.Namespace) -> Outcome:
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": None if validation is None else {"rows": len(valid)} | validation,
-        "warning": _warning(estimator, validation),
+        "warning": model_warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
@@ -156,9 +166,12 @@ def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
     else:
         shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
         lines.append(("held out", f"{record['hold_out']['rows']} rows: {shown}"))
-    if record["warning"] is not None:
-        lines.append(("note", record["warning"].replace('routing="hard"', "--routing hard")))
-    return [*lines, ("saved", record["out"])]
+    return [*lines, *note_lines(record["warning"]), ("saved", record["out"])]
+
+
+def note_lines(warning: str | None) -> list[tuple[str, Any]]:
+    """A line about a tree, if there is one, with options as on the command line."""
+    return [] if warning is None else [("note", warning.replace('routing="hard"', "--routing hard"))]
 
 
 def _choice(chosen: dict[str, Any]) -> str:
@@ -170,7 +183,7 @@ def _choice(chosen: dict[str, Any]) -> str:
     return f"{options}, weight decay {number(chosen['weight_decay'])} ({of_all})"
 
 
-def _warning(estimator: Any, validation: Scores | None) -> str | None:
+def model_warning(estimator: Any, validation: Scores | None) -> str | None:
     """A line about a tree without splits, or about paths that predict something else: on held-out rows, if any."""
     from prunus.targets import remarks  # needs torch
 

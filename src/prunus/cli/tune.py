@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
-from prunus.cli.fit import forget_run, leaves_text, model_lines, model_record, new_estimator
+from prunus.cli.fit import (
+    forget_run,
+    leaves_text,
+    model_lines,
+    model_record,
+    model_warning,
+    new_estimator,
+    note_lines,
+)
 from prunus.cli.mistakes import Interrupted, Mistake, ProcessFailure, describe, exit_code
 from prunus.cli.models import check_output
 from prunus.cli.problem import Problem, add_problem_options, read_problem
@@ -35,7 +43,7 @@ EPILOG = (
     "Example: prunus tune houses.csv --target price --trials 50 --jobs 4 --out houses.prunus. The same command "
     "continues the study later, or helps with it while the first one is still running."
 )
-NO_SPLITS = "No split was worth keeping: all rows end in one leaf; no trial with splits predicts held-out rows as well"
+NO_SPLITS = "No trial whose tree has splits predicts the held-out rows as well."
 
 
 @dataclass
@@ -272,6 +280,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": {"rows": len(search.problem.valid)} | validation,
+        "warning": model_warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(search.problem, record)))
@@ -285,7 +294,8 @@ def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
         ("study", f"{record['study']}: {record['trials']} trials"),
         ("best", f"trial {record['best_trial']}: {chosen}"),
         *model_lines(record["model"], record["seconds"]),
-        *([("note", NO_SPLITS)] if record["model"]["leaves"] == 1 else []),
         ("held out", f"{record['hold_out']['rows']} rows, which chose the options: {shown}"),
+        *note_lines(record["warning"]),
+        *([("note", NO_SPLITS)] if record["model"]["leaves"] == 1 else []),
         ("saved", record["out"]),
     ]
