@@ -1,15 +1,21 @@
 """``prunus fit``: what is read, learned, said and saved."""
 
 import os
+import re
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import prunus
+from prunus.cli import main
+from prunus.estimators import choosing
+from prunus.estimators.choosing import Candidate
+from prunus.training import EpochRecord
 from tests.cli.tables import QUICK, Shell, csv, frame
 
 
@@ -134,6 +140,100 @@ def test_paths_that_do_not_explain_the_tree_are_told_of(
     assert "give 50% of the rows another class. With --routing hard the paths" in shell(*command)
     monkeypatch.setattr("prunus.targets.Classes.agreement", lambda *_: 1.0)
     assert "--routing" not in shell(*command)
+
+
+@pytest.fixture
+def two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer candidates for options that are "auto", to be quick."""
+    monkeypatch.setattr(choosing, "SOFT", (Candidate("linear", 2, 4),))
+    monkeypatch.setattr(choosing, "NETWORKS", dict.fromkeys(choosing.NETWORKS, Candidate("linear", 3, 0)))
+
+
+@pytest.mark.usefixtures("two_candidates")
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (("--auto",), {}),
+        (("--auto", "--depth", 1), {"depth": 1}),
+        (("--leaf", "auto", "--depth", "auto"), {"pieces": 0}),
+        (("--auto", "--leaf", "constant", "--tuning-seconds", 100), {"leaf": "constant"}),
+    ],
+)
+def test_options_that_are_auto_are_chosen(
+    shell: Shell, tmp_path: Path, options: tuple[object, ...], kept: dict[str, Any]
+) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--drop", "kind", "--out", tmp_path / "t.prunus")
+    record = shell.json(*command, *options, *QUICK)
+    assert len(record["chosen"]["candidates"]) == 2
+    assert record["chosen"].items() >= kept.items()
+    auto = (
+        dict.fromkeys(("leaf", "depth", "pieces"), "auto") if "--auto" in options else {"leaf": "auto", "depth": "auto"}
+    )
+    tree = prunus.ArgminTreeRegressor(**(auto | kept), max_epochs=2, early_stopping_rounds=None, random_state=0)
+    assert record["chosen"] == tree.fit(frame()[["size", "color"]], frame()["price"]).chosen_
+
+
+@pytest.mark.usefixtures("two_candidates")
+def test_says_what_was_chosen(shell: Shell, tmp_path: Path) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *QUICK, "--force")
+    said = shell(*command, "--auto", "--pieces", 4)
+    assert re.search(
+        r"^chosen    linear leaves, depth [23], 4 pieces, weight decay \S+ \(best of 2 candidates\)$", said, re.M
+    )
+    said = shell(*command, "--auto", "--pieces", 0, "--depth", 2)
+    assert "linear leaves, depth 2, no pieces, weight decay" in said
+    assert "(the only candidate)" in said
+    assert "candidate" not in shell(*command)
+    assert shell.json(*command)["chosen"] is None
+
+
+def test_mistakes_about_what_is_to_be_chosen(shell: Shell, tmp_path: Path) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
+    assert shell.mistake(*command, "--tuning-seconds", 3) == (
+        "prunus fit: --tuning-seconds must be left out unless an option is auto, got it without --auto"
+    )
+    assert "--tuning-seconds must be above 0, got 0" in shell.mistake(*command, "--auto", "--tuning-seconds", 0)
+    assert main([*map(str, command), "--depth", "deep"]) == 2
+    assert "argument --depth: must be an integer or auto, got 'deep'" in shell.capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("two_candidates")
+def test_an_interrupted_run_with_a_choice_is_resumed(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "t.prunus"
+    command = (
+        "fit",
+        csv(tmp_path / "t.csv"),
+        "--target",
+        "price",
+        "--out",
+        out,
+        "--auto",
+        "--max-epochs",
+        15,
+        "--quiet",
+    )
+
+    def interrupt(_bar: object, record: EpochRecord) -> None:
+        if record["epoch"] == 12:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("prunus.training.ProgressBar.on_epoch_end", interrupt)
+        assert main([str(word) for word in command]) == 130
+    assert (tmp_path / "t.prunus.checkpoint").exists()
+    resumed = shell.json(*command, "--resume")
+    again = shell.json(*command, "--force")
+    assert resumed["chosen"] == again["chosen"]
+    assert resumed["model"] == again["model"]
+
+
+def test_a_tree_without_splits_is_told_of(shell: Shell, tmp_path: Path) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
+    said = shell(*command, "--pruning-strength", 1e6)
+    assert "depth 0, 1 leaf (constant)" in said
+    assert "No split was worth keeping: all rows end in one leaf." in said
 
 
 def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import prunus
 from prunus.cli import main, tune
 from prunus.cli import study as study_module
 from prunus.cli.search_space import FIRST, SPACES, suggest
-from prunus.cli.study import work
+from prunus.cli.study import best_trial, work
 from tests.cli.tables import Shell, csv, frame
 
 EPOCH = ("--max-epochs", "1", "--batch-size", "32")
@@ -159,3 +159,30 @@ def test_processes_that_fail_are_told_of_once(
     said = "a process failed, others went on: " if failed == 1 else ""
     assert shell.capsys.readouterr().err == f"prunus tune: {said}an error in prunus: oops\n"
     assert code == (0 if failed == 1 else 3)
+
+
+@pytest.mark.parametrize(("score", "expected"), [(0.7, 1), (0.74, 1), (0.76, 0)])
+def test_a_tree_without_splits_must_be_clearly_better(score: float, expected: int) -> None:
+    study = optuna.create_study(direction="maximize")
+    for value, leaves in ((score, 1), (0.7, 3), (0.6, 8)):
+        trial = study.ask()
+        trial.set_user_attr("leaves", leaves)
+        study.tell(trial, value)
+    assert best_trial(study, noise=0.05).number == expected
+
+
+def test_a_search_in_which_no_tree_has_splits_says_so(shell: Shell, tmp_path: Path) -> None:
+    command = ("tune", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *EPOCH)
+    said = shell(*command, "--trials", 1, "--pruning-strength", 1e6, "--leaf", "constant")
+    assert "depth 0, 1 leaf (constant)" in said
+    assert "note      No split was worth keeping: all rows end in one leaf." in said
+    assert "No trial whose tree has splits predicts the held-out rows as well." in said
+
+
+def test_a_search_prefers_splits(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FIRST, "all", FIRST["all"] | {"pruning_strength": 1e3})
+    monkeypatch.setattr(tune, "main_score", lambda *_: ("r2", 0.5))
+    command = ("tune", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *EPOCH)
+    record = shell.json(*command, "--trials", 4, "--leaf", "constant")
+    assert record["best_trial"] > 1  # broke: the first of equal scores, whose tree has one leaf
+    assert record["model"]["leaves"] > 1

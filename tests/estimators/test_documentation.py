@@ -75,8 +75,8 @@ def test_all_defaults_of_an_estimator_are_documented(kind: Any) -> None:
 def test_all_fitted_attributes_are_documented(kind: Any) -> None:
     x = table(columns=2)
     options: dict[str, Any] = {"n_trees": 20, "bootstrap": True, "oob_score": True} if kind in FORESTS else {}
-    if kind is not ArgminTreeClusterer:
-        options |= {"pieces": "auto", "leaf": "constant"}
+    if "tuning_seconds" in kind().get_params():
+        options |= {"leaf": "auto", "tuning_seconds": 1e-6}
     tree = kind(depth=1, max_epochs=1, random_state=0, **options)
     tree.fit(pd.DataFrame(x, columns=["width", "height"]), labels(x))
     public = {name for name in dir(tree) if re.fullmatch(r"[a-z]\w*_", name)}

@@ -75,8 +75,13 @@ def test_where_scikit_learn_is_told_to_show_text_there_is_none() -> None:
 
 
 def test_a_forest_shows_its_first_tree() -> None:
-    forest = ArgminForestRegressor(n_trees=3, depth=2, max_epochs=5, random_state=0)
+    forest = ArgminForestRegressor(n_trees=3, leaf="constant", depth=2, pieces=0, max_epochs=5, random_state=0)
     assert "<svg xmlns" not in forest._repr_html_()
     forest.fit(X, values(X))
     assert "The first of 3 trees, whose predictions are averaged:" in forest._repr_html_()
     assert texts(svg(forest)) == texts(svg(forest.estimators_[0]))
+
+
+def test_a_tree_without_splits_says_so() -> None:
+    tree = ArgminTreeClassifier(depth=1, routing="hard", max_leaf_nodes=1, max_epochs=2).fit(X, labels(X))
+    assert "No split was worth keeping" in tree._repr_html_inner()

@@ -287,3 +287,11 @@ def test_an_estimator_that_is_not_fitted() -> None:
 def test_what_is_not_ours() -> None:
     with pytest.raises(InputTypeError, match="must be one of prunus"):
         plot_tree(sklearn.tree.DecisionTreeRegressor())
+
+
+def test_a_tree_without_splits_says_so_in_its_box() -> None:
+    tree = regressor(routing="hard", leaf="linear", max_leaf_nodes=1).fit(X, values(X))
+    (box,) = texts(tree)
+    assert "y = " in box.replace("\n", " ")
+    assert box.replace("\n", " ").endswith("no split was worth keeping")
+    assert "no split" not in texts(regressor(depth=0).fit(X, values(X)))[0]

@@ -182,3 +182,15 @@ def test_branches_that_no_training_row_takes_are_left_out(strength: float) -> No
     assert told[0] == told[1]
     for line, after in pairwise(brief):  # each condition is followed by what lies below it
         assert "of rows" in line or after.count("|") == line.count("|") + 1
+
+
+@pytest.mark.parametrize(
+    ("leaf", "told"), [("constant", "|--- value: [0."), ("linear", "|--- value: "), ("additive", "|--- value: [")]
+)
+def test_a_tree_without_splits_says_so_and_what_it_predicts(leaf: str, told: str) -> None:
+    tree = regressor(leaf=leaf, max_split_features=1, routing="hard", max_leaf_nodes=1).fit(X, values(X))
+    first, *others = lines(tree)
+    assert first.startswith(told)
+    assert first.endswith("(100% of rows)")
+    assert others[-1] == "No split was worth keeping: all rows end in one leaf."
+    assert "No split" not in export_text(regressor(leaf=leaf, depth=0).fit(X, values(X)))

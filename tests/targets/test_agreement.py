@@ -2,7 +2,7 @@
 
 import pytest
 
-from prunus.targets import disagreement
+from prunus.targets import disagreement, remarks
 from prunus.targets.target import Task
 
 
@@ -28,3 +28,11 @@ def test_paths_that_do_not_explain_a_tree(task: Task, agreement: float, found: s
 )
 def test_nothing_is_told_of_others(task: Task, agreement: float | None) -> None:
     assert disagreement(task, agreement) is None
+
+
+def test_a_tree_without_splits_is_told_of_first() -> None:
+    assert remarks("numbers", 1.0, all_pruned=True) == "No split was worth keeping: all rows end in one leaf."
+    both = remarks("numbers", 0.5, all_pruned=True)
+    assert both == f"{remarks('numbers', 1.0, all_pruned=True)} {disagreement('numbers', 0.5)}"
+    assert remarks("numbers", 0.5, all_pruned=False) == disagreement("numbers", 0.5)
+    assert remarks("numbers", 1.0, all_pruned=False) is None

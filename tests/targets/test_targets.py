@@ -193,3 +193,9 @@ def test_large_outputs_have_means() -> None:
     outputs = np.array([[1e4, -1e4]])
     assert LINKS["logit"].means(outputs).tolist() == [[1.0, 0.0]]
     assert LINKS["log"].means(outputs).tolist() == [[np.inf, 0.0]]
+
+
+def test_predictions_that_hardly_vary_are_explained_by_their_mean() -> None:
+    soft = 1e-5 * np.arange(12.0).reshape(6, 2)
+    assert numbers().agreement(soft, np.zeros_like(soft)) > 0.99  # broke: far below zero
+    assert numbers().agreement(soft, np.ones_like(soft)) < 0

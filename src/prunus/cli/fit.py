@@ -15,10 +15,20 @@ from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import Scores, mean_scores, scores
-from prunus.cli.tree_options import add_tree_options, check_loss, check_task, chosen_options
+from prunus.cli.tree_options import add_tree_options, check_auto, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
-__all__ = ["add_arguments", "forget_run", "model_lines", "model_record", "new_estimator", "run"]
+__all__ = [
+    "add_arguments",
+    "forget_run",
+    "leaves_text",
+    "model_lines",
+    "model_record",
+    "model_warning",
+    "new_estimator",
+    "note_lines",
+    "run",
+]
 
 EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
@@ -34,12 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--forest", type=int, metavar="N", help="learn N trees and average their predictions")
     parser.add_argument("--class-weight", choices=["balanced"], help="give all classes the same total weight")
     add_reading_options(parser)
-    add_tree_options(parser)
+    add_tree_options(parser, auto=True)
 
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, learn a tree and save the model."""
     check_loss(options)
+    check_auto(options)
     if options.forest is not None and options.forest < 1:
         raise Mistake(f"--forest must be at least 1, got {options.forest}")
     path = check_output(options.out, force=options.force, inputs=[options.data])
@@ -60,10 +71,11 @@ def run(options: argparse.Namespace) -> Outcome:
     _save(estimator, path, checkpoint, options)
     valid, validation = _held_out(estimator, problem)
     record = problem.record() | {
+        "chosen": getattr(estimator, "chosen_", None),
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": None if validation is None else {"rows": len(valid)} | validation,
-        "warning": _warning(estimator, validation),
+        "warning": model_warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
@@ -107,9 +119,18 @@ def model_record(estimator: Any) -> dict[str, Any]:
     }
 
 
+def leaves_text(n: int) -> str:
+    """A number of leaves, in words.
+
+    >>> leaves_text(1), leaves_text(12)
+    ('1 leaf', '12 leaves')
+    """
+    return "1 leaf" if n == 1 else f"{n} leaves"
+
+
 def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
     """The size of a fitted tree, for people."""
-    size = f"depth {model['depth']}, {model['leaves']} leaves ({model['leaf']}), {model['parameters']} parameters"
+    size = f"depth {model['depth']}, {leaves_text(model['leaves'])} ({model['leaf']}), {model['parameters']} parameters"
     if model["routing"] == "hard":
         size += "; rows follow one path"
     if "trees" in model:
@@ -138,25 +159,39 @@ def _held_out(estimator: Any, problem: Problem) -> tuple[Any, Scores | None]:
 
 
 def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
-    lines = [*problem.lines(), *model_lines(record["model"], record["seconds"])]
+    chosen = [] if record["chosen"] is None else [("chosen", _choice(record["chosen"]))]
+    lines = [*problem.lines(), *chosen, *model_lines(record["model"], record["seconds"])]
     if record["hold_out"] is None:
         lines.append(("held out", "no rows: training used all of them"))
     else:
         shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
         lines.append(("held out", f"{record['hold_out']['rows']} rows: {shown}"))
-    if record["warning"] is not None:
-        lines.append(("note", record["warning"].replace('routing="hard"', "--routing hard")))
-    return [*lines, ("saved", record["out"])]
+    return [*lines, *note_lines(record["warning"]), ("saved", record["out"])]
 
 
-def _warning(estimator: Any, validation: Scores | None) -> str | None:
-    """A line about paths that predict something else than the tree: on the rows held out, if there are some."""
-    from prunus.targets import disagreement  # needs torch
+def note_lines(warning: str | None) -> list[tuple[str, Any]]:
+    """A line about a tree, if there is one, with options as on the command line."""
+    return [] if warning is None else [("note", warning.replace('routing="hard"', "--routing hard"))]
+
+
+def _choice(chosen: dict[str, Any]) -> str:
+    """What was chosen for options that are "auto", in words."""
+    pieces = f"{chosen['pieces']} pieces" if chosen["pieces"] else "no pieces"
+    n = len(chosen["candidates"])
+    of_all = f"best of {n} candidates" if n > 1 else "the only candidate"
+    options = f"{chosen['leaf']} leaves, depth {chosen['depth']}, {pieces}"
+    return f"{options}, weight decay {number(chosen['weight_decay'])} ({of_all})"
+
+
+def model_warning(estimator: Any, validation: Scores | None) -> str | None:
+    """A line about a tree without splits, or about paths that predict something else: on held-out rows, if any."""
+    from prunus.targets import remarks  # needs torch
 
     if is_forest(estimator):
         return None
-    known = estimator.tree_.agreement if validation is None else validation.get("hard_soft_agreement")
-    return disagreement(estimator.target_.task, known)
+    tree = estimator.tree_
+    known = tree.agreement if validation is None else validation.get("hard_soft_agreement")
+    return remarks(estimator.target_.task, known, all_pruned=tree.all_pruned)
 
 
 def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, Any]:

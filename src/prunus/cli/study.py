@@ -100,10 +100,18 @@ def count_done(study: Any) -> int:
     return states.count("COMPLETE") + states.count("PRUNED")
 
 
-def best_trial(study: Any) -> Any:
-    """Return the best trial so far, or None if no trial is complete."""
+def best_trial(study: Any, noise: float = 0.0) -> Any:
+    """Return the best trial so far, or None if no trial is complete.
+
+    A tree without splits, which shows nothing, is the best only if no tree with splits is as good, up to `noise`.
+    """
     complete = [trial for trial in study.get_trials(deepcopy=False) if trial.state.name == "COMPLETE"]
-    return max(complete, key=lambda trial: trial.value) if complete else None
+    return max(complete, key=lambda trial: _rank(trial, noise)) if complete else None
+
+
+def _rank(trial: Any, noise: float) -> tuple[float, bool]:
+    has_splits = trial.user_attrs.get("leaves") != 1
+    return (trial.value + noise if has_splits else trial.value, has_splits)
 
 
 def work(study: Any, evaluate: Callable[[Any], float], trials: int, report: Callable[[Any], None]) -> None:

@@ -12,13 +12,14 @@ __all__ = [
     "ROUTINGS",
     "SPLITS",
     "add_tree_options",
+    "check_auto",
     "check_loss",
     "check_task",
     "chosen_options",
     "option_text",
 ]
 
-
+AUTO = "auto"
 SPLITS = {
     "linear": "a linear function of the columns",
     "elu": "a linear function, passed through an exponential linear unit",
@@ -58,6 +59,15 @@ def _sizes(text: str) -> tuple[int, ...]:
     if min(sizes) < 1:
         raise argparse.ArgumentTypeError(f"must be positive integers with commas between them, got {quoted(text)}")
     return sizes
+
+
+def _whole_or_auto(text: str) -> int | str:
+    if text == AUTO:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer or auto, got {quoted(text)}") from None
 
 
 def _seed(text: str) -> int:
@@ -113,12 +123,48 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def add_tree_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add these options, or all of them if no names are given, and the seed."""
-    group = parser.add_argument_group("the tree and its training; options that are not given are chosen automatically")
+_AUTO_OPTIONS: dict[str, dict[str, Any]] = {
+    "leaf": {"choices": [*LEAVES, AUTO]},
+    "depth": {"type": _whole_or_auto},
+    "pieces": {"type": _whole_or_auto},
+}
+"""What is different about the options that may be "auto", where a command takes that."""
+
+
+def add_tree_options(parser: argparse.ArgumentParser, *names: str, auto: bool = False) -> None:
+    """Add these options, or all of them if no names are given, and the seed.
+
+    `auto` says whether the command takes options that are "auto".
+    """
+    group = parser.add_argument_group("the tree and its training; options that are not given have good defaults")
     for name in names or _OPTIONS:
-        group.add_argument(f"--{name.replace('_', '-')}", **_OPTIONS[name])
+        group.add_argument(
+            f"--{name.replace('_', '-')}", **_OPTIONS[name] | (_AUTO_OPTIONS.get(name, {}) if auto else {})
+        )
+    if auto:
+        group.add_argument(
+            "--auto",
+            action="store_true",
+            help="let candidates compete, and learn with the best: --leaf auto --depth auto --pieces auto, but for "
+            "those of them that are given",
+        )
+        group.add_argument(
+            "--tuning-seconds",
+            type=float,
+            metavar="X",
+            help="begin no candidate after so many seconds, but for the first one (default: no limit)",
+        )
     group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of all random choices (default: 0)")
+
+
+def check_auto(options: argparse.Namespace) -> None:
+    """Raise an error if seconds are given for a choice, but nothing is to be chosen, or if they have a wrong value."""
+    if options.tuning_seconds is None:
+        return
+    if AUTO not in chosen_options(options).values():
+        raise Mistake("--tuning-seconds must be left out unless an option is auto, got it without --auto")
+    if not options.tuning_seconds > 0:
+        raise Mistake(f"--tuning-seconds must be above 0, got {number(options.tuning_seconds)}")
 
 
 def check_loss(options: argparse.Namespace) -> None:
@@ -157,5 +203,7 @@ def option_text(value: Any) -> str:
 
 def chosen_options(options: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as arguments for an estimator."""
-    given = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name, None) is not None}
-    return given | {"random_state": options.seed}
+    names = (*_OPTIONS, "tuning_seconds")
+    given = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
+    chosen = dict.fromkeys(_AUTO_OPTIONS, AUTO) if getattr(options, "auto", False) else {}
+    return chosen | given | {"random_state": options.seed}

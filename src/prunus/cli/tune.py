@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
-from prunus.cli.fit import forget_run, model_lines, model_record, new_estimator
+from prunus.cli.fit import (
+    forget_run,
+    leaves_text,
+    model_lines,
+    model_record,
+    model_warning,
+    new_estimator,
+    note_lines,
+)
 from prunus.cli.mistakes import Interrupted, Mistake, ProcessFailure, describe, exit_code
 from prunus.cli.models import check_output
 from prunus.cli.problem import Problem, add_problem_options, read_problem
@@ -35,6 +43,7 @@ EPILOG = (
     "Example: prunus tune houses.csv --target price --trials 50 --jobs 4 --out houses.prunus. The same command "
     "continues the study later, or helps with it while the first one is still running."
 )
+NO_SPLITS = "No trial whose tree has splits predicts the held-out rows as well."
 
 
 @dataclass
@@ -48,6 +57,11 @@ class Search:
     fixed: dict[str, Any]
     """Options of the estimators that were given, and are not searched."""
     options: argparse.Namespace
+
+    @property
+    def noise(self) -> float:
+        """How far the scores of two models may differ by chance: about a standard error of an accuracy."""
+        return float(0.5 / len(self.problem.valid) ** 0.5)
 
     @functools.cached_property
     def identity(self) -> dict[str, Any]:
@@ -121,7 +135,7 @@ def run(options: argparse.Namespace) -> Outcome:
         if is_new and study.exists() and not count_done(_open(search)):
             study.unlink()  # so that the command can be corrected: a study is bound to its options
         raise
-    best = best_trial(_open(search))
+    best = best_trial(_open(search), search.noise)
     if best is None:
         raise Mistake(f"no trial of {study} succeeded; try another --max-epochs or more --trials")
     return _conclude(search, best, path)
@@ -226,12 +240,12 @@ def _work(search: Search) -> None:
         return score
 
     def report(trial: Any) -> None:
-        best = best_trial(study)
+        best = best_trial(study, search.noise)
         if best is not None and trial.value is not None:
             name, seconds = trial.user_attrs["score"], trial.user_attrs["seconds"]
             say(
                 search.options,
-                f"trial {trial.number + 1}: {name} {trial.value:.4f}, {trial.user_attrs['leaves']} leaves, "
+                f"trial {trial.number + 1}: {name} {trial.value:.4f}, {leaves_text(trial.user_attrs['leaves'])}, "
                 f"{seconds:.1f} s; best so far {best.value:.4f} (trial {best.number + 1})",
             )
 
@@ -266,6 +280,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": {"rows": len(search.problem.valid)} | validation,
+        "warning": model_warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(search.problem, record)))
@@ -280,5 +295,7 @@ def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
         ("best", f"trial {record['best_trial']}: {chosen}"),
         *model_lines(record["model"], record["seconds"]),
         ("held out", f"{record['hold_out']['rows']} rows, which chose the options: {shown}"),
+        *note_lines(record["warning"]),
+        *([("note", NO_SPLITS)] if record["model"]["leaves"] == 1 else []),
         ("saved", record["out"]),
     ]

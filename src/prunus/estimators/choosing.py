@@ -119,16 +119,19 @@ def choose(
         The options "leaf", "depth", "pieces" and "weight_decay", and "candidates": the options of each candidate with
         its validation loss, the best first.
     """
-    first = lesson_of(0 if tree.pieces == AUTO else tree.pieces)
+    n_pieces = 0 if tree.pieces == AUTO else tree.pieces
+    first = lesson_of(n_pieces)
     n_rows, task = len(first.rows), first.target.task
     left = candidates(tree, task, with_network=with_network or tree.leaf != AUTO)
-    read = {pieces: lesson_of(pieces) if pieces else first for pieces in sorted({one.pieces for one in left})}
+    type(tree)(**(tree.get_params(deep=False) | {"leaf": left[0].leaf}))._check_options()
+    others = sorted({one.pieces for one in left} - {n_pieces})
+    read = {n_pieces: first} | {pieces: lesson_of(pieces) for pieces in others}
     merged = merge_alike([lesson.rows for lesson in read.values()])
     lessons = {pieces: replace(read[pieces], rows=rows) for pieces, rows in zip(read, merged, strict=True)}
     end = math.inf if seconds is None else time.monotonic() + seconds
     losses: dict[Candidate, float] = {}
     ranked = left
-    for share, kept in ROUNDS:
+    for share, kept in ROUNDS if n_rows > 1 or first.valid is not None else ():
         if len(left) == 1 or time.monotonic() > end:
             break
         found = _compete(tree, left, lessons, share, seed, end)

@@ -8,6 +8,7 @@ from typing import Any, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
+from prunus.errors import InputValueError
 from prunus.estimators.choosing import AUTO, CHOSEN, Lesson, choose
 from prunus.estimators.preparation import Rows
 from prunus.estimators.torch_state import plain_torch
@@ -29,6 +30,7 @@ class ChoosingTree:
 
     warm_start: bool
     pieces: Any
+    random_state: Any
     tuning_seconds: float | None = None
     chosen_: dict[str, Any]
 
@@ -55,6 +57,11 @@ class ChoosingTree:
             vars(self).pop("chosen_", None)
             return self
         is_continued = self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None)
+        if is_continued and not hasattr(self, "chosen_"):
+            raise InputValueError(
+                "leaf, depth and pieces must be the same as in the last fit to continue it, got 'auto' after a fit "
+                "with given options. Set them back, or start again with warm_start=False"
+            )
         chosen = self.chosen_ if is_continued else self._choose(X, y, sample_weight, eval_set, make_target)
         tree = copy.copy(self)
         for name in (*CHOSEN, "weight_decay"):
@@ -84,7 +91,9 @@ class ChoosingTree:
         with_network: bool = True,
     ) -> dict[str, Any]:
         """The options that are best for these rows, see `choose`."""
-        seed = copy.deepcopy(self)._seed()  # a random state that the user gave does not change
+        drawn = copy.copy(self)
+        drawn.random_state = copy.deepcopy(self.random_state)  # a random state that the user gave does not change
+        seed = drawn._seed()
 
         def lesson_of(pieces: int) -> Lesson:
             reader = copy.copy(self)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.palette import class_color
-from prunus.targets import disagreement
+from prunus.targets import remarks
 from prunus.tree import Tree
 
 __all__ = ["NotebookPicture", "tree_svg"]
@@ -39,8 +39,9 @@ def _first_of(n: int) -> str:
 
 
 def _warning(estimator: Any) -> str:
-    """A line about paths that predict something else than the tree, if they do."""
-    warning = disagreement(estimator.target_.task, estimator.tree_.agreement)
+    """A line about a tree without splits, or about paths that predict something else than the tree."""
+    tree = estimator.tree_
+    warning = remarks(estimator.target_.task, tree.agreement, all_pruned=tree.all_pruned)
     return f'<p style="font:12px sans-serif">{escape(warning)}</p>' if warning else ""
 
 

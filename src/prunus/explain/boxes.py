@@ -119,6 +119,8 @@ def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterato
         yield _commas(traits(words, node, most))
     else:
         yield from _of_values(words, node, options, named=named)
+    if named and node.is_leaf and node.node == 0 and words.summary.n_nodes > 1:
+        yield ["no split was worth keeping"]
 
 
 def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:

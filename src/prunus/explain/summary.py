@@ -15,7 +15,7 @@ from prunus.explain.curves import ColumnSplit, Curve, LeafCurves, grouped, leaf_
 from prunus.explain.formulas import Formula, SplitWeight, leaf_formulas, table_sum
 from prunus.explain.rows import RowsInTree, agreement, send_rows
 from prunus.explain.scale import told_scale
-from prunus.targets import Target, disagreement
+from prunus.targets import Target, remarks
 from prunus.targets.links import IDENTITY, LOG
 from prunus.tree import Tree
 from prunus.tree.prediction import node_outputs
@@ -83,8 +83,9 @@ class TreeSummary:
     the hard ones as predictions of the soft ones; for clusters, the share of rows whose largest route is their path.
     None if no rows were given, and for hard trees."""
     warning: str | None = None
-    """A line that says so if the paths of a soft tree predict something else than the tree itself, for more than 5 % of
-    the given rows or, without rows, of the training rows; for numbers, if R^2 of the paths is below 0.98."""
+    """A line that says so if no split is kept, or if the paths of a soft tree predict something else than the tree
+    itself, for more than 5 % of the given rows or, without rows, of the training rows; for numbers, if R^2 of the paths
+    is below 0.98."""
     routing: str = "soft"
     """Whether rows follow all their routes ("soft") or one path ("hard")."""
     curves: tuple[Curve, ...] = ()
@@ -151,7 +152,7 @@ def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:
         outputs=target.output_names(estimator.encoder_),
         nodes=_nodes(tree, target, estimator.encoder_, curves),
         agreement=agreed,
-        warning=disagreement(target.task, tree.agreement if agreed is None else agreed),
+        warning=remarks(target.task, tree.agreement if agreed is None else agreed, all_pruned=tree.all_pruned),
         routing=tree.routing,
         link=target.link.name,
         curves=() if curves is None else tuple(scaled(curve, _units(target)) for curve in curves.curves),

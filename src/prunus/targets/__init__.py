@@ -1,6 +1,6 @@
 """Targets, one file each: a tree predicts classes, numbers, or columns of the table itself."""
 
-from prunus.targets.agreement import disagreement
+from prunus.targets.agreement import disagreement, remarks
 from prunus.targets.classes import Classes
 from prunus.targets.columns import Columns
 from prunus.targets.links import Link
@@ -21,6 +21,7 @@ __all__ = [
     "Target",
     "TwoClasses",
     "disagreement",
+    "remarks",
     "target_from_record",
     "target_to_record",
 ]

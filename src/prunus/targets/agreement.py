@@ -1,11 +1,12 @@
-"""What to tell of a soft tree whose hard predictions differ from its own."""
+"""What to tell of a tree without splits, and of a soft tree whose hard predictions differ from its own."""
 
 from prunus.targets.target import Task
 
-__all__ = ["disagreement"]
+__all__ = ["disagreement", "remarks"]
 
 LEAST: dict[Task, float] = {"classes": 0.95, "numbers": 0.98}
 """With a smaller agreement, see `prunus.targets.Target.agreement`, the paths of a soft tree do not explain it."""
+NO_SPLITS = "No split was worth keeping: all rows end in one leaf."
 
 
 def disagreement(task: Task, agreement: float | None) -> str | None:
@@ -34,3 +35,18 @@ the paths are the predictions.
         f"This tree predicts along all routes; its paths alone {found}. "
         'With routing="hard" the paths are the predictions.'
     )
+
+
+def remarks(task: Task, agreement: float | None, *, all_pruned: bool) -> str | None:
+    """One line about a tree: that no split is kept, and that its paths predict something else, see `disagreement`.
+
+    Examples
+    --------
+    >>> print(remarks("classes", 1.0, all_pruned=True))
+    No split was worth keeping: all rows end in one leaf.
+    >>> print(remarks("classes", 1.0, all_pruned=False))
+    None
+    """
+    told = [NO_SPLITS] if all_pruned else []
+    differs = disagreement(task, agreement)
+    return " ".join([*told, *([differs] if differs else [])]) or None

@@ -124,10 +124,14 @@ class Numbers:
         return self.predictions(mean), spread * self.deviation
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
-        """R^2 of the values along one path as predictions of the values along all routes."""
+        """R^2 of the values along one path as predictions of the values along all routes.
+
+        Values that vary less than a tenth as much as y are taken to vary a tenth as much: a tree that predicts nearly
+        the same for all rows is well explained by one value.
+        """
         soft, hard = self.predictions(soft), self.predictions(hard)
-        spread = np.sum((soft - soft.mean(0)) ** 2)
-        return float(1 - np.sum((soft - hard) ** 2) / spread) if spread > 0 else float(np.allclose(soft, hard))
+        least = len(soft) * np.sum((0.1 * self.deviation) ** 2)
+        return float(1 - np.sum((soft - hard) ** 2) / max(np.sum((soft - soft.mean(0)) ** 2), least))
 
 
 def _read_values(y: Any) -> Doubles:

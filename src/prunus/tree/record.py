@@ -177,6 +177,11 @@ class Tree:
         return int(self.is_leaf.sum())
 
     @property
+    def all_pruned(self) -> bool:
+        """Whether the tree has splits, but none of them is kept."""
+        return self.n_nodes > 1 and self.n_leaves == 1
+
+    @property
     def depth(self) -> int:
         """Depth of the kept tree."""
         return int(np.log2(np.flatnonzero(self.kept).max() + 1))
