@@ -97,7 +97,7 @@ def test_the_help_names_the_limit_of_the_estimators() -> None:
     [
         ("--seed", "-1", "argument --seed: must be an integer from 0 to 4294967295, got '-1'"),
         ("--hidden-layer-sizes", "8,x", "must be positive integers with commas between them, got '8,x'"),
-        ("--depth", "x" * 500, f"invalid int value: '{'x' * 79}...; see `prunus fit --help`"),
+        ("--depth", "x" * 500, f"must be an integer or auto, got '{'x' * 79}...; see `prunus fit --help`"),
     ],
 )
 def test_wrong_arguments_are_described_in_one_line(
