@@ -1,4 +1,4 @@
-"""Tables with many columns for their rows, of which few matter."""
+"""Tables with more columns than rows, of which few matter."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from prunus.targets import Numbers
 from prunus.training import Samples
 
 Floats = npt.NDArray[np.float64]
-N, D = 400, 400
+N, D = 400, 450
 TELLING = 5
 
 
@@ -74,7 +74,7 @@ def test_numbers_are_predicted_about_as_well_as_if_it_were_known_which_columns_m
 
 @pytest.mark.parametrize("seed", range(3))
 def test_thresholds_are_found(seed: int) -> None:
-    x, _ = wide(seed, 2 * N + 1000)
+    x, _ = wide(seed, 2 * N + 1000, 2 * D)
     n, label = 2 * N, steps(x) > 1.5
     known = LogisticRegression().fit(x[:n, :TELLING], label[:n]).score(x[n:, :TELLING], label[n:])
     assert ArgminTreeClassifier(random_state=seed).fit(x[:n], label[:n]).score(x[n:], label[n:]) > known - 0.03
@@ -120,7 +120,7 @@ def test_candidates_leave_columns_out() -> None:
 
 
 def test_nothing_is_left_out_if_columns_are_few() -> None:
-    x, y = wide(0, N, N // 5)
+    x, y = wide(0, N, N)
     assert left_out(x, y) is None
     found = left_out(np.hstack((x, x[:, -1:] ** 2)), y)
     assert found is not None
@@ -145,12 +145,12 @@ def test_constant_targets_leave_nothing_out() -> None:
 
 
 def test_pieces_do_not_count_as_columns() -> None:
-    x, y = wide(0, N, N // 10)
+    x, y = wide(0, N, N // 2)
     assert left_out(x, y, pieces=4) is None
 
 
 def test_all_inputs_of_a_column_are_kept() -> None:
-    x, y = wide(0, N, 100)
+    x, y = wide(0)
     level = np.random.default_rng(1).integers(6, size=N)
     frame = pd.DataFrame(x[:, TELLING:]).add_prefix("x").assign(color=pd.Series(level).map(dict(enumerate("abcdef"))))
     found = left_out(frame, np.where(level == 2, 3.0, 0.0) + 0.1 * y)

@@ -201,7 +201,7 @@ class ArgminTree(ChoosingTree, HardenedTree, FittedTree, NotebookPicture, Callba
     ) -> Self:
         """The steps of a fit from samples on; `owns_valid` says whether a hard tree may also learn from `valid`."""
         device = train.x.device
-        # 3. If there are many columns for the rows, those that tell nothing of the target are left out.
+        # 3. If there are more columns than rows, those that tell nothing of the target are left out.
         left_out = None if before is not None else noise_columns(train, target, encoder)
         if left_out is not None:
             train, valid = without_inputs(train, left_out), valid and without_inputs(valid, left_out)

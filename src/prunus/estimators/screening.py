@@ -1,4 +1,4 @@
-"""Tables with many columns for their rows: columns that tell nothing of the target are left out.
+"""Tables with more columns than rows: columns that tell nothing of the target are left out.
 
 A thousand columns that are pure noise agree with a thousand targets by chance wherever one looks, and a split or a leaf
 that may use them all learns little else. Tests of single columns find those that matter, as long as they are few.
@@ -21,9 +21,6 @@ __all__ = ["narrowed", "noise_columns", "without_inputs"]
 Doubles = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
 
-FEW_ROWS = 5
-"""Columns are left out only if there are fewer rows than this for each column: with more, training finds out itself
-which columns matter, and may find some that matter only together with others."""
 FALSE_DISCOVERIES = 0.05
 """Expected share of noise among the columns that are kept."""
 BEYOND_CHANCE = 3.0
@@ -36,10 +33,12 @@ TESTED_ROWS = 4_096
 def noise_columns(train: Samples, target: Target, encoder: TableEncoder) -> Marks | None:
     """Which inputs to leave out since their columns of the table tell nothing of the target; None if none are.
 
-    It happens only if there are many columns for the rows, not counting pieces of numbers. Each column is tested by
-    itself (the F test of `sklearn.feature_selection.f_classif` and `f_regression`), and those are kept that pass at a
-    false discovery rate of 5 % (Benjamini and Hochberg). The others are left out, unless together they explain some of
-    what a linear function of the kept ones does not. Nothing is left out for clusters, or if no column passes.
+    It happens only if there are more inputs than rows, not counting pieces of numbers: a linear function of them fits
+    any targets. With fewer, weak columns that tests miss are often worth more than what noise costs. Each column is
+    tested by itself (the F test of `sklearn.feature_selection.f_classif` and `f_regression`), and those are kept that
+    pass at a false discovery rate of 5 % (Benjamini and Hochberg). The others are left out, unless together they
+    explain some of what a linear function of the kept ones does not. Nothing is left out for clusters, or if no column
+    passes.
 
     Parameters
     ----------
@@ -56,12 +55,12 @@ def noise_columns(train: Samples, target: Target, encoder: TableEncoder) -> Mark
     """
     counts = np.array([not column.piece for column in encoder.columns_])
     n = len(train)
-    if target.task == "clusters" or FEW_ROWS * np.count_nonzero(counts) <= n:
+    if target.task == "clusters" or np.count_nonzero(counts) <= n:
         return None
     some = train[:: -(-n // TESTED_ROWS)].to("cpu")
     x = some.x.numpy()
     varies = np.ptp(x, axis=0) > 0
-    if FEW_ROWS * np.count_nonzero(varies & counts) <= n:
+    if np.count_nonzero(varies & counts) <= n:
         return None
     weight = np.ones(len(x)) if some.weight is None else some.weight.double().numpy()
     owner = np.array([column.feature for column in encoder.columns_])
