@@ -31,6 +31,7 @@ from prunus.estimators.preparation import (
     read_rows,
     to_samples,
 )
+from prunus.estimators.screening import noise_columns, without_inputs
 from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.trained import check_learned, diverged, prediction_limits
 from prunus.hardening import HardTree, read_hard_tree
@@ -49,6 +50,7 @@ from prunus.training import (
 from prunus.training.many import n_threads
 from prunus.training.masses import refresh_masses
 from prunus.tree import Tree
+from prunus.tree.columns import without_columns
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 
 __all__ = ["AUTO", "ArgminTree"]
@@ -199,18 +201,23 @@ class ArgminTree(ChoosingTree, HardenedTree, FittedTree, NotebookPicture, Callba
     ) -> Self:
         """The steps of a fit from samples on; `owns_valid` says whether a hard tree may also learn from `valid`."""
         device = train.x.device
-        # 3. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
+        # 3. If there are more columns than rows, those that tell nothing of the target are left out.
+        left_out = None if before is not None else noise_columns(train, target, encoder)
+        if left_out is not None:
+            train, valid = without_inputs(train, left_out), valid and without_inputs(valid, left_out)
+        # 4. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
         model = self._build(train, target, recipe, seed, encoder) if before is None else self._copy_model(before.model_)
 
         def learned(model: TreeModel, history: History | None = None) -> dict[str, Any]:
             model.solve_masses(train.x, train.weight)
             check_learned(model.eval(), train)
             hard = self._harden(model, train, valid, target, encoder, recipe, seed, owns_valid, history)
-            return self._learned(model, train, target, encoder, hard)
+            found = self._learned(model, train, target, encoder, hard)
+            return found if left_out is None else found | {"tree_": without_columns(found["tree_"], left_out)}
 
-        # 4. The model is trained.
+        # 5. The model is trained.
         history = self._train(model.to(device), train, valid, recipe, seed, data or {}, learned)
-        # 5. The learned attributes are read from the model, or from the hard tree that has learned to imitate it.
+        # 6. The learned attributes are read from the model, or from the hard tree that has learned to imitate it.
         for name, value in (learned(model, history) | self._counted(history, before)).items():
             setattr(self, name, value)
         self._remove_checkpoints()

@@ -16,6 +16,7 @@ from prunus.estimators.bags import Bags
 from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.preparation import Rows, merge_alike, to_samples
+from prunus.estimators.screening import narrowed
 from prunus.training import EpochRecord
 from prunus.training.losses import mean_loss
 from prunus.training.many import n_threads, side_by_side
@@ -243,13 +244,14 @@ def _loss(
     samples, held_out = to_samples(rows, lesson.target, device), to_samples(valid, lesson.target, device)
     assert samples is not None
     assert held_out is not None
+    samples, held_out, encoder = narrowed(samples, held_out, lesson.target, lesson.encoder)
     recipe = _shorter(one._recipe(len(rows), lesson.target, None), share)
     stops = recipe.early_stopping_rounds is not None
     try:
-        one._learn(samples, held_out if stops else None, lesson.target, lesson.encoder, recipe, seed, owns_valid=False)
+        one._learn(samples, held_out if stops else None, lesson.target, encoder, recipe, seed, owns_valid=False)
     except TrainingError:
         return math.inf
-    outputs = torch.from_numpy(row_outputs(one.tree_, valid.x)).to(held_out.x.dtype)
+    outputs = torch.from_numpy(row_outputs(one.tree_, held_out.x.numpy(force=True))).to(held_out.x.dtype)
     return float(mean_loss(one._find_loss(), outputs.to(device), held_out.y, held_out.weight))
 
 
