@@ -69,7 +69,15 @@ def test_an_error_in_a_callback_goes_through() -> None:
         classifier(callbacks=[fail]).fit(X, Y)
 
 
-@pytest.mark.parametrize("verbose", [0, 1, True])
-def test_nothing_is_printed_where_nobody_watches(verbose: int, capfd: Any) -> None:
+def test_nothing_is_printed_unasked(capfd: Any) -> None:
     with nothing_printed(capfd):
-        classifier(verbose=verbose).fit(X, Y).predict(X)
+        classifier(verbose=0).fit(X, Y).predict(X)
+
+
+@pytest.mark.parametrize("verbose", [1, True])
+def test_progress_is_told_in_few_lines_where_there_is_no_terminal(verbose: int, capfd: Any) -> None:
+    capfd.readouterr()
+    classifier(verbose=verbose).fit(X, Y).predict(X)
+    out, told = capfd.readouterr()
+    assert out == ""
+    assert 1 <= len(told.splitlines()) <= 10

@@ -71,7 +71,8 @@ def test_the_wanted_share_of_a_skewed_target_lies_below_the_quantile(quantile: f
 def test_the_quantile_one_half_is_the_absolute_error() -> None:
     y = amounts("gamma", X)
     half, absolute = (regressor(loss=loss).fit(X, y) for loss in ("quantile", "absolute_error"))
-    assert_allclose(half.predict(X), absolute.predict(X), rtol=1e-2)
+    # One loss is half the other, which clipping of gradients and rounding tell apart.
+    assert_allclose(half.predict(X), absolute.predict(X), rtol=0, atol=1e-2 * y.std())
 
 
 @pytest.mark.parametrize("loss", POWERS)

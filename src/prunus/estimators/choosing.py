@@ -142,7 +142,11 @@ def choose(
         left = left[:kept]
     best = ranked[0]
     return _options(tree, best, n_rows, task) | {
-        "candidates": [_options(tree, one, n_rows, task) | {"loss": losses.get(one)} for one in ranked]
+        "candidates": [
+            _options(tree, one, n_rows, task) | {"loss": losses.get(one)}
+            for one in ranked
+            if one in losses or one is best
+        ]
     }
 
 
