@@ -157,7 +157,7 @@ def _scale(projected: Tensor, everywhere: Tensor, spread: float) -> Tensor:
 def _deviations(features: Tensor, weight: Tensor) -> Tensor:
     """Standard deviations, (S,), of the samples in some directions, (S, d)."""
     centered = (features - features.mean(0)).double()
-    if features.shape[1] > len(features):  # products of features would take more time and memory
+    if features.shape[1] > len(features) and len(weight):  # products of features would take more time and memory
         return (centered @ weight.double().T).std(0, correction=0).to(weight.dtype)
     covariance = centered.T @ centered / len(centered)
     return (weight.double() @ covariance * weight).sum(1).clamp(min=0).sqrt().to(weight.dtype)
