@@ -14,15 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
-from prunus.errors import InputValueError
-from prunus.estimators.building import build_model, check_built_for, start_model
+from prunus.estimators.built import BuiltTree
 from prunus.estimators.callback_support import CallbackSupportMixin, EpochTasks, ReportingTrainer, with_callbacks
 from prunus.estimators.choosing_tree import AUTO, ChoosingTree
 from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.format import OF_FILES
-from prunus.estimators.hardened import HardenedTree, joined
+from prunus.estimators.hardened import joined
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import (
     Rows,
@@ -36,7 +35,6 @@ from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.trained import check_learned, diverged, prediction_limits
 from prunus.hardening import HardTree, read_hard_tree
 from prunus.nn import TreeModel
-from prunus.nn.draws import OwnDraws
 from prunus.nn.registry import LEAVES, SPLITS, read_leaves, read_splits
 from prunus.targets import PathRows, Target
 from prunus.training import (
@@ -55,11 +53,8 @@ from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, 
 
 __all__ = ["AUTO", "ArgminTree"]
 
-MAX_UNITS = 65_536
-"""Largest number of units in a hidden layer: the weights of two such layers fill 16 GiB."""
 
-
-class ArgminTree(ChoosingTree, HardenedTree, FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -296,52 +291,6 @@ class ArgminTree(ChoosingTree, HardenedTree, FittedTree, NotebookPicture, Callba
             return rows, None
         return hold_out(rows, self.validation_fraction, stratify=rows.y.ndim == 1, seed=seed)
 
-    def _build(self, train: Samples, target: Target, recipe: Recipe, seed: int, encoder: TableEncoder) -> TreeModel:
-        generator = torch.Generator().manual_seed(seed)
-        with OwnDraws(seed):
-            model = build_model(
-                train.x.shape[1],
-                target.n_outputs,
-                depth=self._trained_depth,
-                pruning_strength=self.pruning_strength,
-                batch_size=min(recipe.batch_size, len(train)),
-                split=self.split,
-                max_columns=None if self._hardens else self.max_split_features,
-                owner=[column.feature for column in encoder.columns_],
-                is_piece=[column.piece for column in encoder.columns_],
-                leaf=self._trained_leaf,
-                hidden=_check_layer_sizes(self.hidden_layer_sizes),
-                dropout=float(self.dropout),
-            ).to(train.x.device)
-        self._start(model, train, target, recipe, generator)
-        return model
-
-    def _start(
-        self,
-        model: TreeModel,
-        train: Samples,
-        target: Any,
-        recipe: Recipe,
-        generator: torch.Generator,
-    ) -> None:
-        # Classifiers and hard trees start at random: on some tables they were worse after another start.
-        bends = target.task == "numbers" and not self._hardens
-        start_model(model, train, generator, decorrelation=recipe.decorrelation, bends_at_root=bends)
-
-    def _copy_model(self, before: TreeModel) -> TreeModel:
-        """A copy of the model of an earlier fit, to continue its training."""
-        check_built_for(
-            before,
-            depth=self._trained_depth,
-            split=self.split,
-            leaf=self._trained_leaf,
-            hidden=_check_layer_sizes(self.hidden_layer_sizes),
-            dropout=float(self.dropout),
-        )
-        model = copy.deepcopy(before)
-        model.tree.pruning_strength = float(self.pruning_strength)
-        return model
-
     def _train(
         self,
         model: TreeModel,
@@ -459,11 +408,3 @@ class ArgminTree(ChoosingTree, HardenedTree, FittedTree, NotebookPicture, Callba
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _check_layer_sizes(sizes: Any) -> tuple[int, ...]:
-    listed = [sizes] if getattr(sizes, "ndim", 1) == 0 else list(sizes)
-    whole = all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in listed)
-    if not whole or not all(1 <= size <= MAX_UNITS for size in listed):
-        raise InputValueError(f"hidden_layer_sizes must be integers from 1 to {MAX_UNITS:_}, got {sizes!r}")
-    return tuple(int(size) for size in listed)
