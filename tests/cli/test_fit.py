@@ -145,8 +145,7 @@ def test_paths_that_do_not_explain_the_tree_are_told_of(
 @pytest.fixture
 def two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer candidates for options that are "auto", to be quick."""
-    monkeypatch.setattr(choosing, "SOFT", (Candidate("linear", 2, 4),))
-    monkeypatch.setattr(choosing, "NETWORKS", dict.fromkeys(choosing.NETWORKS, Candidate("linear", 3, 0)))
+    monkeypatch.setattr(choosing, "SOFT", (Candidate("linear", 2, 4), Candidate("linear", 3, 0)))
 
 
 @pytest.mark.usefixtures("two_candidates")

@@ -27,8 +27,7 @@ AUTO: dict[str, Any] = {"leaf": "auto", "depth": "auto", "pieces": "auto", "max_
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer and smaller candidates, where it does not matter which they are."""
-    monkeypatch.setattr(choosing, "SOFT", FEW[:2])
-    monkeypatch.setattr(choosing, "NETWORKS", dict.fromkeys(choosing.NETWORKS, FEW[2]))
+    monkeypatch.setattr(choosing, "SOFT", FEW)
     monkeypatch.setattr(choosing, "HARD", FEW)
 
 
@@ -48,7 +47,7 @@ def auto_regressor(**others: Any) -> ArgminTreeRegressor:
     "fixed", [{"leaf": "linear"}, {"depth": 3}, {"pieces": 4, "depth": 5}, {"weight_decay": 0.5}, {"routing": "hard"}]
 )
 def test_candidates_are_different_and_keep_what_is_given(fixed: dict[str, Any]) -> None:
-    found = candidates(auto_regressor(**fixed), "numbers")
+    found = candidates(auto_regressor(**fixed))
     assert len(found) == len(set(found)) > 1
     kept = {name: value for name, value in fixed.items() if name in choosing.CHOSEN}
     assert all(candidate._asdict().items() >= kept.items() for candidate in found)
@@ -57,13 +56,13 @@ def test_candidates_are_different_and_keep_what_is_given(fixed: dict[str, Any]) 
 
 def test_candidates_of_hard_trees_have_leaves_of_hard_trees() -> None:
     for columns in (1, None):
-        found = candidates(auto_regressor(routing="hard", max_split_features=columns), "numbers")
+        found = candidates(auto_regressor(routing="hard", max_split_features=columns))
         assert "mlp" not in {candidate.leaf for candidate in found}
 
 
 def test_all_candidates_compete() -> None:
     chosen = auto_regressor(hidden_layer_sizes=(4,)).fit(X, V).chosen_
-    assert len(chosen["candidates"]) == len(choosing.SOFT) + 1
+    assert len(chosen["candidates"]) == len(choosing.SOFT)
 
 
 @pytest.mark.usefixtures("few")

@@ -299,7 +299,6 @@ def test_pictures_want_a_single_tree(function: Any) -> None:
 
 def test_options_are_chosen_once_for_all_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "SOFT", (choosing.Candidate("linear", 2, 0), choosing.Candidate("additive", 2, 4)))
-    monkeypatch.setattr(choosing, "NETWORKS", {"numbers": choosing.Candidate("linear", 2, 0)})
     monkeypatch.setattr(choosing, "ALMOST", 1e9)
     forest = regressor(n_trees=4, leaf="auto", depth="auto", pieces="auto").fit(X, Y)
     kinds = [(tree.leaf, tree.pieces) for tree in forest.estimators_]

@@ -99,7 +99,7 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
         leaf: str = "constant",
-        hidden_layer_sizes: Any = (256, 256),
+        hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
         pieces: Any = 0,
         loss: Any = "squared_error",

@@ -42,7 +42,7 @@ def build_model(
     max_columns: int | None = None,
     owner: Sequence[int] | None = None,
     is_piece: Sequence[bool] = (),
-    hidden: Sequence[int] = (256, 256),
+    hidden: Sequence[int] = (64, 64, 64),
     dropout: float = 0.0,
 ) -> TreeModel:
     """A model for this many inputs and outputs.

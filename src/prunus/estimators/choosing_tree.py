@@ -87,8 +87,6 @@ class ChoosingTree:
         sample_weight: Any,
         eval_set: Any,
         make_target: Callable[[TableEncoder], Any],
-        *,
-        with_network: bool = True,
     ) -> dict[str, Any]:
         """The options that are best for these rows, see `choose`."""
         drawn = copy.copy(self)
@@ -103,4 +101,4 @@ class ChoosingTree:
             valid = None if eval_set is None else self._read_eval_set(eval_set, target, encoder)
             return Lesson(encoder, target, rows, valid)
 
-        return choose(self, lesson_of, seed, self.tuning_seconds, with_network=with_network)
+        return choose(self, lesson_of, seed, self.tuning_seconds)

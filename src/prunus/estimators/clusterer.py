@@ -73,7 +73,7 @@ class ArgminTreeClusterer(
         What the prediction of the columns is made from: "constant" is a value for each node, "additive" the same plus
         one linear model for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the
         features and the routes. "auto" is "additive" if there are `targets`, and "constant" otherwise.
-    hidden_layer_sizes : sequence of int, default=(256, 256)
+    hidden_layer_sizes : sequence of int, default=(64, 64, 64)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
     dropout : float, default=0.0
         Share of these units that each training step leaves out at random: at least 0 and below 1.
@@ -202,7 +202,7 @@ class ArgminTreeClusterer(
         routing: str = "soft",
         split: Any = "linear",
         leaf: str = AUTO,
-        hidden_layer_sizes: Any = (256, 256),
+        hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
         loss: Any = "squared_error",
         max_epochs: int | str = AUTO,

@@ -87,7 +87,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
         leaf: str = AUTO,
-        hidden_layer_sizes: Any = (256, 256),
+        hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
         pieces: int | str = AUTO,
         loss: Any = "squared_error",
@@ -204,7 +204,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         if before is not None:
             return before.chosen_
         make_target = partial(_target_of, tree, y)
-        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, make_target, with_network=False)
+        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, make_target)
         return chosen
 
     def _bags(

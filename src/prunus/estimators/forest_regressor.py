@@ -68,7 +68,7 @@ class ArgminForestRegressor(RegressorMixin, ArgminForest):  # type: ignore[misc]
         ``depth="auto"`` and ``pieces="auto"`` all candidates take part, otherwise those with the given options. If two
         of them are almost equally good, the trees of the forest take turns. Networks do not take part: many of them
         would take long.
-    hidden_layer_sizes : sequence of int, default=(256, 256)
+    hidden_layer_sizes : sequence of int, default=(64, 64, 64)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
     dropout : float, default=0.0
         Share of these units that each training step leaves out at random: at least 0 and below 1.
@@ -187,7 +187,7 @@ default="squared_error"
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
         leaf: str = AUTO,
-        hidden_layer_sizes: Any = (256, 256),
+        hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
         pieces: int | str = AUTO,
         loss: Any = "squared_error",

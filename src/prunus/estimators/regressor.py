@@ -55,7 +55,7 @@ class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
         part of the epochs, and compared on rows that are held out, in small tables by cross-validation. Together with
         ``depth="auto"`` and ``pieces="auto"`` all candidates take part, otherwise those with the given options. With
         `routing` "hard" only leaves that can be read take part.
-    hidden_layer_sizes : sequence of int, default=(256, 256)
+    hidden_layer_sizes : sequence of int, default=(64, 64, 64)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
     dropout : float, default=0.0
         Share of these units that each training step leaves out at random: at least 0 and below 1.
@@ -194,7 +194,7 @@ default="squared_error"
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
         leaf: str = "constant",
-        hidden_layer_sizes: Any = (256, 256),
+        hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
         pieces: int | str = 0,
         loss: Any = "squared_error",

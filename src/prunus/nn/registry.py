@@ -86,7 +86,7 @@ def build_head(
     depth: int,
     outputs: int,
     *,
-    hidden: Sequence[int] = (256, 256),
+    hidden: Sequence[int] = (64, 64, 64),
     dropout: float = 0.0,
     pieces: Sequence[int] = (),
 ) -> Head:

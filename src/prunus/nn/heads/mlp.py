@@ -38,7 +38,7 @@ class MLPHead(Head):
     """
 
     words: ClassVar[str] = "a neural network on columns and routes"
-    training_defaults: ClassVar[LeafTraining] = LeafTraining(learning_rate=0.005, weight_decay=0.1, average=0.998)
+    training_defaults: ClassVar[LeafTraining] = LeafTraining(learning_rate=0.01, weight_decay=0.1, average=0.998)
 
     def __init__(
         self,
