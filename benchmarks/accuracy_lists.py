@@ -144,6 +144,19 @@ CONTENDERS = {
         is_ensemble=True,
         versions="lightgbm",
     ),
+    "CatBoost": Contender(
+        "CatBoost",
+        {
+            "depth": Choice((4, 5, 6, 7, 8)),
+            "learning_rate": Decimals(0.02, 0.3, log=True),
+            "l2_leaf_reg": Decimals(1.0, 10.0, log=True),
+            "random_strength": Decimals(0.3, 3.0, log=True),
+        },
+        {"learning_rate": 0.1},
+        {"patience": 30},
+        is_ensemble=True,
+        versions="catboost",
+    ),
     "EBM": Contender(
         "EBM",
         # What its documentation says to try; its defaults differ between classes and values.

@@ -11,6 +11,7 @@ METHODS = {
     "CART": "harness.methods.cart:CART",
     "XGBoost": "harness.methods.boosting:XGBoost",
     "LightGBM": "harness.methods.boosting:LightGBM",
+    "CatBoost": "harness.methods.catboost:CatBoost",
     "EBM": "harness.methods.ebm:EBM",
     "obliquetree": "harness.methods.oblique_tree:ObliqueTree",
     "GOSDT": "harness.methods.gosdt:GOSDT",

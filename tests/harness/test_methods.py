@@ -21,6 +21,7 @@ BOTH: dict[str, dict[str, Any]] = {
     "CART": {"max_depth": 6},
     "XGBoost": {"n_estimators": 40},
     "LightGBM": {"n_estimators": 40},
+    "CatBoost": {"n_estimators": 40},
     "EBM": {"max_rounds": 60, "outer_bags": 2, "smoothing_rounds": 0, "learning_rate": 0.1},
     "obliquetree": {"max_depth": 6},
     "Optree": {"depth": 3},
@@ -112,7 +113,7 @@ def test_class_numbers_may_have_gaps(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["CART", "XGBoost", "LightGBM", "obliquetree", "GOSDT", "Optree", "Optree-LS", "Optree-MIP"]
+    "name", ["CART", "XGBoost", "LightGBM", "CatBoost", "obliquetree", "GOSDT", "Optree", "Optree-LS", "Optree-MIP"]
 )
 def test_one_class_alone_is_learned(name: str) -> None:
     x, _ = table(20, "classes")
@@ -121,7 +122,7 @@ def test_one_class_alone_is_learned(name: str) -> None:
     assert model.n_parameters == 1
 
 
-@pytest.mark.parametrize("name", ["CART", "XGBoost", "LightGBM", "EBM", "obliquetree", "prunus"])
+@pytest.mark.parametrize("name", ["CART", "XGBoost", "LightGBM", "CatBoost", "EBM", "obliquetree", "prunus"])
 def test_a_log_loss_says_how_sure_a_method_is(name: str) -> None:
     x, y = table(300, "classes")
     y = 2 * y + 1  # with gaps
@@ -140,7 +141,7 @@ def test_methods_without_probabilities_have_no_log_loss() -> None:
     assert find_method("CART")("values").fit(x, y).log_loss(x, y) is None
 
 
-@pytest.mark.parametrize("name", ["XGBoost", "LightGBM"])
+@pytest.mark.parametrize("name", ["XGBoost", "LightGBM", "CatBoost"])
 def test_boosting_stops_early_by_the_rows_for_validation(name: str) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(200, 3)).astype(np.float32), rng.normal(size=200)
