@@ -210,6 +210,17 @@ def test_as_many_samples_as_features_say_nothing_of_the_root() -> None:
     assert torch.equal(split.scores.weight, drawn.scores.weight)  # type: ignore[union-attr, arg-type]
 
 
+def test_the_root_is_drawn_if_eigenvalues_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_matrix: Tensor) -> None:
+        raise torch.linalg.LinAlgError("The algorithm failed to converge")
+
+    x = inputs(300)
+    drawn, split = spread(LinearSplit(5, 2), x), LinearSplit(5, 2)
+    monkeypatch.setattr(torch.linalg, "eigh", fail)
+    spread_splits(split, x, wanted=bent(x), generator=generator(7))
+    assert torch.equal(split.scores.weight, drawn.scores.weight)  # type: ignore[union-attr, arg-type]
+
+
 def test_what_is_wanted_must_belong_to_the_samples() -> None:
     with pytest.raises(InputValueError, match=r"wanted must have shape \(9, k\) for spread_splits, got \(8, 1\)"):
         spread_splits(LinearSplit(5, 3), inputs(9), wanted=torch.zeros(8, 1))

@@ -94,7 +94,7 @@ def _is_affine(split: nn.Module) -> TypeGuard[AffineSplit]:
 
 
 def _bending_direction(features: Tensor, wanted: Tensor) -> Tensor | None:
-    """The direction, (d,), in which what is wanted, (n, k), bends most; None if there are too few samples to tell.
+    """The direction, (d,), in which what is wanted, (n, k), bends most; None if that cannot be told.
 
     What a linear function does not explain is averaged with products of features, (d, d): if features were normal, that
     would be the mean of all second derivatives.
@@ -108,8 +108,11 @@ def _bending_direction(features: Tensor, wanted: Tensor) -> Tensor | None:
     rest = y - x @ torch.linalg.solve(covariance, x.T @ y / n)
     if not rest.isfinite().all():
         return None
-    main = rest @ torch.linalg.eigh(rest.T @ rest).eigenvectors[:, -1]  # the combination of outputs that varies most
-    bend, directions = torch.linalg.eigh((x * main.unsqueeze(1)).T @ x / n)
+    try:
+        main = rest @ torch.linalg.eigh(rest.T @ rest).eigenvectors[:, -1]  # the mix of outputs that varies most
+        bend, directions = torch.linalg.eigh((x * main.unsqueeze(1)).T @ x / n)
+    except RuntimeError:  # with many equal eigenvalues the solver sometimes does not converge
+        return None
     most = bend.abs().argmax()
     direction = directions[:, most]
     return direction * direction[direction.abs().argmax()].sign() if bend[most] != 0 else None
