@@ -19,6 +19,7 @@
 #include "examples.hpp"
 #include "leaves.hpp"
 #include "losses.hpp"
+#include "network.hpp"
 #include "parameters.hpp"
 #include "reach.hpp"
 #include "workers.hpp"
@@ -75,6 +76,7 @@ class Gradients {
         meet(n_parts);
         const double lam = objective.lam(batch.n);
         solve(batch, theta.shape.tree, lam, n_parts, workers);
+        if (theta.shape.has_network()) start_network(theta, batch.n);
         const std::int64_t outputs = theta.shape.outputs;
         out_.reserve(batch.n * outputs);
         grad_out_.reserve(batch.n * outputs);
@@ -117,8 +119,10 @@ class Gradients {
     // One part for every two million products, so that threads have enough to do between their meetings.
     static std::int64_t number_of_parts(const Batch<Real>& batch, const Parameters& shape) {
         constexpr std::int64_t nodes = 32, products = std::int64_t{1} << 21, most = 8;
-        const std::int64_t of_row = shape.split_width + (shape.leaf_slopes ? shape.outputs * shape.slope_width : 0);
-        return std::clamp<std::int64_t>(batch.n * of_row * nodes / products, 1, most);
+        const std::int64_t of_node = shape.split_width + (shape.leaf_slopes ? shape.outputs * shape.slope_width : 0);
+        std::int64_t of_row = of_node * nodes;
+        for (int layer = 0; layer < shape.layers(); ++layer) of_row += shape.units[layer] * shape.layer_width(layer);
+        return std::clamp<std::int64_t>(batch.n * of_row / products, 1, most);
     }
 
     static constexpr std::int64_t no_visit = -1;
@@ -235,17 +239,36 @@ class Gradients {
         return own_root(group.u.data(), batch.weighted() ? group.weight.data() : nullptr, count, lam);
     }
 
+    void start_network(const View<Real>& theta, std::int64_t n) {
+        nodes_.clear();
+        for (const Meeting& meeting : meetings_) nodes_.push_back(meeting.node);
+        network_.start(theta, nodes_, n);
+        network_.start_backward(theta, n);
+    }
+
     // Outputs, losses, and the gradients that arrive at routes and masses.
     void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, Part& part) {
         const Reached<Real>& reached = part.reached;
-        outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
+        const bool network = theta.shape.has_network();
+        const RouteColumns columns{parts_.size() == 1 ? nullptr : part.meeting.data()};
+        if (network) {
+            network_.read(batch, part.rows, reached, mass_.data(), columns);
+            network_.forward(part.rows, theta, out_.data());
+        } else {
+            outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
+        }
         part.loss = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
+        if (network) network_.backward(part.rows, grad_out_.data());
         part.to_u.reserve(reached.size);
         part.to_mass.resize(reached.visits.size());
         for (std::size_t v = 0; v < reached.visits.size(); ++v) {
             const Visit& visit = reached.visits[v];
             Real* to_u = part.to_u.data() + visit.begin;
-            to_routes(visit, theta, reached, part.routed, grad_out_.data(), to_u);
+            if (network) {
+                network_.to_routes(reached, v, columns, to_u);
+            } else {
+                to_routes(visit, theta, reached, part.routed, grad_out_.data(), to_u);
+            }
             part.to_mass[v] = divide(batch, visit, reached, mass_[visit.node], to_u);
         }
     }
@@ -304,22 +327,25 @@ class Gradients {
 
     void to_parameters(const Batch<Real>& batch, Real scale, const Columns<Real>& columns, std::int64_t n_parts,
                        Workers& workers, const View<Real>& grad) {
+        const bool network = grad.shape.has_network();
         for_groups(n_parts, workers, [&](std::int64_t first, std::int64_t last, Group& group) {
             group.squares = 0;
             for (std::int64_t m = first; m < last; ++m) {
                 const std::int32_t t = meetings_[m].node;
                 for_visits(m, n_parts, [&](Part& part, const Visit& visit) {
-                    to_leaf(batch, visit, part.reached, part.routed, grad_out_.data(), group.factor, grad);
+                    if (!network) to_leaf(batch, visit, part.reached, part.routed, grad_out_.data(), group.factor, grad);
                     if (t < grad.shape.tree.splits) to_split(batch, visit, part, scale, group, grad);
                 });
                 if (columns.used != nullptr && t < grad.shape.tree.splits) columns.mask(t, grad.split_weight(t));
                 group.squares += squares_of_node(t, grad);
             }
         });
+        if (network) network_.to_parameters(batch.n, n_parts, workers, grad);
         to_shared(batch, grad_out_.data(), grad);
         const std::int64_t outputs = grad.shape.outputs;
         shared_squares_ = squares_of(grad.bias, outputs);
         if (grad.shape.shared_slopes) shared_squares_ += squares_of(grad.shared_slopes, outputs * grad.shape.leaf_width);
+        shared_squares_ += squares_of_network(grad);
     }
 
     // Only rows in the margin of a split have a gradient there.
@@ -352,10 +378,20 @@ class Gradients {
 
     static double squares_of_node(std::int32_t t, const View<Real>& grad) {
         const Parameters& shape = grad.shape;
-        double sum = squares_of(grad.constant(t), shape.outputs);
+        double sum = shape.has_network() ? 0.0 : squares_of(grad.constant(t), shape.outputs);
         if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.slope_width);
         if (t < shape.tree.splits && grad.split_biases[t] != 0) {
             sum += squares_of(grad.split_weight(t), shape.split_width) + squares_of(grad.split_biases + t, 1);
+        }
+        return sum;
+    }
+
+    static double squares_of_network(const View<Real>& grad) {
+        double sum = 0;
+        for (int layer = 0; layer < grad.shape.layers(); ++layer) {
+            const std::int64_t width = grad.shape.layer_width(layer);
+            const std::int64_t rows = grad.shape.units[layer] + (layer + 1 < grad.shape.layers());  // with the biases
+            for (std::int64_t i = 0; i < rows; ++i) sum += squares_of(grad.weights[layer] + i * width, width);
         }
         return sum;
     }
@@ -366,6 +402,8 @@ class Gradients {
     std::vector<Group> groups_;
     std::vector<Real> mass_;  // of the nodes that are reached, (nodes,)
     Buffer<Real> out_, grad_out_;
+    Network<Real> network_;
+    std::vector<std::int32_t> nodes_;  // that are reached
     double shared_squares_ = 0;
 };
 

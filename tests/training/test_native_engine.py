@@ -24,8 +24,9 @@ from prunus.training.pace import Pace
 from tests.training.problems import same_state
 
 D, DEPTH = 6, 4
-LEAVES = ["constant", "linear", "additive", "curved"]
+LEAVES = ["constant", "linear", "additive", "curved", "mlp"]
 """Kinds of leaves; "curved" ones are linear with inputs for curves."""
+HIDDEN = (19, 7)
 CURVED = (1, 2, 5)
 
 
@@ -37,6 +38,8 @@ def tree(
     final_scale: float = 1.0,
     strength: float = 1.0,
     depth: int = DEPTH,
+    hidden: tuple[int, ...] = HIDDEN,
+    dropout: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> TreeModel:
     """A tree with random parameters, always the same."""
@@ -44,7 +47,7 @@ def tree(
         torch.default_generator.manual_seed(1)
         layer = TreeLayer(LinearSplit(D, depth, columns), depth, strength, batch_size=32, final_scale=final_scale)
         kind, pieces = ("linear", CURVED) if leaf == "curved" else (leaf, ())
-        head = build_head(kind, D, depth, outputs, pieces=pieces)
+        head = build_head(kind, D, depth, outputs, hidden=hidden, dropout=dropout, pieces=pieces)
         for parameter in head.parameters():
             nn.init.normal_(parameter, std=0.3)
         inputs = Whiten(D).fit(torch.randn(50, D) @ torch.randn(D, D))
@@ -275,7 +278,7 @@ def test_an_interruption_is_noticed_at_once() -> None:
     [
         ({"optimizer": "qhadam"}, "it does not know the optimizer 'qhadam'"),
         ({"model": nn.Linear(D, 1)}, "the model is not a TreeModel with a TreeLayer"),
-        ({"model": tree("mlp", 1)}, "it does not know MLPHead"),
+        ({"model": tree("mlp", 1, dropout=0.1)}, "it does not know dropout"),
         ({"loss": lambda output, _target: output.mean(1)}, "it does not know the loss"),
         ({"dtype": torch.float64}, "the inputs are 2-dimensional torch.float64 on cpu"),
     ],

@@ -43,6 +43,7 @@ ENGINE: Arguments = {
     "outputs": K,
     "leaf_slopes": True,
     "shared_slopes": True,
+    "hidden": None,
     "loss": "squared",
     "parameter": 0.5,
     "strength": 1.0,
