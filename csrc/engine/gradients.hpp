@@ -76,18 +76,19 @@ class Gradients {
         meet(n_parts);
         const double lam = objective.lam(batch.n);
         solve(batch, theta.shape.tree, lam, n_parts, workers);
-        if (theta.shape.has_network()) start_network(theta, batch.n);
         const std::int64_t outputs = theta.shape.outputs;
         out_.reserve(batch.n * outputs);
         grad_out_.reserve(batch.n * outputs);
-        workers.run(n_parts, [&](std::int64_t p) { forward(batch, theta, objective, parts_[p]); });
+        losses_.resize(n_parts);
+        if (theta.shape.has_network()) pass_network(batch, theta, objective, n_parts, workers);
+        workers.run(n_parts, [&](std::int64_t p) { forward(batch, theta, objective, p); });
         to_masses(lam, n_parts);
         workers.run(n_parts, [&](std::int64_t p) { backward(batch, parts_[p]); });
         to_parameters(batch, scale, columns, n_parts, workers, grad);
         squares = shared_squares_;
         for (const Group& group : groups_) squares += group.squares;
         double sum = 0;
-        for (std::int64_t p = 0; p < n_parts; ++p) sum += parts_[p].loss;
+        for (const double loss : losses_) sum += loss;
         return sum / static_cast<double>(batch.n);
     }
 
@@ -106,7 +107,6 @@ class Gradients {
         Buffer<Real> to_u, to_score;                   // gradients at the places of `reached`
         std::vector<std::int32_t> meeting;             // of each visit, if there are several parts
         std::vector<ToMass> to_mass;  // of each visit
-        double loss = 0;
     };
 
     // A node that rows of some parts reach.
@@ -119,10 +119,8 @@ class Gradients {
     // One part for every two million products, so that threads have enough to do between their meetings.
     static std::int64_t number_of_parts(const Batch<Real>& batch, const Parameters& shape) {
         constexpr std::int64_t nodes = 32, products = std::int64_t{1} << 21, most = 8;
-        const std::int64_t of_node = shape.split_width + (shape.leaf_slopes ? shape.outputs * shape.slope_width : 0);
-        std::int64_t of_row = of_node * nodes;
-        for (int layer = 0; layer < shape.layers(); ++layer) of_row += shape.units[layer] * shape.layer_width(layer);
-        return std::clamp<std::int64_t>(batch.n * of_row / products, 1, most);
+        const std::int64_t of_row = shape.split_width + (shape.leaf_slopes ? shape.outputs * shape.slope_width : 0);
+        return std::clamp<std::int64_t>(batch.n * of_row * nodes / products, 1, most);
     }
 
     static constexpr std::int64_t no_visit = -1;
@@ -239,33 +237,45 @@ class Gradients {
         return own_root(group.u.data(), batch.weighted() ? group.weight.data() : nullptr, count, lam);
     }
 
-    void start_network(const View<Real>& theta, std::int64_t n) {
+    // The inputs of a network that are the routes of the nodes of a part's visits.
+    RouteColumns columns_of(const Part& part) const { return {parts_.size() == 1 ? nullptr : part.meeting.data()}; }
+
+    // Outputs, losses, and the gradients that go back from a network. Its rows are divided into parts of their own.
+    void pass_network(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective,
+                      std::int64_t n_parts, Workers& workers) {
         nodes_.clear();
         for (const Meeting& meeting : meetings_) nodes_.push_back(meeting.node);
-        network_.start(theta, nodes_, n);
-        network_.start_backward(theta, n);
+        network_.start(theta, nodes_, batch.n);
+        network_.start_backward(theta);
+        workers.run(n_parts, [&](std::int64_t p) {
+            network_.read(batch, parts_[p].rows, parts_[p].reached, mass_.data(), columns_of(parts_[p]));
+        });
+        losses_.resize(network_.parts());
+        workers.run(network_.parts(), [&](std::int64_t p) {
+            const Rows rows = network_.part(p);
+            network_.forward(rows, theta, out_.data());
+            losses_[p] = losses_of(batch, rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
+            network_.backward(rows, grad_out_.data());
+        });
     }
 
     // Outputs, losses, and the gradients that arrive at routes and masses.
-    void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, Part& part) {
+    void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, std::int64_t p) {
+        Part& part = parts_[p];
         const Reached<Real>& reached = part.reached;
         const bool network = theta.shape.has_network();
-        const RouteColumns columns{parts_.size() == 1 ? nullptr : part.meeting.data()};
-        if (network) {
-            network_.read(batch, part.rows, reached, mass_.data(), columns);
-            network_.forward(part.rows, theta, out_.data());
-        } else {
+        if (!network) {
             outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
+            losses_[p] = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(),
+                                   grad_out_.data());
         }
-        part.loss = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
-        if (network) network_.backward(part.rows, grad_out_.data());
         part.to_u.reserve(reached.size);
         part.to_mass.resize(reached.visits.size());
         for (std::size_t v = 0; v < reached.visits.size(); ++v) {
             const Visit& visit = reached.visits[v];
             Real* to_u = part.to_u.data() + visit.begin;
             if (network) {
-                network_.to_routes(reached, v, columns, to_u);
+                network_.to_routes(reached, v, columns_of(part), to_u);
             } else {
                 to_routes(visit, theta, reached, part.routed, grad_out_.data(), to_u);
             }
@@ -340,7 +350,7 @@ class Gradients {
                 group.squares += squares_of_node(t, grad);
             }
         });
-        if (network) network_.to_parameters(batch.n, n_parts, workers, grad);
+        if (network) network_.to_parameters(workers, grad);
         to_shared(batch, grad_out_.data(), grad);
         const std::int64_t outputs = grad.shape.outputs;
         shared_squares_ = squares_of(grad.bias, outputs);
@@ -404,6 +414,7 @@ class Gradients {
     Buffer<Real> out_, grad_out_;
     Network<Real> network_;
     std::vector<std::int32_t> nodes_;  // that are reached
+    std::vector<double> losses_;       // of each part
     double shared_squares_ = 0;
 };
 

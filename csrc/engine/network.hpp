@@ -37,6 +37,7 @@ class Network {
     // Reads the weights, to use them for n rows that reach these nodes and no others.
     void start(const View<Real>& theta, const std::vector<std::int32_t>& nodes, std::int64_t n) {
         const Parameters& shape = theta.shape;
+        n_ = n;
         columns_ = shape.units[0] - shape.tree.nodes();
         routes_ = static_cast<std::int64_t>(nodes.size());
         place_.resize(columns_ + routes_);
@@ -55,17 +56,26 @@ class Network {
     }
 
     // Prepares for `backward` what that needs in addition.
-    void start_backward(const View<Real>& theta, std::int64_t n) {
-        to_routes_.reserve(n * padded(routes_));
+    void start_backward(const View<Real>& theta) {
+        to_routes_.reserve(n_ * padded(routes_));
         for (int l = 0; l < static_cast<int>(layers_.size()); ++l) {
             Layer& layer = layers_[l];
             const std::int64_t first = l == 0 ? columns_ : 0;  // x has no gradient
-            layer.grad.reserve(n * layer.width());
+            layer.grad.reserve(n_ * layer.width());
             layer.transposed.reserve(layer.outputs * padded(layer.inputs - first));
             pack_transposed<Real>(layer.outputs, layer.inputs - first,
                                   [&](std::int64_t i) { return row(theta, l, first + i); }, layer.transposed.data());
         }
     }
+
+    // The number of parts that threads share. Rows go through the network and back within their part.
+    std::int64_t parts() const {
+        constexpr std::int64_t products = std::int64_t{1} << 21, most_parts = 8;
+        std::int64_t of_row = 0;
+        for (const Layer& layer : layers_) of_row += layer.inputs * layer.width();
+        return std::clamp<std::int64_t>(n_ * of_row / products, 1, std::min(most_parts, n_));
+    }
+    Rows part(std::int64_t p) const { return Rows::part(n_, parts(), p); }
 
     // Puts x and z of some rows side by side, given the node masses, (nodes,).
     void read(const Batch<Real>& batch, Rows rows, const Reached<Real>& reached, const Real* mass,
@@ -147,8 +157,9 @@ class Network {
         for (std::int32_t i = 0; i < visit.count; ++i) grad_z[i] = to[here.row[i] * padded(routes_)];
     }
 
-    // Adds the gradients of the weights and of all biases but the last for n rows, which passed in so many parts.
-    void to_parameters(std::int64_t n, std::int64_t n_parts, Workers& workers, const View<Real>& grad) {
+    // Adds the gradients of the weights and of all biases but the last.
+    void to_parameters(Workers& workers, const View<Real>& grad) {
+        const std::int64_t n_parts = parts();
         jobs_.clear();
         for (int l = 0; l < static_cast<int>(layers_.size()); ++l) {
             const std::int64_t inputs = layers_[l].inputs, together = n_parts == 1 ? inputs : inputs_of_job;
@@ -157,7 +168,7 @@ class Network {
             }
         }
         workers.run(static_cast<std::int64_t>(jobs_.size()), [&](std::int64_t j) {
-            for (std::int64_t p = 0; p < n_parts; ++p) add_job(jobs_[j], Rows::part(n, n_parts, p), grad);
+            for (std::int64_t p = 0; p < n_parts; ++p) add_job(jobs_[j], part(p), grad);
         });
     }
 
@@ -206,7 +217,7 @@ class Network {
     std::vector<Layer> layers_;
     std::vector<std::int64_t> place_;  // of the weights of each input of the first layer
     std::vector<Job> jobs_;
-    std::int64_t columns_ = 0, routes_ = 0;
+    std::int64_t n_ = 0, columns_ = 0, routes_ = 0;
     Buffer<Real> to_routes_;  // gradients of z, (n, padded routes)
 };
 

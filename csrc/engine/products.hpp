@@ -28,8 +28,12 @@ struct Panels {
 template <class Real, class Row>
 void pack(std::int64_t rows, std::int64_t width, const Row& row, Real* out) {
     for (std::int64_t first = 0; first < width; first += panel_width) {
-        const std::int64_t columns = std::min(panel_width, width - first);
-        for (std::int64_t k = 0; k < rows; ++k, out += columns) std::copy_n(row(k) + first, columns, out);
+        const bool whole = first + panel_width <= width;
+        const std::int64_t columns = whole ? panel_width : width - first;
+        for (std::int64_t k = 0; k < rows; ++k, out += columns) {
+            std::memcpy(out, row(k) + first, lanes * sizeof(Real));
+            if (whole) std::memcpy(out + lanes, row(k) + first + lanes, lanes * sizeof(Real));
+        }
     }
 }
 
@@ -38,11 +42,13 @@ template <class Real, class Row>
 void pack_transposed(std::int64_t rows, std::int64_t count, const Row& row, Real* out) {
     for (std::int64_t first = 0; first < padded(count); first += panel_width) {
         const std::int64_t columns = std::min(panel_width, padded(count) - first);
-        for (std::int64_t j = 0; j < columns; ++j) {
-            const Real* from = first + j < count ? row(first + j) : nullptr;
-            for (std::int64_t k = 0; k < rows; ++k) out[k * columns + j] = from == nullptr ? Real(0) : from[k];
+        const std::int64_t given = std::min(columns, count - first);
+        const Real* from[panel_width];
+        for (std::int64_t j = 0; j < given; ++j) from[j] = row(first + j);
+        for (std::int64_t k = 0; k < rows; ++k, out += columns) {
+            for (std::int64_t j = 0; j < given; ++j) out[j] = from[j][k];
+            for (std::int64_t j = given; j < columns; ++j) out[j] = Real(0);
         }
-        out += rows * columns;
     }
 }
 

@@ -40,11 +40,19 @@ inline void elu(double* x, std::int64_t size) {
     for (std::int64_t i = 0; i < size; ++i) x[i] = x[i] <= 0 ? std::expm1(x[i]) : x[i];
 }
 
-// Goes back from the gradients of the units to those of their inputs, given the values of the units.
 template <class Real>
-void to_elu(const Real* value, std::int64_t size, Real* grad) {
+PRUNUS_INLINE void to_elu_of(const Real* value, std::int64_t size, Real* grad) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < size; ++i) grad[i] *= value[i] > 0 ? Real(1) : value[i] + 1;
+    for (std::int64_t i = 0; i < size; ++i) {
+        const Real slope = value[i] + 1;
+        grad[i] *= slope > 1 ? Real(1) : slope;
+    }
 }
+
+// Goes back from the gradients of the units to those of their inputs, given the values of the units.
+PRUNUS_FUSED_CLONES inline void to_elu(const float* value, std::int64_t size, float* grad) {
+    to_elu_of(value, size, grad);
+}
+inline void to_elu(const double* value, std::int64_t size, double* grad) { to_elu_of(value, size, grad); }
 
 }  // namespace prunus::engine
