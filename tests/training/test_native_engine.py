@@ -159,7 +159,7 @@ def fitted(engine: str, model: TreeModel, samples: Samples, loss: Any, **options
         ("squared_error", 2, 2, 1.0, {"schedule": "plateau"}),
         ("huber", 1, None, 100.0, {"gradient_clip": None}),
         ("absolute_error", 2, 1, 50.0, {"gradient_clip": 0.05, "average": 0.0}),
-        ("cross_entropy", 3, None, 1.0, {"no_decay": ("head.bias",), "schedule": "constant"}),
+        ("cross_entropy", 3, None, 1.0, {"no_decay": ("tree.split.weight",), "schedule": "constant"}),
         ("imitated_classes", 3, None, 100.0, {}),
         ("imitated_numbers", 2, 3, 200.0, {}),
         ("imitated_chance", 1, None, 20.0, {}),
@@ -198,7 +198,7 @@ def whole(path: Path | None, callback: Any = None, *, leaf: str = "linear") -> t
     return model, trainer.fit(samples[:300], samples[300:], resume=True)
 
 
-@pytest.mark.parametrize(("leaf", "epoch"), [("linear", 2), ("linear", 7), ("linear", 11), ("curved", 7)])
+@pytest.mark.parametrize(("leaf", "epoch"), [("linear", 2), ("linear", 7), ("linear", 11), ("curved", 7), ("mlp", 7)])
 def test_a_resumed_run_ends_like_an_uninterrupted_one(leaf: str, epoch: int, tmp_path: Path) -> None:
     def interrupt(record: dict[str, Any]) -> None:
         if record["epoch"] == epoch:
@@ -233,7 +233,7 @@ class Looking:
         self.states.append(head.weight.flatten().tolist())
 
 
-@pytest.mark.parametrize("leaf", ["linear", "curved"])
+@pytest.mark.parametrize("leaf", ["linear", "curved", "mlp"])
 def test_runs_end_alike_whatever_the_number_of_threads(leaf: str) -> None:
     samples = data(400, "squared_error", 1)
 

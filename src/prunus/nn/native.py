@@ -1,7 +1,7 @@
 """What the native engine trains: which models, and where it has their parameters.
 
-The engine has all parameters in one flat array, with a part for each of `PARTS`, and with further parts for each layer of
-a network (`layer_parts`). Modules give the engine views of their parameters in the shape of these parts.
+The engine has all parameters in one flat array: a part for each of `PARTS`, then those of each layer of a network
+(`layer_parts`). Modules give the engine views of their parameters in the shape of these parts.
 """
 
 from typing import Any, NamedTuple
