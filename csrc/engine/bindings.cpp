@@ -131,9 +131,12 @@ template <class Real>
 class BoundEngine {
   public:
     BoundEngine(int depth, std::int64_t split_columns, std::int64_t slope_columns, std::int64_t leaf_columns,
-                std::int64_t outputs, bool leaf_slopes, bool shared_slopes, const std::string& loss, double parameter,
+                std::int64_t outputs, bool leaf_slopes, bool shared_slopes,
+                const std::optional<std::vector<std::int64_t>>& hidden, const std::string& loss, double parameter,
                 double strength, std::int64_t meant_for, int threads)
-        : shape_(shape_of(depth, split_columns, slope_columns, leaf_columns, outputs, leaf_slopes, shared_slopes)),
+        : shape_(with_network(
+              shape_of(depth, split_columns, slope_columns, leaf_columns, outputs, leaf_slopes, shared_slopes),
+              leaf_columns, hidden)),
           split_columns_(split_columns),
           leaf_columns_(leaf_columns),
           loss_(loss_named(loss)),
@@ -142,8 +145,7 @@ class BoundEngine {
     }
 
     std::vector<std::int64_t> sizes() const {
-        const auto sizes = shape_.sizes();
-        return {sizes.begin(), sizes.end()};
+        return shape_.sizes();
     }
 
     std::pair<std::int64_t, double> train(const BoundExamples<Real>& examples, Flat<const std::int64_t> order,
@@ -162,7 +164,7 @@ class BoundEngine {
         const auto steps = static_cast<std::size_t>((n - 1) / batch_size + 1);
         expect("plan", plan, {3, steps});
         expect("most_columns", most_columns, {steps});
-        expect("has_decay", has_decay, {Parameters::parts});
+        expect("has_decay", has_decay, {shape_.sizes().size()});
         if (columns && !most_columns) throw nb::value_error("most_columns must be given with columns");
         check(examples.examples, order, first);
         const Moments<Real> all = moments.checked(shape_.size());
@@ -218,10 +220,11 @@ class BoundEngine {
     }
 
   private:
+    static constexpr double most_values = 1e15;  // more than any memory holds, far less than 64-bit integers count
+
     static Parameters shape_of(int depth, std::int64_t split_columns, std::int64_t slope_columns,
                                std::int64_t leaf_columns, std::int64_t outputs, bool leaf_slopes, bool shared_slopes) {
         constexpr int most_depth = 24;
-        constexpr double most_values = 1e15;  // far more than any memory holds, far less than 64-bit integers count
         expect_within("depth", depth, 0, most_depth);
         expect_within("split_columns", split_columns, 0);
         expect_within("leaf_columns", leaf_columns, 0);
@@ -236,11 +239,31 @@ class BoundEngine {
                                padded(slope_columns),
                                padded(leaf_columns),
                                leaf_slopes,
-                               shared_slopes};
+                               shared_slopes,
+                               {}};
         const double of_leaf = static_cast<double>(outputs) * static_cast<double>(shape.leaf_width + 1);
         if (shape.tree.nodes() * (of_leaf + static_cast<double>(shape.split_width + 1)) > most_values) {
             throw nb::value_error("the tree must have fewer parameters");
         }
+        return shape;
+    }
+
+    // The shape with a network that has these hidden layers.
+    static Parameters with_network(Parameters shape, std::int64_t leaf_columns,
+                                   const std::optional<std::vector<std::int64_t>>& hidden) {
+        if (!hidden) return shape;
+        if (shape.leaf_slopes || shape.shared_slopes) throw nb::value_error("hidden must be None with slopes");
+        shape.units = {leaf_columns + shape.tree.nodes()};
+        for (const std::int64_t units : *hidden) {
+            expect_within("hidden", units, 1);
+            shape.units.push_back(units);
+        }
+        shape.units.push_back(shape.outputs);
+        double values = 0;
+        for (int layer = 0; layer < shape.layers(); ++layer) {
+            values += static_cast<double>(shape.units[layer] + 1) * static_cast<double>(shape.layer_width(layer));
+        }
+        if (values > most_values) throw nb::value_error("the network must have fewer parameters");
         return shape;
     }
 
@@ -321,10 +344,10 @@ void bind_real(nb::module_& m, const std::string& suffix) {
              },
              "owner"_a.noconvert(), "used"_a.noconvert());
     nb::class_<BoundEngine<Real>>(m, ("Engine" + suffix).c_str())
-        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, const std::string&,
-                      double, double, std::int64_t, int>(),
+        .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool,
+                      const std::optional<std::vector<std::int64_t>>&, const std::string&, double, double, std::int64_t, int>(),
              "depth"_a, "split_columns"_a, "slope_columns"_a, "leaf_columns"_a, "outputs"_a, "leaf_slopes"_a,
-             "shared_slopes"_a, "loss"_a, "parameter"_a, "strength"_a, "meant_for"_a, "threads"_a)
+             "shared_slopes"_a, "hidden"_a.none(), "loss"_a, "parameter"_a, "strength"_a, "meant_for"_a, "threads"_a)
         .def_prop_ro("sizes", &BoundEngine<Real>::sizes)
         .def("train", &BoundEngine<Real>::train, "examples"_a, "order"_a.noconvert(), "batch_size"_a, "first"_a,
              "loss_before"_a, "steps_before"_a, "plan"_a.noconvert(), "most_columns"_a.noconvert().none(),

@@ -94,8 +94,7 @@ class Engine {
         const Splits<Real> splits(view, static_cast<Real>(scale));
         scans_(examples, 1, splits, workers_, [&](Scan<Real>& scan, std::int64_t p) {
             const Rows rows{0, scan.batch.n};
-            scan.out.reserve(rows.end * shape_.outputs);
-            outputs_of(scan.batch, rows, view, scan.reached, mass, scan.routed, scan.out.data());
+            outputs(scan, view, mass);
             sums[p] += losses_of<Real>(scan.batch, rows, objective_, shape_.outputs, rows.end, scan.out.data(), nullptr);
             return true;
         });
@@ -105,6 +104,20 @@ class Engine {
     }
 
   private:
+    // Writes the outputs of the rows of a scan.
+    static void outputs(Scan<Real>& scan, const View<Real>& view, const Real* mass) {
+        const Rows rows{0, scan.batch.n};
+        scan.out.reserve(rows.end * view.shape.outputs);
+        if (!view.shape.has_network()) {
+            return outputs_of(scan.batch, rows, view, scan.reached, mass, scan.routed, scan.out.data());
+        }
+        std::vector<std::int32_t> nodes;
+        for (const Visit& visit : scan.reached.visits) nodes.push_back(visit.node);
+        scan.network.start(view, nodes, rows.end);
+        scan.network.read(scan.batch, rows, scan.reached, mass, {nullptr});
+        scan.network.forward(rows, view, scan.out.data());
+    }
+
     void update(const Moments<Real>& all, const Optimizer& optimizer, double rate, double forget, std::int64_t steps,
                 double squares) {
         const double norm = std::sqrt(squares);
@@ -113,7 +126,7 @@ class Engine {
         const double to_v = 1 - std::pow(beta2, static_cast<double>(steps));
         const auto sizes = shape_.sizes();
         std::int64_t begin = 0;
-        for (int part = 0; part < Parameters::parts; ++part) {
+        for (std::size_t part = 0; part < sizes.size(); ++part) {
             const double decay = optimizer.has_decay[part] != 0 ? rate * optimizer.weight_decay : 0.0;
             const Update<Real> update{static_cast<Real>(factor), static_cast<Real>(1 - decay),
                                       static_cast<Real>(rate / to_m), static_cast<Real>(1 / std::sqrt(to_v)),

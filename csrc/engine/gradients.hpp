@@ -19,6 +19,7 @@
 #include "examples.hpp"
 #include "leaves.hpp"
 #include "losses.hpp"
+#include "network.hpp"
 #include "parameters.hpp"
 #include "reach.hpp"
 #include "workers.hpp"
@@ -78,14 +79,16 @@ class Gradients {
         const std::int64_t outputs = theta.shape.outputs;
         out_.reserve(batch.n * outputs);
         grad_out_.reserve(batch.n * outputs);
-        workers.run(n_parts, [&](std::int64_t p) { forward(batch, theta, objective, parts_[p]); });
+        losses_.resize(n_parts);
+        if (theta.shape.has_network()) pass_network(batch, theta, objective, n_parts, workers);
+        workers.run(n_parts, [&](std::int64_t p) { forward(batch, theta, objective, p); });
         to_masses(lam, n_parts);
         workers.run(n_parts, [&](std::int64_t p) { backward(batch, parts_[p]); });
         to_parameters(batch, scale, columns, n_parts, workers, grad);
         squares = shared_squares_;
         for (const Group& group : groups_) squares += group.squares;
         double sum = 0;
-        for (std::int64_t p = 0; p < n_parts; ++p) sum += parts_[p].loss;
+        for (const double loss : losses_) sum += loss;
         return sum / static_cast<double>(batch.n);
     }
 
@@ -104,7 +107,6 @@ class Gradients {
         Buffer<Real> to_u, to_score;                   // gradients at the places of `reached`
         std::vector<std::int32_t> meeting;             // of each visit, if there are several parts
         std::vector<ToMass> to_mass;  // of each visit
-        double loss = 0;
     };
 
     // A node that rows of some parts reach.
@@ -235,17 +237,48 @@ class Gradients {
         return own_root(group.u.data(), batch.weighted() ? group.weight.data() : nullptr, count, lam);
     }
 
+    // The inputs of a network that are the routes of the nodes of a part's visits.
+    RouteColumns columns_of(const Part& part) const { return {parts_.size() == 1 ? nullptr : part.meeting.data()}; }
+
+    // Outputs, losses, and the gradients that go back from a network. Its rows are divided into parts of their own.
+    void pass_network(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective,
+                      std::int64_t n_parts, Workers& workers) {
+        nodes_.clear();
+        for (const Meeting& meeting : meetings_) nodes_.push_back(meeting.node);
+        network_.start(theta, nodes_, batch.n);
+        network_.start_backward(theta);
+        workers.run(n_parts, [&](std::int64_t p) {
+            network_.read(batch, parts_[p].rows, parts_[p].reached, mass_.data(), columns_of(parts_[p]));
+        });
+        losses_.resize(network_.parts());
+        workers.run(network_.parts(), [&](std::int64_t p) {
+            const Rows rows = network_.part(p);
+            network_.forward(rows, theta, out_.data());
+            losses_[p] = losses_of(batch, rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
+            network_.backward(rows, grad_out_.data());
+        });
+    }
+
     // Outputs, losses, and the gradients that arrive at routes and masses.
-    void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, Part& part) {
+    void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, std::int64_t p) {
+        Part& part = parts_[p];
         const Reached<Real>& reached = part.reached;
-        outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
-        part.loss = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
+        const bool network = theta.shape.has_network();
+        if (!network) {
+            outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
+            losses_[p] = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(),
+                                   grad_out_.data());
+        }
         part.to_u.reserve(reached.size);
         part.to_mass.resize(reached.visits.size());
         for (std::size_t v = 0; v < reached.visits.size(); ++v) {
             const Visit& visit = reached.visits[v];
             Real* to_u = part.to_u.data() + visit.begin;
-            to_routes(visit, theta, reached, part.routed, grad_out_.data(), to_u);
+            if (network) {
+                network_.to_routes(reached, v, columns_of(part), to_u);
+            } else {
+                to_routes(visit, theta, reached, part.routed, grad_out_.data(), to_u);
+            }
             part.to_mass[v] = divide(batch, visit, reached, mass_[visit.node], to_u);
         }
     }
@@ -304,22 +337,25 @@ class Gradients {
 
     void to_parameters(const Batch<Real>& batch, Real scale, const Columns<Real>& columns, std::int64_t n_parts,
                        Workers& workers, const View<Real>& grad) {
+        const bool network = grad.shape.has_network();
         for_groups(n_parts, workers, [&](std::int64_t first, std::int64_t last, Group& group) {
             group.squares = 0;
             for (std::int64_t m = first; m < last; ++m) {
                 const std::int32_t t = meetings_[m].node;
                 for_visits(m, n_parts, [&](Part& part, const Visit& visit) {
-                    to_leaf(batch, visit, part.reached, part.routed, grad_out_.data(), group.factor, grad);
+                    if (!network) to_leaf(batch, visit, part.reached, part.routed, grad_out_.data(), group.factor, grad);
                     if (t < grad.shape.tree.splits) to_split(batch, visit, part, scale, group, grad);
                 });
                 if (columns.used != nullptr && t < grad.shape.tree.splits) columns.mask(t, grad.split_weight(t));
                 group.squares += squares_of_node(t, grad);
             }
         });
+        if (network) network_.to_parameters(workers, grad);
         to_shared(batch, grad_out_.data(), grad);
         const std::int64_t outputs = grad.shape.outputs;
         shared_squares_ = squares_of(grad.bias, outputs);
         if (grad.shape.shared_slopes) shared_squares_ += squares_of(grad.shared_slopes, outputs * grad.shape.leaf_width);
+        shared_squares_ += squares_of_network(grad);
     }
 
     // Only rows in the margin of a split have a gradient there.
@@ -352,10 +388,20 @@ class Gradients {
 
     static double squares_of_node(std::int32_t t, const View<Real>& grad) {
         const Parameters& shape = grad.shape;
-        double sum = squares_of(grad.constant(t), shape.outputs);
+        double sum = shape.has_network() ? 0.0 : squares_of(grad.constant(t), shape.outputs);
         if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.slope_width);
         if (t < shape.tree.splits && grad.split_biases[t] != 0) {
             sum += squares_of(grad.split_weight(t), shape.split_width) + squares_of(grad.split_biases + t, 1);
+        }
+        return sum;
+    }
+
+    static double squares_of_network(const View<Real>& grad) {
+        double sum = 0;
+        for (int layer = 0; layer < grad.shape.layers(); ++layer) {
+            const std::int64_t width = grad.shape.layer_width(layer);
+            const std::int64_t rows = grad.shape.units[layer] + (layer + 1 < grad.shape.layers());  // with the biases
+            for (std::int64_t i = 0; i < rows; ++i) sum += squares_of(grad.weights[layer] + i * width, width);
         }
         return sum;
     }
@@ -366,6 +412,9 @@ class Gradients {
     std::vector<Group> groups_;
     std::vector<Real> mass_;  // of the nodes that are reached, (nodes,)
     Buffer<Real> out_, grad_out_;
+    Network<Real> network_;
+    std::vector<std::int32_t> nodes_;  // that are reached
+    std::vector<double> losses_;       // of each part
     double shared_squares_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "../parallel.hpp"
 #include "examples.hpp"
 #include "leaves.hpp"
+#include "network.hpp"
 #include "reach.hpp"
 #include "workers.hpp"
 
@@ -20,6 +21,7 @@ struct Scan {
     Batch<Real> batch;
     Reached<Real> reached;
     Routed<Real> routed;
+    Network<Real> network;
     Buffer<Real> scratch, out;
 };
 

@@ -41,7 +41,9 @@ def problem(seed: int) -> Problem:
     split = LinearSplit(columns, depth, few)
     layer = TreeLayer(split, depth, strength, batch_size=meant_for, final_scale=final_scale)
     curved = np.flatnonzero(random.random(columns) < random.random()).tolist() if leaf == "curved" else []
-    head = build_head("linear" if leaf == "curved" else leaf, columns, depth, outputs, pieces=curved)
+    hidden = random.integers(1, 41, size=random.integers(0, 4)).tolist()
+    kind = "linear" if leaf == "curved" else leaf
+    head = build_head(kind, columns, depth, outputs, hidden=hidden, pieces=curved)
     model = TreeModel(layer, head).double()
     draw_parameters(model, split, random)
     n, most = int(random.integers(1, 300)), 200 if random.random() < 0.9 else 2_000

@@ -24,8 +24,9 @@ from prunus.training.pace import Pace
 from tests.training.problems import same_state
 
 D, DEPTH = 6, 4
-LEAVES = ["constant", "linear", "additive", "curved"]
+LEAVES = ["constant", "linear", "additive", "curved", "mlp"]
 """Kinds of leaves; "curved" ones are linear with inputs for curves."""
+HIDDEN = (19, 7)
 CURVED = (1, 2, 5)
 
 
@@ -37,6 +38,8 @@ def tree(
     final_scale: float = 1.0,
     strength: float = 1.0,
     depth: int = DEPTH,
+    hidden: tuple[int, ...] = HIDDEN,
+    dropout: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> TreeModel:
     """A tree with random parameters, always the same."""
@@ -44,7 +47,7 @@ def tree(
         torch.default_generator.manual_seed(1)
         layer = TreeLayer(LinearSplit(D, depth, columns), depth, strength, batch_size=32, final_scale=final_scale)
         kind, pieces = ("linear", CURVED) if leaf == "curved" else (leaf, ())
-        head = build_head(kind, D, depth, outputs, pieces=pieces)
+        head = build_head(kind, D, depth, outputs, hidden=hidden, dropout=dropout, pieces=pieces)
         for parameter in head.parameters():
             nn.init.normal_(parameter, std=0.3)
         inputs = Whiten(D).fit(torch.randn(50, D) @ torch.randn(D, D))
@@ -156,7 +159,7 @@ def fitted(engine: str, model: TreeModel, samples: Samples, loss: Any, **options
         ("squared_error", 2, 2, 1.0, {"schedule": "plateau"}),
         ("huber", 1, None, 100.0, {"gradient_clip": None}),
         ("absolute_error", 2, 1, 50.0, {"gradient_clip": 0.05, "average": 0.0}),
-        ("cross_entropy", 3, None, 1.0, {"no_decay": ("head.bias",), "schedule": "constant"}),
+        ("cross_entropy", 3, None, 1.0, {"no_decay": ("tree.split.weight",), "schedule": "constant"}),
         ("imitated_classes", 3, None, 100.0, {}),
         ("imitated_numbers", 2, 3, 200.0, {}),
         ("imitated_chance", 1, None, 20.0, {}),
@@ -195,7 +198,7 @@ def whole(path: Path | None, callback: Any = None, *, leaf: str = "linear") -> t
     return model, trainer.fit(samples[:300], samples[300:], resume=True)
 
 
-@pytest.mark.parametrize(("leaf", "epoch"), [("linear", 2), ("linear", 7), ("linear", 11), ("curved", 7)])
+@pytest.mark.parametrize(("leaf", "epoch"), [("linear", 2), ("linear", 7), ("linear", 11), ("curved", 7), ("mlp", 7)])
 def test_a_resumed_run_ends_like_an_uninterrupted_one(leaf: str, epoch: int, tmp_path: Path) -> None:
     def interrupt(record: dict[str, Any]) -> None:
         if record["epoch"] == epoch:
@@ -230,7 +233,7 @@ class Looking:
         self.states.append(head.weight.flatten().tolist())
 
 
-@pytest.mark.parametrize("leaf", ["linear", "curved"])
+@pytest.mark.parametrize("leaf", ["linear", "curved", "mlp"])
 def test_runs_end_alike_whatever_the_number_of_threads(leaf: str) -> None:
     samples = data(400, "squared_error", 1)
 
@@ -275,7 +278,7 @@ def test_an_interruption_is_noticed_at_once() -> None:
     [
         ({"optimizer": "qhadam"}, "it does not know the optimizer 'qhadam'"),
         ({"model": nn.Linear(D, 1)}, "the model is not a TreeModel with a TreeLayer"),
-        ({"model": tree("mlp", 1)}, "it does not know MLPHead"),
+        ({"model": tree("mlp", 1, dropout=0.1)}, "it does not know dropout"),
         ({"loss": lambda output, _target: output.mean(1)}, "it does not know the loss"),
         ({"dtype": torch.float64}, "the inputs are 2-dimensional torch.float64 on cpu"),
     ],

@@ -43,12 +43,14 @@ ENGINE: Arguments = {
     "outputs": K,
     "leaf_slopes": True,
     "shared_slopes": True,
+    "hidden": None,
     "loss": "squared",
     "parameter": 0.5,
     "strength": 1.0,
     "meant_for": 0,
     "threads": 1,
 }
+NO_SLOPES: Arguments = {"leaf_slopes": False, "shared_slopes": False}
 CALLS: dict[str, Arguments] = {
     "train": {
         "order": torch.arange(N),
@@ -281,6 +283,10 @@ def test_splits_that_may_use_more_columns_than_there_are_use_all(most: int) -> N
         ({"depth": 24, "leaf_columns": 2**31 - 1, "outputs": 2**31 - 1}, "the tree must have fewer parameters"),
         ({"depth": 24, "split_columns": 2**31 - 1}, "the tree must have fewer parameters"),
         ({"meant_for": -1}, "meant_for must be from 0 to"),
+        ({"hidden": [5]}, "hidden must be None with slopes"),
+        (NO_SLOPES | {"hidden": [5, 0]}, "hidden must be from 1 to"),
+        (NO_SLOPES | {"hidden": [MANY]}, "hidden must be from 1 to"),
+        (NO_SLOPES | {"hidden": [2**31 - 1, 2**31 - 1]}, "the network must have fewer parameters"),
     ],
 )
 def test_an_engine_that_cannot_be_is_refused(changes: Arguments, message: str) -> None:
@@ -291,7 +297,16 @@ def test_an_engine_that_cannot_be_is_refused(changes: Arguments, message: str) -
 
 @pytest.mark.parametrize(
     "changes",
-    [{"depth": 2**40}, {"depth": 2.5}, {"outputs": None}, {"loss": 3}, {"strength": "1"}, {"threads": 2**40}],
+    [
+        {"depth": 2**40},
+        {"depth": 2.5},
+        {"outputs": None},
+        {"loss": 3},
+        {"strength": "1"},
+        {"threads": 2**40},
+        {"hidden": 3},
+        {"hidden": [2.5]},
+    ],
 )
 def test_an_engine_of_other_types_is_refused(changes: Arguments) -> None:
     with pytest.raises(TypeError, match="incompatible"):
@@ -418,7 +433,8 @@ def problem(source: torch.Generator, dtype: torch.dtype, engine: Arguments, n: i
         return odd_numbers(source, dtype, *shape)
 
     depth, d, k, steps = engine["depth"], engine["split_columns"], engine["outputs"], -(-n // BATCH)
-    size = sum((core.Engine32 if dtype == torch.float32 else core.Engine64)(**engine).sizes)
+    sizes = (core.Engine32 if dtype == torch.float32 else core.Engine64)(**engine).sizes
+    size = sum(sizes)
     examples = {"split_inputs": numbers(n, d), "leaf_inputs": numbers(n, engine["leaf_columns"]), "outputs": k}
     examples |= {"target": numbers(n, k), "offset": numbers(n, k), "weight": numbers(n).abs()}
     columns = {"owner": torch.arange(d, dtype=torch.int32) // 2, "used": torch.ones(2**depth - 1, d, dtype=dtype)}
@@ -428,6 +444,7 @@ def problem(source: torch.Generator, dtype: torch.dtype, engine: Arguments, n: i
         "of_moments": {name: numbers(size) for name in MOMENTS},
         "order": torch.randint(n, (n,), generator=source),
         "plan": torch.full((3, steps), 0.5, dtype=torch.float64),
+        "has_decay": torch.ones(len(sizes), dtype=torch.uint8),
         "most_columns": torch.ones(steps, dtype=torch.int64) if few else None,
         "theta": numbers(size),
         "grad": numbers(size),
@@ -445,6 +462,7 @@ def test_all_sizes_that_fit_are_taken(few: bool, dtype: torch.dtype, threads: in
         shape = {"depth": depth, "split_columns": d, "leaf_columns": leaf_d, "outputs": k, "threads": threads}
         slope_d = leaf_d if depth == 1 else min(leaf_d, 8 * k) // 8 * 8
         slopes = {"slope_columns": slope_d, "leaf_slopes": bool(n % 2), "shared_slopes": d > 0}
-        arguments = problem(source, dtype, ENGINE | shape | slopes, n, few)
-        for name in ("train", "gradient", "masses", "evaluate"):
-            call(name, dtype, **arguments)
+        for leaves in (slopes, NO_SLOPES | {"slope_columns": leaf_d, "hidden": [[], [1], [25, 8]][(n + leaf_d) % 3]}):
+            arguments = problem(source, dtype, ENGINE | shape | leaves, n, few)
+            for name in ("train", "gradient", "masses", "evaluate"):
+                call(name, dtype, **arguments)

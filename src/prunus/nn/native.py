@@ -1,7 +1,7 @@
 """What the native engine trains: which models, and where it has their parameters.
 
-The engine has all parameters in one flat array, with a part for each of `PARTS`. Modules give the engine views of their
-parameters in the shape of these parts.
+The engine has all parameters in one flat array: a part for each of `PARTS`, then those of each layer of a network
+(`layer_parts`). Modules give the engine views of their parameters in the shape of these parts.
 """
 
 from typing import Any, NamedTuple
@@ -12,10 +12,20 @@ from torch import Tensor, nn
 from prunus.nn.heads.head import Head
 from prunus.nn.layer import TreeLayer
 from prunus.nn.model import TreeModel
+from prunus.nn.networks import layer_parts
 from prunus.nn.splits.split import Split
 from prunus.nn.whiten import Whiten
 
-__all__ = ["PARTS", "FlatParameters", "LeafInputs", "NativePart", "leaf_inputs", "native_parts", "why_not_native"]
+__all__ = [
+    "PARTS",
+    "FlatParameters",
+    "LeafInputs",
+    "NativePart",
+    "hidden_units",
+    "leaf_inputs",
+    "native_parts",
+    "why_not_native",
+]
 
 PARTS = ("split_weights", "split_biases", "constants", "slopes", "shared_slopes", "bias")
 LANES = 8
@@ -28,7 +38,14 @@ class NativePart(NamedTuple):
     parameter: str
     """The name of the parameter of the model."""
     values: Tensor
-    """A view of it, whose last dimension is that of the inputs in the case of weights and slopes."""
+    """A view of it, whose last dimension is that of the inputs in the case of split weights and slopes, and that of the
+    units in the case of the layers of a network."""
+
+
+def _all_parts(count: int) -> list[str]:
+    """The names of so many parts of the flat array: those of `PARTS`, then those of the layers of a network."""
+    layers = count - len(PARTS)
+    return [*PARTS, *(part for layer in range(layers) for part in layer_parts(layer))][:count]
 
 
 class LeafInputs(NamedTuple):
@@ -62,6 +79,13 @@ def leaf_inputs(model: TreeModel) -> LeafInputs | None:
     return LeafInputs(places, others, others + len(curved))
 
 
+def hidden_units(parts: dict[str, NativePart]) -> list[int] | None:
+    """The number of units in each hidden layer of a network; None if the leaves have no network."""
+    if layer_parts(0)[0] not in parts:
+        return None
+    return [parts[biases].values.shape[-1] for _, biases in map(layer_parts, range(len(parts))) if biases in parts]
+
+
 def native_parts(model: TreeModel) -> dict[str, NativePart]:
     """The parts of a model that `why_not_native` has nothing against."""
     found: dict[str, NativePart] = {}
@@ -79,7 +103,8 @@ def why_not_native(model: nn.Module) -> str | None:
         return "the model is not a TreeModel with a TreeLayer"
     for module in (model.tree.split, model.head):
         if not isinstance(module, (Split, Head)) or module.native_parts() is None:
-            return f"it does not know {type(module).__name__}"
+            drops = any(isinstance(part, nn.Dropout) for part in module.modules())
+            return f"it does not know {'dropout' if drops else type(module).__name__}"
     for inputs in (model.inputs, model.split_inputs):
         if inputs is not None and type(inputs) not in (Whiten, nn.Identity):
             return f"it does not know {type(inputs).__name__} as inputs"
@@ -142,8 +167,8 @@ class FlatParameters:
 
     def decays(self, decaying: dict[str, bool]) -> Tensor:
         """Whether each part decays, as bytes, given the same for each parameter."""
-        parts = native_parts(self.model)
-        return torch.tensor([part in parts and decaying[parts[part].parameter] for part in PARTS], dtype=torch.uint8)
+        parts, names = native_parts(self.model), _all_parts(len(self.sizes))
+        return torch.tensor([part in parts and decaying[parts[part].parameter] for part in names], dtype=torch.uint8)
 
     def _columns(self, part: str, count: int) -> tuple[Tensor | slice, Tensor | slice]:
         """Which of the columns of a parameter are in the flat array, and their places in each row of it."""
@@ -155,7 +180,7 @@ class FlatParameters:
 
     def _width(self, part: str, count: int) -> int:
         """The length of a row of the flat array, with padding, for a parameter with so many columns."""
-        if part not in ("split_weights", "slopes", "shared_slopes"):
+        if part in ("split_biases", "constants", "bias"):
             return count
         if part == "split_weights" and self.split_columns is not None:
             count = len(self.split_columns)
@@ -166,7 +191,7 @@ class FlatParameters:
     def _parts(self, model: TreeModel, flat: Tensor) -> list[tuple[str, Tensor, Tensor]]:
         """For each part its piece of the flat array, with padding, and the view of the model's parameter."""
         found, views = [], native_parts(model)
-        for part, piece in zip(PARTS, torch.split(flat, self.sizes), strict=True):
+        for part, piece in zip(_all_parts(len(self.sizes)), torch.split(flat, self.sizes), strict=True):
             if part not in views:
                 continue
             values = views[part].values.detach()

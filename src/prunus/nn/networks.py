@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from prunus.nn.whiten import in_encoded
 from prunus.tree import Layers
 
-__all__ = ["array", "dropout_of", "hidden_widths", "mlp", "read_layers"]
+__all__ = ["array", "dropout_of", "hidden_widths", "layer_parts", "mlp", "read_layers"]
 
 
 def mlp(widths: Sequence[int], dropout: float) -> nn.Sequential:
@@ -30,6 +30,11 @@ def hidden_widths(layers: nn.Sequential) -> list[int]:
 def dropout_of(layers: nn.Sequential) -> float:
     """Share of the hidden units that each training step leaves out."""
     return next((layer.p for layer in layers if isinstance(layer, nn.Dropout)), 0.0)
+
+
+def layer_parts(layer: int) -> tuple[str, str]:
+    """The names of the parts of a layer's weights and biases in the native engine, see `prunus.nn.native`."""
+    return f"weights_{layer}", f"biases_{layer}"
 
 
 def array(tensor: Tensor) -> npt.NDArray[np.float32]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeModel, Whiten
-from prunus.nn.native import FlatParameters, leaf_inputs, native_parts, why_not_native
+from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, native_parts, why_not_native
 from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, NamedLoss, mean_loss
@@ -86,6 +86,7 @@ class NativeEngine:
             self.outputs,
             "slopes" in parts,
             "shared_slopes" in parts,
+            hidden_units(parts),
             native_name(loss),
             loss.parameter,
             tree.pruning_strength,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn.heads.head import Head, LeafTraining
-from prunus.nn.networks import dropout_of, hidden_widths, mlp, read_layers
+from prunus.nn.networks import dropout_of, hidden_widths, layer_parts, mlp, read_layers
 from prunus.ops.heap import n_nodes
 from prunus.tree import Leaves
 
@@ -80,3 +80,18 @@ class MLPHead(Head):
         """The leaves as plain arrays."""
         network = read_layers([self.hidden, self.out], inputs, self.in_features)
         return Leaves(np.zeros(self.out_features, dtype=np.float32), network=network)
+
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """Views of the parameters for the native engine, which does not know dropout; None if there is some."""
+        linear, units = list(self.hidden)[::2], list(self.hidden)[1::2]
+        if {type(layer) for layer in linear} - {nn.Linear} or {repr(unit) for unit in units} - {repr(nn.ELU())}:
+            return None
+        parts: dict[str, tuple[str, Tensor]] = {"bias": ("out.bias", self.out.bias)}
+        for i, layer in enumerate([*linear, self.out]):
+            assert isinstance(layer, nn.Linear)
+            name = "out" if layer is self.out else f"hidden.{2 * i}"
+            weights, biases = layer_parts(i)
+            parts[weights] = (f"{name}.weight", layer.weight.T)
+            if layer is not self.out:
+                parts[biases] = (f"{name}.bias", layer.bias)
+        return parts
