@@ -59,7 +59,7 @@ SOFT = (
 """The candidates of soft trees. Of all sets of four candidates from the table in `benchmarks/accuracy_notes.md`, one
 that is good on average and whose members are good on different tables: smooth ones, noisy ones, and those with
 thresholds."""
-HARD = (Candidate("constant", 8, 0), Candidate("linear", 6, 0), Candidate("additive", 8, 16))
+HARD = (Candidate("linear", 6, 0), Candidate("linear", 6, 8), Candidate("additive", 10, 8))
 HARD_SINGLE = (Candidate("constant", 12, 0), Candidate("linear", 6, 0), Candidate("additive", 8, 16))
 """Splits of one column need more levels."""
 
