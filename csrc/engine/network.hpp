@@ -205,12 +205,13 @@ class Network {
         const Layer& layer = layers_[job.layer];
         const std::int64_t width = layer.width(), stride = padded(layer.inputs);
         const bool biases = job.first == 0 && job.layer + 1 < static_cast<int>(layers_.size());
+        const Real one = 1;  // the input that a bias is the weight of
         Real* weights = grad.weights[job.layer] + (job.layer == 0 ? 0 : job.first * width);
         for_blocks(rows, [&](std::int64_t begin, std::int64_t count) {
             const Panels<Real> of_outputs{layer.grad.data() + begin * width, count, width};
             add_product({layer.values.data() + begin * stride + job.first, 1, stride}, job.last - job.first, of_outputs,
                         {weights, width, job.layer == 0 ? place_.data() + job.first : nullptr});
-            if (biases) add_all_rows(of_outputs, grad.biases(job.layer));
+            if (biases) add_product({&one, 0, 0}, 1, of_outputs, {grad.biases(job.layer), width, nullptr});
         });
     }
 
