@@ -22,6 +22,7 @@
 #include "network.hpp"
 #include "parameters.hpp"
 #include "reach.hpp"
+#include "squares.hpp"
 #include "workers.hpp"
 
 namespace prunus::engine {
@@ -388,33 +389,6 @@ class Gradients {
         if (count == 0) return;
         grad.split_biases[visit.node] += sum;
         add_rows(batch.split_inputs(), {group.row.data(), count}, group.factor.data(), grad.split_weight(visit.node));
-    }
-
-    static double squares_of(const Real* x, std::int64_t size) {
-        Real sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t i = 0; i < size; ++i) sum += x[i] * x[i];
-        return static_cast<double>(sum);
-    }
-
-    static double squares_of_node(std::int32_t t, const View<Real>& grad) {
-        const Parameters& shape = grad.shape;
-        double sum = shape.has_network() ? 0.0 : squares_of(grad.constant(t), shape.outputs);
-        if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.slope_width);
-        if (t < shape.tree.splits && grad.split_biases[t] != 0) {
-            sum += squares_of(grad.split_weight(t), shape.split_width) + squares_of(grad.split_biases + t, 1);
-        }
-        return sum;
-    }
-
-    static double squares_of_network(const View<Real>& grad) {
-        double sum = 0;
-        for (int layer = 0; layer < grad.shape.layers(); ++layer) {
-            const std::int64_t width = grad.shape.layer_width(layer);
-            const std::int64_t rows = grad.shape.units[layer] + (layer + 1 < grad.shape.layers());  // with the biases
-            for (std::int64_t i = 0; i < rows; ++i) sum += squares_of(grad.weights[layer] + i * width, width);
-        }
-        return sum;
     }
 
     std::vector<Part> parts_;
