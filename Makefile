@@ -61,7 +61,7 @@ test-sanitizers: $(SANITIZED)/.built ## The extension under the address and unde
 		$(BIN)/python -m pytest -p tests.csrc.instrumented -m 'not gpu and not slow' \
 		tests/ops/test_sizes.py tests/ops/test_leaves.py tests/ops/test_routes.py tests/ops/test_masses.py \
 		tests/fuzz/test_operators.py tests/tree/test_prediction.py tests/fuzz/test_engine.py \
-		tests/training/test_native_engine.py tests/training/test_native_sizes.py \
+		tests/training/test_native_engine.py tests/training/test_native_networks.py tests/training/test_native_sizes.py \
 		tests/training/test_native_workers.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...

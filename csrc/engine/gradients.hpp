@@ -22,6 +22,7 @@
 #include "network.hpp"
 #include "parameters.hpp"
 #include "reach.hpp"
+#include "squares.hpp"
 #include "workers.hpp"
 
 namespace prunus::engine {
@@ -295,6 +296,7 @@ class Gradients {
                 sums.active_weight += u[i] > a ? static_cast<double>(batch.weight(row[i])) : 0.0;
             }
         }
+#pragma omp simd
         for (std::int32_t i = 0; i < visit.count; ++i) to_u[i] = u[i] < a ? to_u[i] : Real(0);
         return sums;
     }
@@ -312,6 +314,20 @@ class Gradients {
         }
     }
 
+    // Adds the gradient of the sum of w u over the active rows of a visit.
+    static void add_sum_gradient(const Batch<Real>& batch, const Visit& visit, const Reached<Real>& reached, Real a,
+                                 Real sum_grad, Real* to_u) {
+        const Real* u = reached.u.data();
+        const std::int32_t* row = reached.row.data();
+        const std::int32_t end = visit.begin + visit.count;
+        if (batch.weighted()) {
+            for (std::int32_t i = visit.begin; i < end; ++i) to_u[i] += u[i] > a ? batch.weight(row[i]) * sum_grad : Real(0);
+            return;
+        }
+#pragma omp simd
+        for (std::int32_t i = visit.begin; i < end; ++i) to_u[i] += u[i] > a ? sum_grad : Real(0);
+    }
+
     // From the routes back to the scores: the gradient of u goes to the score that it comes from, or to the u above.
     void backward(const Batch<Real>& batch, Part& part) {
         const Reached<Real>& reached = part.reached;
@@ -321,16 +337,12 @@ class Gradients {
         for (std::size_t v = reached.visits.size() - 1; v > 0; --v) {  // the root's u is constant
             const Visit& visit = reached.visits[v];
             const Real sum_grad = meetings_[parts_.size() == 1 ? v : part.meeting[v]].sum_grad;
-            if (sum_grad != 0) {
-                const Real a = mass_[visit.node];
-                for (std::int32_t place = visit.begin; place < visit.begin + visit.count; ++place) {
-                    to_u[place] += reached.u[place] > a ? batch.weight(reached.row[place]) * sum_grad : Real(0);
-                }
-            }
-            const Real sign = visit.is_left() ? Real(-1) : Real(1);
+            if (sum_grad != 0) add_sum_gradient(batch, visit, reached, mass_[visit.node], sum_grad, to_u);
+            Real* const to[2] = {to_u, to_score};  // chosen by an index: a branch would often be predicted wrongly
+            const Real sign[2] = {Real(1), visit.is_left() ? Real(-1) : Real(1)};
             for (std::int32_t place = visit.begin; place < visit.begin + visit.count; ++place) {
-                Real* to = (reached.by_score[place] ? to_score : to_u) + reached.above[place];
-                *to += reached.by_score[place] ? sign * to_u[place] : to_u[place];
+                const int by_score = reached.by_score[place];
+                to[by_score][reached.above[place]] += sign[by_score] * to_u[place];
             }
         }
     }
@@ -377,33 +389,6 @@ class Gradients {
         if (count == 0) return;
         grad.split_biases[visit.node] += sum;
         add_rows(batch.split_inputs(), {group.row.data(), count}, group.factor.data(), grad.split_weight(visit.node));
-    }
-
-    static double squares_of(const Real* x, std::int64_t size) {
-        Real sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t i = 0; i < size; ++i) sum += x[i] * x[i];
-        return static_cast<double>(sum);
-    }
-
-    static double squares_of_node(std::int32_t t, const View<Real>& grad) {
-        const Parameters& shape = grad.shape;
-        double sum = shape.has_network() ? 0.0 : squares_of(grad.constant(t), shape.outputs);
-        if (shape.leaf_slopes) sum += squares_of(grad.slope(t, 0), shape.outputs * shape.slope_width);
-        if (t < shape.tree.splits && grad.split_biases[t] != 0) {
-            sum += squares_of(grad.split_weight(t), shape.split_width) + squares_of(grad.split_biases + t, 1);
-        }
-        return sum;
-    }
-
-    static double squares_of_network(const View<Real>& grad) {
-        double sum = 0;
-        for (int layer = 0; layer < grad.shape.layers(); ++layer) {
-            const std::int64_t width = grad.shape.layer_width(layer);
-            const std::int64_t rows = grad.shape.units[layer] + (layer + 1 < grad.shape.layers());  // with the biases
-            for (std::int64_t i = 0; i < rows; ++i) sum += squares_of(grad.weights[layer] + i * width, width);
-        }
-        return sum;
     }
 
     std::vector<Part> parts_;

@@ -99,23 +99,22 @@ class Network {
     // Writes the outputs of some rows, (n, outputs).
     void forward(Rows rows, const View<Real>& theta, Real* out) {
         const int last = static_cast<int>(layers_.size()) - 1;
-        const std::int64_t outputs = layers_[last].outputs, last_width = layers_[last].width();
-        Buffer<Real> before_bias(most * last_width);
+        const std::int64_t outputs = layers_[last].outputs, width = layers_[last].width();
+        Buffer<Real> before_bias(most * width);
         for_blocks(rows, [&](std::int64_t begin, std::int64_t count) {
-            for (int l = 0; l <= last; ++l) {
-                const Layer& layer = layers_[l];
-                const std::int64_t width = layer.width();
-                Real* to = l == last ? before_bias.data() : layers_[l + 1].values.data() + begin * width;
-                if (l == last) std::fill_n(to, count * width, Real(0));
-                for (std::int64_t i = 0; l < last && i < count; ++i) std::copy_n(theta.biases(l), width, to + i * width);
-                const std::int64_t stride = padded(layer.inputs);
-                add_product({layer.values.data() + begin * stride, stride, 1}, count,
-                            {layer.weights.data(), layer.inputs, width}, {to, width, nullptr});
-                if (l < last) elu(to, count * width);
+            for (int l = 0; l < last; ++l) {
+                Real* to = layers_[l + 1].values.data() + begin * layers_[l].width();
+                for (std::int64_t i = 0; i < count; ++i) {
+                    std::copy_n(theta.biases(l), layers_[l].width(), to + i * layers_[l].width());
+                }
+                add_outputs(layers_[l], begin, count, to);
+                elu(to, count * layers_[l].width());
             }
+            std::fill_n(before_bias.data(), count * width, Real(0));
+            add_outputs(layers_[last], begin, count, before_bias.data());
             for (std::int64_t i = 0; i < count; ++i) {
                 for (std::int64_t k = 0; k < outputs; ++k) {
-                    out[(begin + i) * outputs + k] = theta.bias[k] + before_bias[i * last_width + k];
+                    out[(begin + i) * outputs + k] = theta.bias[k] + before_bias[i * width + k];
                 }
             }
         });
@@ -124,28 +123,22 @@ class Network {
     // Goes back from the gradients of the outputs of some rows to all layers and to z.
     void backward(Rows rows, const Real* grad_out) {
         const int last = static_cast<int>(layers_.size()) - 1;
-        const std::int64_t outputs = layers_[last].outputs;
+        const std::int64_t outputs = layers_[last].outputs, width = layers_[last].width();
         std::int64_t widest = 0;
         for (const Layer& layer : layers_) widest = std::max(widest, layer.width());
         Buffer<Real> one(most * widest), other(most * widest);
         for_blocks(rows, [&](std::int64_t begin, std::int64_t count) {
             Real *here = one.data(), *before = other.data();
             for (std::int64_t i = 0; i < count; ++i) {
-                std::copy_n(grad_out + (begin + i) * outputs, outputs, here + i * padded(outputs));
-                std::fill_n(here + i * padded(outputs) + outputs, padded(outputs) - outputs, Real(0));
+                std::copy_n(grad_out + (begin + i) * outputs, outputs, here + i * width);
+                std::fill_n(here + i * width + outputs, width - outputs, Real(0));
             }
-            for (int l = last; l >= 0; --l, std::swap(here, before)) {
-                Layer& layer = layers_[l];
-                const std::int64_t width = layer.width();
-                pack<Real>(count, width, [&](std::int64_t i) { return here + i * width; },
-                           layer.grad.data() + begin * width);
-                const std::int64_t to_width = padded(l == 0 ? routes_ : layer.inputs);
-                Real* to = l == 0 ? to_routes_.data() + begin * to_width : before;
-                std::fill_n(to, count * to_width, Real(0));
-                add_product({here, width, 1}, count, {layer.transposed.data(), layer.outputs, to_width},
-                            {to, to_width, nullptr});
-                if (l > 0) to_elu(layer.values.data() + begin * to_width, count * to_width, to);
+            for (int l = last; l > 0; --l, std::swap(here, before)) {
+                const std::int64_t size = layers_[l].inputs;
+                to_inputs(layers_[l], begin, count, here, padded(size), before);
+                to_elu(layers_[l].values.data() + begin * padded(size), count * padded(size), before);
             }
+            to_inputs(layers_[0], begin, count, here, padded(routes_), to_routes_.data() + begin * padded(routes_));
         });
     }
 
@@ -197,6 +190,22 @@ class Network {
         }
     }
 
+    // Adds the products of the inputs of some rows with the weights of a layer.
+    static void add_outputs(const Layer& layer, std::int64_t begin, std::int64_t count, Real* out) {
+        const std::int64_t stride = padded(layer.inputs);
+        add_product({layer.values.data() + begin * stride, stride, 1}, count,
+                    {layer.weights.data(), layer.inputs, layer.width()}, {out, layer.width(), nullptr});
+    }
+
+    // Keeps the gradients `here` of the outputs of a layer for its weights, and goes back to its inputs, (count, width).
+    static void to_inputs(Layer& layer, std::int64_t begin, std::int64_t count, const Real* here, std::int64_t width,
+                          Real* to) {
+        const std::int64_t stride = layer.width();
+        pack<Real>(count, stride, [&](std::int64_t i) { return here + i * stride; }, layer.grad.data() + begin * stride);
+        std::fill_n(to, count * width, Real(0));
+        add_product({here, stride, 1}, count, {layer.transposed.data(), layer.outputs, width}, {to, width, nullptr});
+    }
+
     const Real* row(const View<Real>& theta, int l, std::int64_t i) const {
         return theta.weights[l] + (l == 0 ? place_[i] : i) * layers_[l].width();
     }
@@ -205,12 +214,13 @@ class Network {
         const Layer& layer = layers_[job.layer];
         const std::int64_t width = layer.width(), stride = padded(layer.inputs);
         const bool biases = job.first == 0 && job.layer + 1 < static_cast<int>(layers_.size());
+        const Real one = 1;  // the input that a bias is the weight of
         Real* weights = grad.weights[job.layer] + (job.layer == 0 ? 0 : job.first * width);
         for_blocks(rows, [&](std::int64_t begin, std::int64_t count) {
             const Panels<Real> of_outputs{layer.grad.data() + begin * width, count, width};
             add_product({layer.values.data() + begin * stride + job.first, 1, stride}, job.last - job.first, of_outputs,
                         {weights, width, job.layer == 0 ? place_.data() + job.first : nullptr});
-            if (biases) add_all_rows(of_outputs, grad.biases(job.layer));
+            if (biases) add_product({&one, 0, 0}, 1, of_outputs, {grad.biases(job.layer), width, nullptr});
         });
     }
 

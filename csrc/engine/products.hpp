@@ -21,7 +21,6 @@ struct Panels {
     const Real* data;
     std::int64_t rows, width;  // of the matrix; the width is padded
     const Real* panel(std::int64_t first) const { return data + first * rows; }
-    std::int64_t columns(std::int64_t first) const { return std::min(panel_width, width - first); }
 };
 
 // Packs a matrix whose k-th row is row(k).
@@ -119,18 +118,6 @@ PRUNUS_FUSED_CLONES inline void add_product(const Factor<float>& a, std::int64_t
 PRUNUS_FUSED_CLONES inline void add_product(const Factor<double>& a, std::int64_t rows, const Panels<double>& b,
                                             const Target<double>& out) {
     add_product_of(a, rows, b, out);
-}
-
-// Adds all rows of a packed matrix.
-template <class Real>
-void add_all_rows(const Panels<Real>& b, Real* out) {
-    for (std::int64_t first = 0; first < b.width; first += panel_width) {
-        const std::int64_t columns = b.columns(first);
-        const Real* row = b.panel(first);
-        for (std::int64_t k = 0; k < b.rows; ++k, row += columns) {
-            for (std::int64_t j = 0; j < columns; ++j) out[first + j] += row[j];
-        }
-    }
 }
 
 }  // namespace prunus::engine

@@ -55,7 +55,7 @@ def test_units_are_accurate() -> None:
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.zero_()
-        head.hidden[0].weight[0, 0] = head.out.weight[0, 0] = 1  # type: ignore[index, operator]
+        head.hidden[0].weight[0, 0] = head.out.weight[0, 0] = 1  # type: ignore[operator]
     model = TreeModel(TreeLayer(LinearSplit(1, 0), 0), head)
     samples = Samples(x, torch.zeros_like(x))
     engine = engine_for(model, find_loss("absolute_error"), samples)
