@@ -119,7 +119,7 @@ def _decimals(column: Any) -> npt.NDArray[Any]:
     if not (pa.types.is_decimal128(kind) and kind.precision <= _EXACT_DIGITS and 0 <= kind.scale <= _EXACT_POWER):
         return objects(column.to_pylist(), len(column))
     low_halves = np.frombuffer(column.buffers()[1], dtype="<i8")[::2]
-    values = low_halves[column.offset : column.offset + len(column)] / 10.0**kind.scale
+    values: npt.NDArray[np.float64] = low_halves[column.offset : column.offset + len(column)] / 10.0**kind.scale
     if column.null_count:
         values[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
     return values

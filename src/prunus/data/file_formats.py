@@ -1,0 +1,118 @@
+"""Files of each format: their columns, the groups of rows in them, and how a group is read in bounded memory."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from prunus.data.csv_files import CsvPart
+from prunus.data.file_paths import File, file_errors, import_arrow
+from prunus.errors import InputValueError
+
+__all__ = ["Part", "open_part"]
+
+_BUFFER = 1 << 18  # bytes of each column that are read from a file at a time
+
+
+class Part(Protocol):
+    """A file of a table. It holds what is known of the file, but no open file, so that it can be pickled."""
+
+    file: File
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+
+    def types(self, columns: Sequence[str]) -> dict[str, Any] | None:
+        """Types of columns as pyarrow has them; None if nobody knows them before all rows are counted."""
+
+    def count(self, columns: Sequence[str]) -> list[int]:
+        """Numbers of rows of the groups; `types` are known afterwards."""
+
+    def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Record batches of at most so many rows, one after the other, of a group."""
+
+
+def open_part(file: File) -> Part:
+    """Read the names of the columns of a file, and what else it says about itself."""
+    with file_errors(file.path):
+        kinds: dict[str | None, Any] = {"parquet": ParquetPart, "arrow": ArrowPart, "csv": CsvPart}
+        part: Part = kinds[file.format](file)
+    repeated = [name for name in part.names if part.names.count(name) > 1]
+    if repeated:
+        raise InputValueError(f"Names of columns must be unique, got {repeated[0]!r} more than once in {file.path!r}")
+    return part
+
+
+class ParquetPart:
+    """A Parquet file; its groups are row groups."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        with self._open() as parquet:
+            self.metadata = parquet.metadata
+            self.schema = parquet.schema_arrow
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    def types(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Types of columns as pyarrow has them."""
+        return {name: self.schema.field(name).type for name in columns}
+
+    def count(self, columns: Sequence[str]) -> list[int]:  # noqa: ARG002
+        """Numbers of rows of the row groups."""
+        return [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
+
+    def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Record batches of at most so many rows of a row group."""
+        types = import_arrow("pyarrow").types
+        text = [name for name, kind in self.types(columns).items() if types.is_string(kind) or types.is_binary(kind)]
+        with self._open(metadata=self.metadata, read_dictionary=text) as parquet:
+            yield from parquet.iter_batches(rows, [group], list(columns), use_threads=False)
+
+    def _open(self, **options: Any) -> Any:
+        source = self.file.system.open_input_file(self.file.path)
+        return import_arrow("pyarrow.parquet").ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False, **options)
+
+
+class ArrowPart:
+    """An Arrow or Feather file; its groups are record batches."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        with file.system.open_input_file(file.path) as source:
+            if source.read(6) != b"ARROW1":
+                raise InputValueError(f"{file.path!r} must be a file of Arrow's IPC format or of Feather version 2")
+            source.seek(0)
+            with import_arrow("pyarrow.ipc").open_file(source) as reader:
+                self.schema = reader.schema
+                self.n_groups = reader.num_record_batches
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    def types(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Types of columns as pyarrow has them."""
+        return {name: self.schema.field(name).type for name in columns}
+
+    def count(self, columns: Sequence[str]) -> list[int]:
+        """Numbers of rows of the record batches, for which one column of each is read."""
+        return [self._batch(i, columns[:1]).num_rows for i in range(self.n_groups)]
+
+    def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Views of at most so many rows of a record batch."""
+        batch = self._batch(group, columns).select(list(columns))
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+    def _batch(self, group: int, columns: Sequence[str]) -> Any:
+        ipc = import_arrow("pyarrow.ipc")
+        options = ipc.IpcReadOptions(use_threads=False, included_fields=sorted(map(self.names.index, columns)))
+        with (
+            self.file.system.open_input_file(self.file.path) as source,
+            ipc.open_file(source, options=options) as reader,
+        ):
+            return reader.get_batch(group)
