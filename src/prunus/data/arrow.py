@@ -36,8 +36,7 @@ class ArrowTable:
 
         Examples
         --------
-        >>> import pytest
-        >>> pa = pytest.importorskip("pyarrow")
+        >>> import pyarrow as pa
         >>> ArrowTable(pa.table({"color": ["red", None, "red"]}), ["color"]).column(0)
         Coded(codes=array([ 0, -1,  0], dtype=int32), values=['red'])
         """
@@ -61,8 +60,7 @@ def arrow_family(kind: Any) -> str:
 
     Examples
     --------
-    >>> import pytest
-    >>> pa = pytest.importorskip("pyarrow")
+    >>> import pyarrow as pa
     >>> [arrow_family(kind) for kind in (pa.int8(), pa.string(), pa.date32(), pa.null(), pa.list_(pa.int8()))]
     ['number', 'text', 'datetime', 'missing', 'list<item: int8>']
     """

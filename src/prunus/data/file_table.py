@@ -60,8 +60,8 @@ class FileTable:
 
     Examples
     --------
-    >>> import pytest, tempfile
-    >>> parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    >>> import pyarrow as pa, tempfile
+    >>> from pyarrow import parquet
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     sizes = pa.table({"size": [1.5, 2.5, 4.0], "color": ["red", None, "red"], "price": [1, 2, 3]})
     ...     parquet.write_table(sizes, f"{folder}/sizes.parquet")

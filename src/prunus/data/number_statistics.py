@@ -8,14 +8,12 @@ import numpy.typing as npt
 from prunus.data.columns import NumberKind
 from prunus.data.number_columns import number_columns
 from prunus.data.outputs import OutputColumn
-from prunus.data.sketch import QuantileSketch
+from prunus.data.sketch import QuantileSketch, Weighted, joined
 from prunus.data.spread import Spread, measure, spread_of
 
 __all__ = ["NumberStatistics"]
 
 Floats = npt.NDArray[np.float64]
-Rows = tuple[npt.NDArray[Any], Floats | None]
-"""Some numbers, of which NaN is missing, and their positive weights; None if all weights are 1."""
 
 
 class NumberStatistics:
@@ -38,7 +36,7 @@ class NumberStatistics:
     def __init__(self, exact_rows: int) -> None:
         self.exact_rows = exact_rows
         self.rows = 0
-        self.exact: list[Rows] | None = []
+        self.exact: list[Weighted] | None = []
         self.sketch = QuantileSketch()
         self.low, self.high = np.inf, -np.inf
         self.total = self.present = self.missing = 0.0  # sum of the numbers, weights of those present and missing
@@ -88,17 +86,15 @@ class NumberStatistics:
         share = self.missing / (self.present + self.missing)
         if not self.present:
             return Spread(0.0, 1.0, 0.0, share, constant=True)
-        values = self.sketch.sample()
-        return spread_of(values, None, low=self.low, high=self.high, mean=self.total / self.present, missing=share)
+        mean, sample = self.total / self.present, self.sketch.sample()
+        return spread_of(sample, None, low=self.low, high=self.high, mean=mean, missing=share)
 
     def values(self) -> tuple[Floats, Floats | None]:
         """Return all numbers with their weights, or a sample of equal weight that stands for those present."""
         if self.exact is None:
             return self.sketch.sample(), None
-        x = np.concatenate([part for part, _ in self.exact]).astype(np.float64)
-        if all(weight is None for _, weight in self.exact):
-            return x, None
-        return x, np.concatenate([np.ones(part.size) if w is None else w for part, w in self.exact])
+        x, weight = joined(self.exact)
+        return x.astype(np.float64), weight
 
     def columns(
         self, feature: int, name: str, kind: NumberKind, *, clip: float, pieces: int

@@ -3,14 +3,16 @@
 Both are learned chunk by chunk, take bounded memory, and can be merged, so that several processes can share the work.
 """
 
-from typing import Any, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LevelCounts", "QuantileSketch"]
+__all__ = ["LevelCounts", "QuantileSketch", "Weighted", "joined"]
 
 Floats = npt.NDArray[np.float64]
+Weighted = tuple[npt.NDArray[Any], Floats | None]
+"""Numbers and their positive weights; None if all weights are 1."""
 
 _KEPT = 4096
 """Numbers in a buffer of the sketch."""
@@ -18,6 +20,10 @@ _BLOCK = 16 * _KEPT
 """Numbers that are sorted together before they become a buffer."""
 _RESULT = 8 * _KEPT
 """Numbers in the sample that stands for all."""
+_ALL = 1 << 20
+"""After so many numbers, only one of every eight neighbors is sorted, for sorting takes most of the time."""
+_SAMPLED = np.arange(0, _BLOCK, 8) + np.random.default_rng(0).integers(0, 8, _BLOCK // 8)
+"""The places, in a block, of those that are."""
 
 
 class QuantileSketch:
@@ -27,7 +33,8 @@ class QuantileSketch:
     Two such buffers that stand for equally many blocks are merged, sorted and thinned out in the same way into one
     buffer that stands for twice as many. A number may move past at most half a range each time, so the share of the
     weight below any number is wrong by at most ``(1 + merges) / 8192``, where ``merges`` is how often the number of
-    blocks can be halved. This is 0.12 % for 20 million numbers and 0.25 % for 50 billion.
+    blocks can be halved. This is 0.12 % for 20 million numbers and 0.25 % for 50 billion. After the first million, a
+    random eighth of the numbers is used; the standard error of the share below a number is then less than 0.08 %.
 
     Examples
     --------
@@ -39,8 +46,9 @@ class QuantileSketch:
     """
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[npt.NDArray[Any], Floats | None]] = []
+        self.waiting: list[Weighted] = []
         self.n_waiting = 0
+        self.n_sorted = 0
         self.buffers: dict[int, tuple[npt.NDArray[Any], float]] = {}  # level -> sorted numbers, weight of all together
 
     def add(self, x: npt.NDArray[Any], weight: Floats | None) -> None:
@@ -50,11 +58,11 @@ class QuantileSketch:
             self.waiting.append((x[part], None if weight is None else weight[part]))
             self.n_waiting += self.waiting[-1][0].size
             if self.n_waiting >= _BLOCK:
-                self._carry(0, *_thin(self.waiting, _KEPT))
-                self.waiting, self.n_waiting = [], 0
+                self._sort_waiting()
 
     def merge(self, other: "QuantileSketch") -> None:
         """Add all that another sketch stands for."""
+        self.n_sorted += other.n_sorted
         for x, weight in other.waiting:
             self.add(x, weight)
         for level, (x, total) in other.buffers.items():
@@ -62,15 +70,28 @@ class QuantileSketch:
 
     def sample(self) -> Floats:
         """Return sorted numbers of equal weight that stand for all."""
-        buffers = [(x, np.full(x.size, total / x.size)) for x, total in self.buffers.values()]
-        return _thin([*self.waiting, *buffers], _RESULT)[0].astype(np.float64)
+        buffers = [_equal_weights(x, total) for x, total in self.buffers.values()]
+        return _thin(*joined([*self.waiting, *buffers]), _RESULT).astype(np.float64)
+
+    def _sort_waiting(self) -> None:
+        x, weight = joined(self.waiting)
+        total = float(x.size if weight is None else weight.sum())
+        if self.n_sorted >= _ALL:
+            places = _SAMPLED if x.size == _BLOCK else np.concatenate([_SAMPLED, np.arange(_BLOCK, x.size, 8)])
+            x, weight = x[places], None if weight is None else weight[places]
+        self.n_sorted += self.n_waiting
+        self.waiting, self.n_waiting = [], 0
+        self._carry(0, _thin(x, weight, _KEPT), total)
 
     def _carry(self, level: int, x: npt.NDArray[Any], total: float) -> None:
         """Put a buffer in its place; two on the same level become one on the next."""
         while level in self.buffers:
             y, of_other = self.buffers.pop(level)
-            weights = [np.full(part.size, w / part.size) for part, w in ((x, total), (y, of_other))]
-            x, total = _thin([(x, weights[0]), (y, weights[1])], _KEPT)
+            both = joined([_equal_weights(x, total), _equal_weights(y, of_other)])
+            x = _thin(
+                both[0], None if total == of_other else both[1], _KEPT, kind="stable"
+            )  # fast if halves are sorted
+            total += of_other
             level += 1
         self.buffers[level] = x, total
 
@@ -121,12 +142,6 @@ class LevelCounts:
         self.others += other.others
         self._shrink()
 
-    def copy(self) -> Self:
-        """Return counts that can be changed without changing these."""
-        twin = type(self)(self.limit)
-        twin.merge(self)
-        return twin
-
     def _shrink(self) -> None:
         if len(self.weights) <= self.limit:
             return
@@ -137,16 +152,27 @@ class LevelCounts:
         self.weights = {level: weight - taken for level, weight in self.weights.items() if weight > taken}
 
 
-def _thin(parts: list[tuple[npt.NDArray[Any], Floats | None]], count: int) -> tuple[npt.NDArray[Any], float]:
-    """Sort weighted numbers, and choose those in the middles of `count` ranges of equal weight."""
+def _equal_weights(x: npt.NDArray[Any], total: float) -> Weighted:
+    return x, np.full(x.size, total / x.size)
+
+
+def joined(parts: list[Weighted]) -> Weighted:
+    """Put several lists of numbers one after the other."""
     x = np.concatenate([part for part, _ in parts])
     if all(weight is None for _, weight in parts):
-        x = np.sort(x)
-        middles = ((2 * np.arange(count) + 1) * x.size) // (2 * count)
-        return (x, float(x.size)) if x.size <= count else (x[middles], float(x.size))
-    weight = np.concatenate([np.ones(part.size) if w is None else w for part, w in parts])
-    order = np.argsort(x)
+        return x, None
+    return x, np.concatenate([np.ones(part.size) if weight is None else weight for part, weight in parts])
+
+
+def _thin(
+    x: npt.NDArray[Any], weight: Floats | None, count: int, kind: Literal["quicksort", "stable"] = "quicksort"
+) -> npt.NDArray[Any]:
+    """Sort numbers, and choose those in the middles of `count` ranges of equal weight; all if they are fewer."""
+    if weight is None:
+        x = np.sort(x, kind=kind)
+        return x if x.size <= count else x[((2 * np.arange(count) + 1) * x.size) // (2 * count)]
+    order = np.argsort(x, kind=kind)
     below = np.cumsum(weight[order])
     middles = (np.arange(count) + 0.5) * (below[-1] / count)
-    places = np.minimum(np.searchsorted(below, middles), x.size - 1)
-    return x[order[places]], float(below[-1])
+    chosen: npt.NDArray[Any] = x[order[np.minimum(np.searchsorted(below, middles), x.size - 1)]]
+    return chosen

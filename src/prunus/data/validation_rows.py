@@ -26,8 +26,8 @@ class ValidationRows:
 
     Examples
     --------
-    >>> import pytest, tempfile
-    >>> parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    >>> import pyarrow as pa, tempfile
+    >>> from pyarrow import parquet
     >>> from prunus.data import FileTable
     >>> validation = ValidationRows(0.2)
     >>> with tempfile.TemporaryDirectory() as folder:
