@@ -107,7 +107,7 @@ def category_outputs(
     missing, shares = float(counts[0]) / total, dict(zip(labels.levels, (counts[1:] / total).tolist(), strict=True))
     present = sorted((level for level in shares if shares[level] > 0), key=lambda level: (-shares[level], level))
     frequent, rest = present[:max_categories], present[max_categories:]
-    if len(present) == 2 and not rest and not missing:
+    if len(present) == 2 and not rest and not missing and not others:
         frequent = present[1:]  # one column tells two levels apart; an unseen level counts as the more frequent one
     outputs = [_indicator(feature, name, "category", level, shares[level]) for level in sorted(frequent)]
     if missing:

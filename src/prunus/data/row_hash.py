@@ -25,7 +25,7 @@ def row_hashes(X: Any) -> Hashes:  # noqa: N803
 
     The hash depends on the names of the columns but not on their order, and on values but not on how they are stored:
     1, 1.0 and True are the same number, and numbers that are equal in single precision are the same unless they are
-    whole numbers. Missing values of all kinds are the same.
+    whole numbers or dates. Missing values of all kinds are the same.
 
     Parameters
     ----------
@@ -79,24 +79,25 @@ def _add_column(table: Table, feature: int, name: str, total: Hashes) -> None:
     factor = np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") | 1)
     found = read(table.column(feature), name)
     if isinstance(found, Labels):
-        hashes = np.append(_text_hashes(found.levels), _bits(np.array([np.nan]))) * factor
+        hashes = np.append(_text_hashes(found.levels), _bits(np.array([np.nan]), single=False)) * factor
         total += hashes[found.codes]  # -1, missing, is the last
         return
     for start in range(0, total.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        bits = _bits(found.values[part])
+        bits = _bits(found.values[part], single=found.kind == "number")
         np.multiply(bits, factor, out=bits)
         total[part] += bits
 
 
-def _bits(values: npt.NDArray[Any]) -> Hashes:
-    """The bits of numbers in double precision, the upper half mixed into the lower, which may be zeros."""
+def _bits(values: npt.NDArray[Any], *, single: bool) -> Hashes:
+    """The bits of numbers in double precision, the upper half mixed into the lower, which may be zeros.
+
+    If numbers are compared in single precision, those that are not whole are rounded.
+    """
     numbers = np.add(values, 0.0, dtype=np.float64)  # -0.0 becomes 0.0
-    if values.dtype == np.float64:
+    if single and values.dtype == np.float64:
         with np.errstate(over="ignore"):
-            single = numbers.astype(np.float32)
-        rounded = (np.rint(numbers) != numbers) & np.isfinite(single)
-        np.copyto(numbers, single, where=rounded)
+            np.copyto(numbers, numbers.astype(np.float32), where=np.rint(numbers) != numbers)
     if not np.isfinite(numbers.sum()):
         numbers[np.isnan(numbers)] = _MISSING
     bits: Hashes = numbers.view(np.uint64)

@@ -131,7 +131,7 @@ class LevelCounts:
             rows = np.concatenate([np.arange(known.size), codes + 1])
             known = np.bincount(rows, weights=np.concatenate([known, weight]))
         self.missing = float(known[0])
-        self.weights.update((level, w) for level, w in zip(levels, known[1:].tolist(), strict=True) if w)
+        self.weights.update(zip(levels, known[1:].tolist(), strict=True))
         self._shrink()
 
     def merge(self, other: "LevelCounts") -> None:
