@@ -1,7 +1,7 @@
 """An encoder that is learned in chunks is the one that is learned at once, or close to it if the table is long."""
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -78,7 +78,7 @@ def test_statistics_of_processes_are_merged() -> None:
         assert (column.center, column.scale) == pytest.approx((other.center, other.scale), rel=1e-12)
 
 
-DISTRIBUTIONS = {
+DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int], npt.NDArray[Any]]] = {
     "normal": lambda rng, n: rng.normal(size=n),
     "heavy": lambda rng, n: rng.standard_cauchy(size=n),
     "skewed": lambda rng, n: rng.lognormal(sigma=3, size=n),

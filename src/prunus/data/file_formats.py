@@ -1,6 +1,8 @@
 """Files of each format: their columns, the groups of rows in them, and how a group is read in bounded memory."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from prunus.data.csv_files import CsvPart
@@ -36,7 +38,7 @@ def open_part(file: File) -> Part:
     with file_errors(file.path):
         kinds: dict[str | None, Any] = {"parquet": ParquetPart, "arrow": ArrowPart, "csv": CsvPart}
         part: Part = kinds[file.format](file)
-    repeated = [name for name in part.names if part.names.count(name) > 1]
+    repeated = [name for name, count in Counter(part.names).items() if count > 1]
     if repeated:
         raise InputValueError(f"Names of columns must be unique, got {repeated[0]!r} more than once in {file.path!r}")
     return part
@@ -71,9 +73,11 @@ class ParquetPart:
         with self._open(metadata=self.metadata, read_dictionary=text) as parquet:
             yield from parquet.iter_batches(rows, [group], list(columns), use_threads=False)
 
-    def _open(self, **options: Any) -> Any:
-        source = self.file.system.open_input_file(self.file.path)
-        return import_arrow("pyarrow.parquet").ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False, **options)
+    @contextmanager
+    def _open(self, **options: Any) -> Iterator[Any]:
+        parquet = import_arrow("pyarrow.parquet")
+        with self.file.system.open_input_file(self.file.path) as source:
+            yield parquet.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False, **options)
 
 
 class ArrowPart:
@@ -110,7 +114,8 @@ class ArrowPart:
 
     def _batch(self, group: int, columns: Sequence[str]) -> Any:
         ipc = import_arrow("pyarrow.ipc")
-        options = ipc.IpcReadOptions(use_threads=False, included_fields=sorted(map(self.names.index, columns)))
+        place = {name: i for i, name in enumerate(self.names)}
+        options = ipc.IpcReadOptions(use_threads=False, included_fields=sorted(place[name] for name in columns))
         with (
             self.file.system.open_input_file(self.file.path) as source,
             ipc.open_file(source, options=options) as reader,

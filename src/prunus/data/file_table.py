@@ -12,13 +12,11 @@ from prunus.data.arrow import arrow_family
 from prunus.data.file_chunks import Chunk
 from prunus.data.file_formats import Part, open_part
 from prunus.data.file_paths import file_errors, find_files
-from prunus.data.shuffling import Arrays, read_ahead, shuffle_rows
+from prunus.data.shuffling import Arrays, chunk_rows_of, read_ahead, shuffle_rows
 from prunus.errors import InputTypeError, InputValueError
 
 __all__ = ["FileTable"]
 
-CHUNK_ROWS = 65_536
-"""Rows of a chunk at most."""
 _FAMILIES = ("number", "boolean", "text", "datetime", "duration", "missing")
 
 
@@ -57,6 +55,8 @@ class FileTable:
     target, weight : str or None
     paths : list of str
         All files.
+    chunk_rows : int
+        Largest number of rows of a chunk: 65,536, or fewer if there are more than 64 columns.
 
     Examples
     --------
@@ -81,6 +81,7 @@ class FileTable:
         self._parts: list[Part] = [open_part(file) for file in files]
         self.columns = _choose(self._parts[0], target, weight, columns)
         self._used = [*self.columns, *(name for name in (target, weight) if name is not None)]
+        self.chunk_rows = chunk_rows_of(len(self._used))
         _check_names(self._parts, self._used, all_columns=columns is None)
         self._check_types()
 
@@ -125,7 +126,7 @@ class FileTable:
         Yields
         ------
         Chunk
-            At most 65,536 rows with ``X``, a RecordBatch of pyarrow, ``y``, ``weight`` and ``hashes``.
+            At most `chunk_rows` rows with ``X``, a RecordBatch of pyarrow, ``y``, ``weight`` and ``hashes``.
         """
         chunks = self._chunks(self._share(np.arange(len(self.groups)), part))
         yield from read_ahead(chunks, ahead) if ahead else chunks
@@ -137,7 +138,7 @@ class FileTable:
         seed: int,
         epoch: int,
         buffer_rows: int,
-        chunk_rows: int = CHUNK_ROWS,
+        chunk_rows: int | None = None,
         part: tuple[int, int] = (0, 1),
         ahead: int = 2,
     ) -> Iterator[Arrays]:
@@ -155,8 +156,8 @@ class FileTable:
             Not negative.
         buffer_rows : int
             Rows of the buffer; `prunus.data.shuffling.buffer_rows` computes it from a limit of memory.
-        chunk_rows : int, default=65,536
-            Rows of each result but the last.
+        chunk_rows : int, optional
+            Rows of each result but the last; by default as many as a chunk has.
         part : (int, int), default=(0, 1)
             Read only the k-th of so many parts, ``(k, of)``, which are other ones in each epoch.
         ahead : int, default=2
@@ -171,7 +172,8 @@ class FileTable:
         order = self._share(rng.permutation(len(self.groups)), part)
         rng = np.random.default_rng([seed, epoch, *part])
         encoded = (_encoded(encode, chunk) for chunk in self._chunks(order))
-        chunks = shuffle_rows(encoded, min(buffer_rows, self._rows_of(order)), chunk_rows, rng)
+        buffer_rows = min(buffer_rows, self._rows_of(order))
+        chunks = shuffle_rows(encoded, buffer_rows, chunk_rows or self.chunk_rows, rng)
         yield from read_ahead(chunks, ahead) if ahead else chunks
 
     def _chunks(self, order: Iterable[int]) -> Iterator[Chunk]:
@@ -180,7 +182,7 @@ class FileTable:
             part = self._parts[group.part]
             start = 0
             with file_errors(part.file.path):
-                for batch in part.read(group.place, self._used, CHUNK_ROWS):
+                for batch in part.read(group.place, self._used, self.chunk_rows):
                     if batch.num_rows:
                         columns = batch if batch.schema.names == self._used else batch.select(self._used)
                         yield Chunk(columns, self.target, self.weight, part.file.path, int(number), start)
@@ -237,9 +239,11 @@ def _choose(part: Part, target: str | None, weight: str | None, columns: Sequenc
             raise InputValueError(f"{what} must be a column of {part.file.path!r}, got {name!r}")
     if target is not None and target == weight:
         raise InputValueError(f"target and weight must be different columns, got {target!r} for both")
-    chosen = [name for name in part.names if name not in (target, weight)] if columns is None else list(columns)
+    names = part.names
+    chosen = [name for name in names if name not in (target, weight)] if columns is None else list(columns)
+    known = set(names)
     for name, count in Counter(chosen).items():
-        if name not in part.names or name in (target, weight) or count > 1:
+        if name not in known or name in (target, weight) or count > 1:
             raise InputValueError(
                 f"columns must be different columns of {part.file.path!r} besides target and weight, got {name!r}"
             )
@@ -249,6 +253,7 @@ def _choose(part: Part, target: str | None, weight: str | None, columns: Sequenc
 
 
 def _check_names(parts: Sequence[Part], used: Sequence[str], *, all_columns: bool) -> None:
+    expected = set(used)
     for part in parts:
         names = set(part.names)
         missing = [name for name in used if name not in names]
@@ -256,7 +261,7 @@ def _check_names(parts: Sequence[Part], used: Sequence[str], *, all_columns: boo
             raise InputValueError(
                 f"All files must have the same columns, got none named {missing[0]!r} in {part.file.path!r}"
             )
-        others = [name for name in part.names if name not in used] if all_columns else []
+        others = [name for name in part.names if name not in expected] if all_columns else []
         if others:
             raise InputValueError(
                 f"All files must have the same columns, got {others[0]!r} in {part.file.path!r} but not in "

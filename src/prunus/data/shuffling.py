@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from prunus.errors import InputTypeError, InputValueError
 
-__all__ = ["MEMORY_LIMIT", "Arrays", "buffer_rows", "read_ahead", "shuffle_rows"]
+__all__ = ["MEMORY_LIMIT", "Arrays", "buffer_rows", "chunk_rows_of", "read_ahead", "shuffle_rows"]
 
 Item = TypeVar("Item")
 Arrays = tuple[npt.NDArray[Any], ...]
@@ -20,11 +20,24 @@ MEMORY_LIMIT = 10**9
 """Bytes that a fit from files may take, unless somebody says otherwise."""
 _FOR_THE_BUFFER = 0.25
 """Share of the memory for the buffer; rows in flight, validation rows and the model have the rest."""
+_CHUNK_ROWS, _CHUNK_VALUES = 1 << 16, 1 << 22
+"""Rows and values that a chunk has at most."""
 _OF_A_ROW = 16
 """Bytes of a row besides its encoded columns: a target and a weight, in double precision."""
 
 
-def buffer_rows(memory_limit: float, columns: int, *, in_flight: int = 2, chunk_rows: int = 65_536) -> int:
+def chunk_rows_of(columns: int) -> int:
+    """Return how many rows a chunk of a table has: 65,536, or fewer if the table has more than 64 columns.
+
+    Examples
+    --------
+    >>> chunk_rows_of(30), chunk_rows_of(1000)
+    (65536, 4194)
+    """
+    return max(1, min(_CHUNK_ROWS, _CHUNK_VALUES // columns))
+
+
+def buffer_rows(memory_limit: float, columns: int, *, in_flight: int = 2, chunk_rows: int | None = None) -> int:
     """Return how many rows the buffer of a shuffle may have.
 
     A quarter of the memory is for the buffer and for the chunks of encoded rows that are on their way.
@@ -37,8 +50,8 @@ def buffer_rows(memory_limit: float, columns: int, *, in_flight: int = 2, chunk_
         Number of columns of the encoded table, in single precision.
     in_flight : int, default=2
         Number of chunks that are read ahead.
-    chunk_rows : int, default=65,536
-        Number of rows of a chunk.
+    chunk_rows : int, optional
+        Number of rows of a chunk; by default `chunk_rows_of` the columns.
 
     Returns
     -------
@@ -49,6 +62,7 @@ def buffer_rows(memory_limit: float, columns: int, *, in_flight: int = 2, chunk_
     >>> buffer_rows(1e9, columns=30)
     1641627
     """
+    chunk_rows = chunk_rows_of(columns) if chunk_rows is None else chunk_rows
     of_row = 4 * columns + _OF_A_ROW
     of_chunks = (in_flight + 1) * chunk_rows * of_row  # one more is being written
     rows = int((_FOR_THE_BUFFER * memory_limit - of_chunks) // of_row)
