@@ -19,6 +19,7 @@ import pytest
 
 import prunus
 from prunus.data import TableEncoder
+from prunus.data.columns import Coded
 from prunus.data.tables import read_table
 
 TABLE: dict[str, list[Any]] = {
@@ -145,6 +146,14 @@ def test_a_column_of_pyarrow_without_gaps_is_not_copied() -> None:
     column = read_table(pa.table({"x": numbers})).rows(2, 9).column(0)
     assert isinstance(column, np.ndarray)
     assert np.shares_memory(column, numbers)
+
+
+def test_levels_that_are_in_no_row_are_not_read() -> None:
+    levels = pa.array([f"level {k}" for k in range(1000)])
+    column = pa.DictionaryArray.from_arrays(pa.array([5, None, 999, 5], pa.int32()), levels)
+    coded = read_table(pa.table({"x": column})).column(0)
+    assert isinstance(coded, Coded)
+    assert (coded.codes.tolist(), coded.values) == ([0, -1, 1, 0], ["level 5", "level 999"])
 
 
 def test_nested_columns_of_pyarrow_are_errors() -> None:

@@ -163,6 +163,14 @@ def test_columns_that_nobody_uses_may_hold_anything(tmp_path: Path) -> None:
     assert rows_of(FileTable(tmp_path, columns=["row"])) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("index", [["u", "v"], pd.Index([7, 8], name="key"), None], ids=["unnamed", "named", "none"])
+def test_the_index_of_a_frame_is_no_column(tmp_path: Path, index: Any) -> None:
+    pd.DataFrame({"row": [0, 1], "y": [1, 2]}, index=index).to_parquet(tmp_path / "a.parquet")
+    table = FileTable(tmp_path, target="y")
+    assert table.columns == ["row"]
+    assert rows_of(table) == [0, 1]
+
+
 def test_types_of_one_family_may_change(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"row": pa.array([1, 2], pa.int8()), "c": ["a", "b"]}), tmp_path / "a.parquet")
     parquet.write_table(pa.table({"row": [2.5], "c": pa.array(["b"]).dictionary_encode()}), tmp_path / "b.parquet")

@@ -87,7 +87,9 @@ def _read(column: Any) -> Column:
     kind = column.type
     family = arrow_family(kind)
     if family == "text":
-        coded = column if types.is_dictionary(kind) else column.dictionary_encode()
+        if types.is_dictionary(kind) and len(column.dictionary) > len(column):
+            column = column.dictionary_decode()  # most of its levels are not in these rows
+        coded = column if types.is_dictionary(column.type) else column.dictionary_encode()
         return Coded(coded.indices.fill_null(-1).to_numpy(), coded.dictionary.to_pylist())
     if family == "missing":
         return np.full(len(column), np.nan)

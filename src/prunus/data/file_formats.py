@@ -56,7 +56,7 @@ class ParquetPart:
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
-        return list(self.schema.names)
+        return _names(self.schema)
 
     def types(self, columns: Sequence[str]) -> dict[str, Any]:
         """Types of columns as pyarrow has them."""
@@ -96,7 +96,7 @@ class ArrowPart:
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
-        return list(self.schema.names)
+        return _names(self.schema)
 
     def types(self, columns: Sequence[str]) -> dict[str, Any]:
         """Types of columns as pyarrow has them."""
@@ -114,10 +114,16 @@ class ArrowPart:
 
     def _batch(self, group: int, columns: Sequence[str]) -> Any:
         ipc = import_arrow("pyarrow.ipc")
-        place = {name: i for i, name in enumerate(self.names)}
+        place = {name: i for i, name in enumerate(self.schema.names)}
         options = ipc.IpcReadOptions(use_threads=False, included_fields=sorted(place[name] for name in columns))
         with (
             self.file.system.open_input_file(self.file.path) as source,
             ipc.open_file(source, options=options) as reader,
         ):
             return reader.get_batch(group)
+
+
+def _names(schema: Any) -> list[str]:
+    """Names of the columns without those that were the index of a DataFrame of pandas."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name not in index]
