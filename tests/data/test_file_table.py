@@ -56,7 +56,7 @@ def test_formats_agree_on_hashes_and_encoders(tmp_path: Path) -> None:
 
 def test_all_kinds_of_columns_of_parquet_are_encoded_as_in_memory(tmp_path: Path) -> None:
     table = FileTable(write(pa.table(TABLE), tmp_path / "a.parquet", rows=2))
-    statistics = TableStatistics(pieces=2)
+    statistics = TableStatistics(TableEncoder(pieces=2))
     for chunk in table.batches():
         statistics.add(chunk.X)
     expected = TableEncoder(pieces=2).fit(pd.DataFrame(TABLE))

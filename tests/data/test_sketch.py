@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from prunus.data import TableEncoder
 from prunus.data.outputs import OutputColumn
 from prunus.data.sketch import LevelCounts, QuantileSketch
 from prunus.data.streamed import TableStatistics
@@ -42,7 +43,7 @@ def test_merged_counts_are_too_small_by_no_more_than_documented() -> None:
 
 def test_levels_that_were_not_kept_are_infrequent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prunus.data.streamed._FEWEST_LEVELS", 50)
-    statistics = TableStatistics(max_categories=2)
+    statistics = TableStatistics(TableEncoder(max_categories=2))
     for k in range(10):
         statistics.add([["red"]] * 40 + [["blue"]] * 30 + [[f"rare {k} {i}"] for i in range(30)])
     red, blue, others = sorted(statistics.encoder().columns_, key=lambda column: column.label, reverse=True)

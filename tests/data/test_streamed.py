@@ -45,7 +45,7 @@ def chunks(table: Any, weight: Any, size: int) -> Iterator[tuple[Any, Any]]:
 
 
 def statistics(table: Any, weight: Any = None, size: int = 700, **options: Any) -> TableStatistics:
-    found = TableStatistics(**options)
+    found = TableStatistics(TableEncoder(**options))
     for part, of_part in chunks(table, weight, size):
         found.add(part, of_part)
     return found
@@ -203,7 +203,7 @@ def test_mistakes() -> None:
     with pytest.raises(ValueError, match="finite"):
         found.add(pd.DataFrame({"x": [1.0]}), [-1.0])
     with pytest.raises(ValueError, match="clip must be"):
-        TableStatistics(clip=-1.0)
+        TableStatistics(TableEncoder(clip=-1.0))
     for empty in (TableStatistics(), TableStatistics().add([[1.0]], [0.0])):
         with pytest.raises(ValueError, match="rows of positive weight"):
             empty.encoder()

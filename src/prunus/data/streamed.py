@@ -1,5 +1,6 @@
 """An encoder that is learned from a table in chunks, by one or several processes, in bounded memory."""
 
+from copy import copy
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -28,8 +29,8 @@ class TableStatistics:
 
     Parameters
     ----------
-    max_categories, clip, pieces
-        Options of `TableEncoder`.
+    encoder : TableEncoder, optional
+        Its options are those of the encoder to be learned; it is not changed.
 
     Examples
     --------
@@ -39,9 +40,8 @@ class TableStatistics:
     True
     """
 
-    def __init__(self, *, max_categories: int = 32, clip: float = 5.0, pieces: int = 0) -> None:
-        TableEncoder(max_categories=max_categories, clip=clip, pieces=pieces).fit([[0.0]])  # checks the options
-        self.max_categories, self.clip, self.pieces = int(max_categories), float(clip), int(pieces)
+    def __init__(self, encoder: TableEncoder | None = None) -> None:
+        self.blank = copy(encoder if encoder is not None else TableEncoder()).fit([[0.0]])  # fit checks the options
         self.names: list[str] | None = None
         self.columns: list[ColumnStatistics] = []
         self.rows = 0  # those of positive weight
@@ -100,26 +100,26 @@ class TableStatistics:
         """Return an encoder that has learned from all rows so far."""
         if not self.rows:
             raise InputValueError("A table must have rows of positive weight, got none")
+        options = self.blank.get_state()
         outputs: list[OutputColumn] = []
         flags: list[OutputColumn] = []
         for feature, column in enumerate(self.columns):
-            of_feature, of_missing = column.describe(feature, self.max_categories, self.clip, self.pieces)
+            of_feature, of_missing = column.describe(
+                feature, options["max_categories"], options["clip"], options["pieces"]
+            )
             outputs += of_feature
             flags += of_missing
-        state = TableEncoder(max_categories=self.max_categories, clip=self.clip, pieces=self.pieces).fit([[0.0]])
-        return TableEncoder.from_state(
-            state.get_state()
-            | {
-                "n_features_in": len(self.columns),
-                "feature_names_in": self.names,
-                "columns": [asdict(output) for output in outputs + flags],
-            }
-        )
+        learned = {
+            "n_features_in": len(self.columns),
+            "feature_names_in": self.names,
+            "columns": [asdict(output) for output in outputs + flags],
+        }
+        return TableEncoder.from_state(options | learned)
 
     def _start(self, names: list[str] | None, count: int) -> None:
         self.names = names
         exact_rows = min(_EXACT_ROWS, _EXACT_VALUES // count)
-        levels = max(_FEWEST_LEVELS, 2 * self.max_categories)
+        levels = max(_FEWEST_LEVELS, 2 * int(self.blank.max_categories))
         labels = names if names is not None else [f"x{i}" for i in range(count)]
         self.columns = [ColumnStatistics(name, exact_rows, levels) for name in labels]
 
