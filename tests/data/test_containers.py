@@ -221,6 +221,18 @@ def test_chunks_are_encoded_like_the_whole_table(width: int) -> None:
     np.testing.assert_array_equal(encoder.transform(frame), np.concatenate(halves))
 
 
+def test_frames_are_scaled_alike_with_and_without_the_compiled_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_cauchy(size=(3000, 5)) * 10.0 ** np.arange(-160, 161, 80)
+    frame = pd.DataFrame(numbers, columns=list("abcde")).assign(color=TABLE["color"] * 600, size=TABLE["size"] * 600)
+    for part in (frame, frame[list("abcde")]):
+        encoder = TableEncoder(pieces=3).fit(part)
+        expected = encoder.transform(part)
+        with monkeypatch.context() as without:
+            without.setattr("prunus.data.blocks._core", None)
+            np.testing.assert_array_equal(encoder.transform(part), expected)
+
+
 def test_output_can_be_written_in_place() -> None:
     encoder = TableEncoder().fit(pd.DataFrame(TABLE))
     out = np.full((5, len(encoder.columns_)), np.nan, dtype=np.float32)

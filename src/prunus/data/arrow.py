@@ -1,6 +1,7 @@
 """Tables and record batches of pyarrow, which is imported only if somebody has one."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class ArrowTable:
         return _read(column)
 
 
+@lru_cache(maxsize=256)
 def arrow_family(kind: Any) -> str:
     """Return what a type of pyarrow holds: numbers, booleans, text (or categories), dates, durations, nothing.
 

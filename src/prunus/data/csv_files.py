@@ -24,6 +24,8 @@ class CsvPart:
     A column has the narrowest type that fits all rows: whole numbers, numbers, dates, otherwise text.
     """
 
+    counts_itself = False
+
     def __init__(self, file: File) -> None:
         self.file = file
         self.compressed = file.path.lower().endswith(COMPRESSED)

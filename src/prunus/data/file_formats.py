@@ -18,6 +18,8 @@ class Part(Protocol):
     """A file of a table. It holds what is known of the file, but no open file, so that it can be pickled."""
 
     file: File
+    counts_itself: bool
+    """Whether the file says how many rows it has."""
 
     @property
     def names(self) -> list[str]:
@@ -46,6 +48,8 @@ def open_part(file: File) -> Part:
 
 class ParquetPart:
     """A Parquet file; its groups are row groups."""
+
+    counts_itself = True
 
     def __init__(self, file: File) -> None:
         self.file = file
@@ -82,6 +86,8 @@ class ParquetPart:
 
 class ArrowPart:
     """An Arrow or Feather file; its groups are record batches."""
+
+    counts_itself = False
 
     def __init__(self, file: File) -> None:
         self.file = file

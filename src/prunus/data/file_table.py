@@ -84,12 +84,14 @@ class FileTable:
         self.chunk_rows = chunk_rows_of(len(self._used))
         _check_names(self._parts, self._used, all_columns=columns is None)
         self._check_types()
+        if all(part.counts_itself for part in self._parts):
+            len(self)
 
     def __len__(self) -> int:
         return sum(group.rows for group in self.groups)
 
     def __repr__(self) -> str:
-        known = "groups" in self.__dict__ or all(path.endswith((".parquet", ".pq")) for path in self.paths)
+        known = "groups" in self.__dict__  # counting the rows of other files may take long
         shown = ", ".join(map(repr, self.columns)) if len(self.columns) <= 5 else f"{len(self.columns)} columns"
         parts = [
             f"FileTable of {len(self.paths)} file{'s' * (len(self.paths) > 1)}",

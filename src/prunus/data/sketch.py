@@ -22,8 +22,8 @@ _RESULT = 8 * _KEPT
 """Numbers in the sample that stands for all."""
 _ALL = 1 << 20
 """After so many numbers, only one of every eight neighbors is sorted, for sorting takes most of the time."""
-_SAMPLED = np.arange(0, _BLOCK, 8) + np.random.default_rng(0).integers(0, 8, _BLOCK // 8)
-"""The places, in a block, of those that are."""
+_SAMPLED = np.arange(0, 2 * _BLOCK, 8) + np.random.default_rng(0).integers(0, 8, _BLOCK // 4)
+"""The places of those among the numbers that wait, which are fewer than two blocks."""
 
 
 class QuantileSketch:
@@ -34,7 +34,7 @@ class QuantileSketch:
     buffer that stands for twice as many. A number may move past at most half a range each time, so the share of the
     weight below any number is wrong by at most ``(1 + merges) / 8192``, where ``merges`` is how often the number of
     blocks can be halved. This is 0.12 % for 20 million numbers and 0.25 % for 50 billion. After the first million, a
-    random eighth of the numbers is used; the standard error of the share below a number is then less than 0.08 %.
+    random eighth of the numbers is used; with equal weights this adds a standard error of less than 0.08 %.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class QuantileSketch:
         x, weight = joined(self.waiting)
         total = float(x.size if weight is None else weight.sum())
         if self.n_sorted >= _ALL:
-            places = _SAMPLED if x.size == _BLOCK else np.concatenate([_SAMPLED, np.arange(_BLOCK, x.size, 8)])
+            places = _SAMPLED[: np.searchsorted(_SAMPLED, x.size)]
             x, weight = x[places], None if weight is None else weight[places]
         self.n_sorted += self.n_waiting
         self.waiting, self.n_waiting = [], 0
@@ -87,10 +87,9 @@ class QuantileSketch:
         """Put a buffer in its place; two on the same level become one on the next."""
         while level in self.buffers:
             y, of_other = self.buffers.pop(level)
-            both = joined([_equal_weights(x, total), _equal_weights(y, of_other)])
-            x = _thin(
-                both[0], None if total == of_other else both[1], _KEPT, kind="stable"
-            )  # fast if halves are sorted
+            both, weight = joined([_equal_weights(x, total), _equal_weights(y, of_other)])
+            # Both halves are sorted, which makes the stable sort a merge.
+            x = _thin(both, None if total == of_other else weight, _KEPT, kind="stable")
             total += of_other
             level += 1
         self.buffers[level] = x, total
