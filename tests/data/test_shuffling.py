@@ -60,6 +60,14 @@ def test_parts_are_disjoint_and_cover_all(tmp_path: Path, of: int) -> None:
     assert sorted(in_order) == sorted(shuffled) == list(range(1000))
 
 
+def test_long_batches_of_arrow_are_several_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prunus.data.file_formats._LONGEST_GROUP", 300)
+    table = FileTable(write(numbered(1000), tmp_path / "a.arrow", rows=1000))
+    assert [group.rows for group in table.groups] == [300, 300, 300, 100]
+    assert [row for chunk in table.batches() for row in row_numbers(chunk)[0].tolist()] == list(range(1000))
+    assert sorted(row for k in range(4) for row in order(table, part=(k, 4))) == list(range(1000))
+
+
 def test_parts_that_cannot_be_read(tmp_path: Path) -> None:
     table = FileTable(write(numbered(1000), tmp_path / "a.parquet", rows=500))
     with pytest.raises(ValueError, match="read in 3 parts must have as many groups of rows, got 2"):

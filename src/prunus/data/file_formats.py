@@ -12,6 +12,7 @@ from prunus.errors import InputValueError
 __all__ = ["Part", "open_part"]
 
 _BUFFER = 1 << 18  # bytes of each column that are read from a file at a time
+_LONGEST_GROUP = 1 << 20  # rows of a group of a file that is mapped into memory
 
 
 class Part(Protocol):
@@ -85,19 +86,24 @@ class ParquetPart:
 
 
 class ArrowPart:
-    """An Arrow or Feather file; its groups are record batches."""
+    """An Arrow or Feather file; its groups are record batches, or parts of long ones.
+
+    Local files are mapped into memory, so that of a batch only what is used is read.
+    """
 
     counts_itself = False
 
     def __init__(self, file: File) -> None:
         self.file = file
-        with file.system.open_input_file(file.path) as source:
+        self.local = file.system.type_name == "local"
+        self.places: list[tuple[int, int, int]] = []  # batch, first row and number of rows of each group
+        with self._source() as source:
             if source.read(6) != b"ARROW1":
                 raise InputValueError(f"{file.path!r} must be a file of Arrow's IPC format or of Feather version 2")
             source.seek(0)
             with import_arrow("pyarrow.ipc").open_file(source) as reader:
                 self.schema = reader.schema
-                self.n_groups = reader.num_record_batches
+                self.n_batches = reader.num_record_batches
 
     @property
     def names(self) -> list[str]:
@@ -109,24 +115,32 @@ class ArrowPart:
         return {name: self.schema.field(name).type for name in columns}
 
     def count(self, columns: Sequence[str]) -> list[int]:
-        """Numbers of rows of the record batches, for which one column of each is read."""
-        return [self._batch(i, columns[:1]).num_rows for i in range(self.n_groups)]
+        """Numbers of rows of the groups, for which one column of each batch is read."""
+        self.places = []
+        for i in range(self.n_batches):
+            rows = self._batch(i, columns[:1]).num_rows
+            step = _LONGEST_GROUP if self.local else max(rows, 1)
+            self.places += [(i, start, min(step, rows - start)) for start in range(0, rows, step)]
+        return [rows for _, _, rows in self.places]
 
     def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Views of at most so many rows of a record batch."""
-        batch = self._batch(group, columns).select(list(columns))
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
+        number, first, count = self.places[group]
+        batch = self._batch(number, columns).select(list(columns))
+        for start in range(first, first + count, rows):
+            yield batch.slice(start, min(rows, first + count - start))
 
-    def _batch(self, group: int, columns: Sequence[str]) -> Any:
+    def _batch(self, number: int, columns: Sequence[str]) -> Any:
         ipc = import_arrow("pyarrow.ipc")
         place = {name: i for i, name in enumerate(self.schema.names)}
         options = ipc.IpcReadOptions(use_threads=False, included_fields=sorted(place[name] for name in columns))
-        with (
-            self.file.system.open_input_file(self.file.path) as source,
-            ipc.open_file(source, options=options) as reader,
-        ):
-            return reader.get_batch(group)
+        with self._source() as source, ipc.open_file(source, options=options) as reader:
+            return reader.get_batch(number)
+
+    def _source(self) -> Any:
+        if self.local:
+            return import_arrow().memory_map(self.file.path)
+        return self.file.system.open_input_file(self.file.path)
 
 
 def _names(schema: Any) -> list[str]:
