@@ -109,7 +109,7 @@ def test_public_names_of_training() -> None:
 
 
 def test_public_names_of_data() -> None:
-    assert sorted(data.__all__) == ["OutputColumn", "TableEncoder"]
+    assert sorted(data.__all__) == ["FileTable", "OutputColumn", "TableEncoder"]
 
 
 def test_every_public_name_exists() -> None:

@@ -19,6 +19,8 @@ import pytest
 
 import prunus
 from prunus.data import TableEncoder
+from prunus.data.columns import Coded
+from prunus.data.tables import read_table
 
 TABLE: dict[str, list[Any]] = {
     "size": [1.5, 2.5, None, 4.0, 9.0],
@@ -41,14 +43,20 @@ def as_objects() -> npt.NDArray[np.object_]:
     return np.array(list(TABLE.values()), dtype=object).T
 
 
-def test_numpy_pandas_and_polars_agree() -> None:
-    frames = (as_objects(), pd.DataFrame(TABLE), pd.DataFrame(TABLE, dtype=object), pl.DataFrame(TABLE))
+def test_numpy_pandas_polars_and_pyarrow_agree() -> None:
+    frames = (
+        as_objects(),
+        pd.DataFrame(TABLE),
+        pd.DataFrame(TABLE, dtype=object),
+        pl.DataFrame(TABLE),
+        pa.table(TABLE),
+    )
     encoders = [TableEncoder().fit(frame) for frame in frames]
     expected = encoders[0].transform(frames[0])
     for encoder in encoders:
         for frame in frames:
             np.testing.assert_array_equal(encoder.transform(frame), expected)
-    assert encoders[1].columns_ == encoders[2].columns_ == encoders[3].columns_
+    assert all(encoder.columns_ == encoders[1].columns_ for encoder in encoders[2:])
 
 
 @pytest.mark.parametrize(
@@ -102,6 +110,55 @@ def test_dtypes_of_pandas_agree(name: str, dtype: Any) -> None:
 def test_dtypes_of_polars_agree(name: str, dtype: Any) -> None:
     expected = TableEncoder().fit(pl.DataFrame({name: TABLE[name]}))
     assert TableEncoder().fit(pl.DataFrame({name: TABLE[name]}).cast(dtype)).columns_ == expected.columns_
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("count", pa.uint8()),
+        ("count", pa.float16()),
+        ("size", pa.float32()),
+        ("size", pa.decimal128(5, 2)),
+        ("size", pa.decimal256(30, 2)),
+        ("color", pa.large_string()),
+        ("color", pa.string_view()),
+        ("color", pa.binary()),
+        ("color", pa.dictionary(pa.int8(), pa.string())),
+        ("day", pa.date64()),
+        ("day", pa.timestamp("s")),
+        ("when", pa.timestamp("ns")),
+        ("length", pa.duration("ms")),
+        ("clock", pa.time32("s")),
+        ("clock", pa.time64("ns")),
+    ],
+    ids=str,
+)
+def test_types_of_pyarrow_agree(name: str, kind: Any) -> None:
+    expected = TableEncoder().fit(pl.DataFrame({name: TABLE[name]}))
+    table = pa.table({name: pa.array(TABLE[name]).cast(kind)})
+    assert TableEncoder().fit(table).columns_ == expected.columns_
+    in_chunks = pa.concat_tables([table.slice(0, 2), table.slice(2)])
+    np.testing.assert_array_equal(expected.transform(in_chunks), expected.transform(table.to_batches()[0]))
+
+
+def test_a_column_of_pyarrow_without_gaps_is_not_copied() -> None:
+    numbers = np.arange(10.0, dtype=np.float32)
+    column = read_table(pa.table({"x": numbers})).rows(2, 9).column(0)
+    assert isinstance(column, np.ndarray)
+    assert np.shares_memory(column, numbers)
+
+
+def test_levels_that_are_in_no_row_are_not_read() -> None:
+    levels = pa.array([f"level {k}" for k in range(1000)])
+    column = pa.DictionaryArray.from_arrays(pa.array([5, None, 999, 5], pa.int32()), levels)
+    coded = read_table(pa.table({"x": column})).column(0)
+    assert isinstance(coded, Coded)
+    assert (coded.codes.tolist(), coded.values) == ([0, -1, 1, 0], ["level 5", "level 999"])
+
+
+def test_nested_columns_of_pyarrow_are_errors() -> None:
+    with pytest.raises(TypeError, match="got a 'list' in column 'x'"):
+        TableEncoder().fit(pa.table({"x": [[1], [2]]}))
 
 
 def test_times_in_a_zone_are_instants() -> None:
@@ -162,6 +219,18 @@ def test_chunks_are_encoded_like_the_whole_table(width: int) -> None:
     halves = [encoder.transform(part) for part in np.array_split(table, 2)]
     np.testing.assert_array_equal(encoder.transform(table), np.concatenate(halves))
     np.testing.assert_array_equal(encoder.transform(frame), np.concatenate(halves))
+
+
+def test_frames_are_scaled_alike_with_and_without_the_compiled_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_cauchy(size=(3000, 5)) * 10.0 ** np.arange(-160, 161, 80)
+    frame = pd.DataFrame(numbers, columns=list("abcde")).assign(color=TABLE["color"] * 600, size=TABLE["size"] * 600)
+    for part in (frame, frame[list("abcde")]):
+        encoder = TableEncoder(pieces=3).fit(part)
+        expected = encoder.transform(part)
+        with monkeypatch.context() as without:
+            without.setattr("prunus.data.blocks._core", None)
+            np.testing.assert_array_equal(encoder.transform(part), expected)
 
 
 def test_output_can_be_written_in_place() -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.errors import InputTypeError, InputValueError, PrunusError
 
-__all__ = ["reading", "sound_weight"]
+__all__ = ["chunk_weight", "reading", "sound_weight"]
 
 USUAL = (1e-100, 1e100)
 """Weights whose largest is beyond these limits are divided by it: sums of their squares could be infinite or 0."""
@@ -69,6 +70,33 @@ def sound_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     if not USUAL[0] < largest < USUAL[1]:
         weight, largest = weight / largest, 1.0
     return np.where(weight < LEAST * largest, 0.0, weight)
+
+
+def chunk_weight(weight: Any, n: int, name: str = "sample_weight") -> npt.NDArray[np.float64] | None:
+    """Read the weights, (n,), of some rows of a table; unlike those of a whole table, all of them may be 0.
+
+    Parameters
+    ----------
+    weight : array-like of shape (n,) or None
+    n : int
+        Number of rows.
+    name : str
+        Name of the weights, for messages.
+
+    Examples
+    --------
+    >>> chunk_weight([1, 0], 2)
+    array([1., 0.])
+    """
+    if weight is None:
+        return None
+    with reading(name, "an array of numbers"):
+        weights: npt.NDArray[np.float64] = np.asarray(weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise InputValueError(f"{name} must have shape ({n},), got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or (weights > USUAL[1]).any():
+        raise InputValueError(f"{name} must be finite, not negative, and at most {USUAL[1]:g}")
+    return weights
 
 
 def _message(name: str, what: str, error: Exception) -> str:

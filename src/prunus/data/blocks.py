@@ -6,6 +6,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+try:
+    from prunus import _core
+except ImportError:  # installed without a compiler
+    _core = None  # type: ignore[assignment]
 from prunus.data.columns import NumberKind, read_numbers
 from prunus.data.outputs import OutputColumn
 from prunus.data.tables import ArrayTable, Table
@@ -87,6 +91,8 @@ class Block:
 
     def _scale(self, buffer: Floats, count: int, out: npt.NDArray[np.float32]) -> None:
         used = buffer[:count]
+        if self._scale_at_once(used, out):
+            return
         with np.errstate(over="ignore", invalid="ignore"):
             # If the sum is finite, which is the usual case, there is neither NaN nor infinity.
             missing = None if np.isfinite(used.sum()) else np.isnan(used)
@@ -102,6 +108,17 @@ class Block:
             used[missing] = 0.0
         out[:, self.outputs] = used
         out[:, self.flag_outputs] = 0.0 if missing is None else missing[:, self.flags] * self.flag_values
+
+    def _scale_at_once(self, values: Floats, out: npt.NDArray[np.float32]) -> bool:
+        """Scale finite numbers by the compiled kernel; return False if some are not finite."""
+        in_place = isinstance(self.outputs, slice) and self.outputs == slice(0, out.shape[1])
+        scaled = out if in_place else np.empty(values.shape, dtype=np.float32)
+        if _core is None or not _core.scale_columns(values, self.scaling, scaled, 1):
+            return False
+        if not in_place:
+            out[:, self.outputs] = scaled
+            out[:, self.flag_outputs] = 0.0
+        return True
 
     def _check_finite(self, values: Floats) -> None:
         infinite = np.isinf(values).any(axis=0)

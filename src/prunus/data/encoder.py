@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from prunus.data.arrays import reading, sound_weight
 from prunus.data.blocks import infinity
 from prunus.data.columns import Labels, Numbers, read
-from prunus.data.outputs import OutputColumn, category_outputs, missing_output, number_output, piece_outputs
-from prunus.data.pieces import piece_edges
+from prunus.data.number_columns import number_columns
+from prunus.data.outputs import OutputColumn, category_outputs
 from prunus.data.plan import Plan
 from prunus.data.spread import measure
 from prunus.data.tables import ArrayTable, Table, read_table
@@ -220,12 +220,9 @@ class TableEncoder:
             raise infinity(name)
         values = values if kept is None else values[kept]
         spread = measure(values, weight)
-        outputs = [number_output(feature, name, column.kind, spread, float(self.clip))]
-        if self.pieces and column.kind != "boolean":
-            edges = piece_edges(values, weight, int(self.pieces))
-            if len(edges) > 2:
-                outputs += piece_outputs(feature, name, column.kind, edges)
-        return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []
+        return number_columns(
+            feature, name, column.kind, spread, values, weight, clip=float(self.clip), pieces=int(self.pieces)
+        )
 
     def _check_options(self) -> None:
         levels: object = self.max_categories

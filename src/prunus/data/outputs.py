@@ -96,21 +96,25 @@ def missing_output(feature: int, name: str, share: float) -> OutputColumn:
 
 
 def category_outputs(
-    feature: int, name: str, labels: Labels, weight: np.ndarray | None, max_categories: int
+    feature: int, name: str, labels: Labels, weight: np.ndarray | None, max_categories: int, others: float = 0.0
 ) -> list[OutputColumn]:
-    """The columns of a category: frequent levels in the order of their names, missing, and infrequent levels."""
+    """The columns of a category: frequent levels in the order of their names, missing, and infrequent levels.
+
+    The weight of rows with infrequent levels that are not among the labels is `others`.
+    """
     counts = np.bincount(labels.codes + 1, weights=weight, minlength=len(labels.levels) + 1)
-    total = float(counts.sum())
+    total = float(counts.sum()) + others
     missing, shares = float(counts[0]) / total, dict(zip(labels.levels, (counts[1:] / total).tolist(), strict=True))
     present = sorted((level for level in shares if shares[level] > 0), key=lambda level: (-shares[level], level))
     frequent, rest = present[:max_categories], present[max_categories:]
-    if len(present) == 2 and not rest and not missing:
+    if len(present) == 2 and not rest and not missing and not others:
         frequent = present[1:]  # one column tells two levels apart; an unseen level counts as the more frequent one
     outputs = [_indicator(feature, name, "category", level, shares[level]) for level in sorted(frequent)]
     if missing:
         outputs.append(missing_output(feature, name, missing))
-    if rest:
-        outputs.append(_indicator(feature, name, "infrequent", None, _total(shares, rest)))
+    if rest or others:
+        share = _total(shares, rest) + others / total
+        outputs.append(_indicator(feature, name, "infrequent", None, share))
     return outputs
 
 

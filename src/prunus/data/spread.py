@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Spread", "measure", "quantiles"]
+__all__ = ["Spread", "measure", "quantiles", "spread_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,16 +75,42 @@ def measure(x: Floats, weight: Floats | None = None) -> Spread:
         x, weight = x[~missing], None if weight is None else weight[~missing]
     if x.size == 0:
         return Spread(0.0, 1.0, 0.0, share, constant=True)
-    low, high = float(x.min()), float(x.max())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.average(x, weights=weight))
+    return spread_of(*_sample(x, weight), low=float(x.min()), high=float(x.max()), mean=mean, missing=share)
+
+
+def spread_of(x: Floats, weight: Floats | None, *, low: float, high: float, mean: float, missing: float) -> Spread:
+    """Compute the median and a robust scale from a sample, as `measure` does.
+
+    Parameters
+    ----------
+    x : array of shape (n,)
+        A sample of the numbers, none of them NaN.
+    weight : array of shape (n,) or None
+        Positive weights of the sample.
+    low, high, mean : float
+        The smallest and the largest of all numbers, and their mean.
+    missing : float
+        Share of the rows in which the number is missing.
+
+    Returns
+    -------
+    Spread
+
+    Examples
+    --------
+    >>> spread_of(np.array([1.0, 2.0, 4.0]), None, low=0.5, high=9.0, mean=2.5, missing=0.0).center
+    2.0
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if high - low <= _ROUNDING * max(abs(low), abs(high)):
-            return Spread(low, 1.0, low, share, constant=True)
-        mean = float(np.average(x, weights=weight))
-        center, scale = _robust(*_sample(x, weight))
+            return Spread(low, 1.0, low, missing, constant=True)
+        center, scale = _robust(x, weight)
         scale = scale or max(high - center, center - low) / _CUT
     smallest, largest = np.finfo(np.float64).tiny, np.finfo(np.float64).max / 2  # rounding may double the largest
     scale = max(_rounded(min(scale, float(largest))), float(smallest))
-    return Spread(center, scale, mean, share, constant=False)
+    return Spread(center, scale, mean, missing, constant=False)
 
 
 def quantiles(x: Floats, weight: Floats | None, shares: Iterable[float]) -> Floats:

@@ -1,4 +1,4 @@
-"""Tables of users: numpy arrays, lists, and frames of pandas and polars, neither of which is imported here."""
+"""Tables of users: numpy arrays, lists, frames of pandas and polars, tables of pyarrow; none of them is imported."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data.arrays import reading
+from prunus.data.arrow import ArrowTable
 from prunus.data.columns import Coded, Column
 from prunus.data.values import objects
 from prunus.errors import InputTypeError, InputValueError
@@ -132,7 +133,7 @@ def read_table(x: Any) -> Table:
 
     Parameters
     ----------
-    x : array-like, pandas or polars DataFrame of shape (n, n_features)
+    x : array-like, pandas or polars DataFrame, pyarrow Table or RecordBatch of shape (n, n_features)
 
     Returns
     -------
@@ -155,6 +156,8 @@ def read_table(x: Any) -> Table:
         table: Table = PandasTable(x, _names(x.columns))
     elif (library, kind) == ("polars", "DataFrame"):
         table = PolarsTable(x, _names(x.columns))
+    elif library == "pyarrow" and kind in ("Table", "RecordBatch"):
+        table = ArrowTable(x, _names(x.schema.names))
     else:
         table = ArrayTable(_read_array(x))
     _check_size(table)

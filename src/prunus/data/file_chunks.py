@@ -1,0 +1,90 @@
+"""Chunks of rows as they are read from the files of a table."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.data.arrays import chunk_weight
+from prunus.data.arrow import ArrowTable
+from prunus.data.columns import Coded, Column
+from prunus.data.row_hash import row_hashes
+from prunus.data.values import objects
+from prunus.errors import PrunusError
+
+__all__ = ["Chunk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some neighboring rows of a file.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        The columns in the order of the table, then the target and the weight, if there are any.
+    target, weight_column : str or None
+        Their names.
+    path : str
+        The file.
+    group : int
+        Position of the group of rows among all groups of the table.
+    start : int
+        Position of the first row in its group.
+    """
+
+    batch: Any
+    target: str | None
+    weight_column: str | None
+    path: str
+    group: int
+    start: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.batch.num_rows)
+
+    @property
+    def X(self) -> Any:  # noqa: N802
+        """The table without target and weight, a RecordBatch, which shares the memory of the chunk."""
+        others = (self.target, self.weight_column)
+        return self.batch.select([name for name in self.batch.schema.names if name not in others])
+
+    @property
+    def y(self) -> npt.NDArray[Any] | None:
+        """The target: numbers, dates or, if it is text, objects of which None is missing."""
+        if self.target is None:
+            return None
+        column = self._column(self.target)
+        if not isinstance(column, Coded):
+            return column
+        values: npt.NDArray[Any] = objects([*column.values, None], len(column.values) + 1)[column.codes]
+        return values
+
+    @property
+    def weight(self) -> npt.NDArray[np.float64] | None:
+        """The weights, which are finite and not negative."""
+        if self.weight_column is None:
+            return None
+        with self.errors():
+            return chunk_weight(self._column(self.weight_column), self.n_rows, f"Column {self.weight_column!r}")
+
+    @property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """A hash of each row from the values of all its columns, also of target and weight."""
+        return row_hashes(self.batch)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """A context in which messages of errors about the rows also name the file."""
+        try:
+            yield
+        except PrunusError as error:
+            raise type(error)(f"{' '.join(str(error).split())} (in {self.path!r})") from error
+
+    def _column(self, name: str) -> Column:
+        return ArrowTable(self.batch, None).column(self.batch.schema.get_field_index(name))

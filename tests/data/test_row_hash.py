@@ -1,0 +1,103 @@
+"""Rows are held out by a hash of their values, which nothing else changes."""
+
+import datetime
+import io
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from prunus.data.row_hash import held_out, row_hashes
+from tests.data.test_containers import TABLE
+
+TABLES = pa.table({name: TABLE[name] for name in TABLE if name not in ("length", "price", "clock", "empty")})
+
+
+@pytest.mark.parametrize("change", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_the_container_does_not_matter(change: Any) -> None:
+    expected = row_hashes(pd.DataFrame(TABLE, dtype=object))
+    np.testing.assert_array_equal(row_hashes(change(TABLE)), expected)
+    assert np.unique(expected).size == 5
+
+
+def test_a_csv_file_has_the_same_hashes() -> None:
+    rng = np.random.default_rng(0)
+    table = TABLES.append_column("single", pa.array(rng.normal(size=5).astype(np.float32)))
+    table = table.append_column("double", pa.array(rng.normal(size=5) * 1e9))
+    file = io.BytesIO()
+    pyarrow.csv.write_csv(table, file)
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    again = pyarrow.csv.read_csv(io.BytesIO(file.getvalue()), convert_options=options)
+    np.testing.assert_array_equal(row_hashes(again), row_hashes(table))
+
+
+def test_chunks_and_the_order_of_columns_do_not_matter() -> None:
+    whole = row_hashes(TABLES)
+    parts = [row_hashes(TABLES.slice(i, 2)) for i in range(0, 5, 2)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(row_hashes(TABLES.select(TABLES.column_names[::-1])), whole)
+
+
+def test_types_of_equal_values_do_not_matter() -> None:
+    expected = row_hashes(pa.table({"x": pa.array([1, 0, None], pa.int8())}))
+    for column in (pa.array([1.0, -0.0, None]), pa.array([True, False, None]), pa.array([1, 0, np.nan], pa.float32())):
+        np.testing.assert_array_equal(row_hashes(pa.table({"x": column})), expected)
+    days = [datetime.date(2024, 1, 1), None]
+    moments = pa.array(days, pa.date32()).cast(pa.timestamp("us"))
+    np.testing.assert_array_equal(row_hashes(pa.table({"x": days})), row_hashes(pa.table({"x": moments})))
+
+
+def test_every_value_matters() -> None:
+    expected = row_hashes(TABLES)
+    for name in TABLES.column_names:
+        changed = TABLES.drop_columns([name]).append_column(name, TABLES[name].take(pa.array([1, 2, 3, 4, 0])))
+        differs = row_hashes(changed) != expected
+        same = [a == b for a, b in zip(changed[name].to_pylist(), TABLES[name].to_pylist(), strict=True)]
+        np.testing.assert_array_equal(~differs, same)
+
+
+def test_different_rows_have_different_hashes() -> None:
+    n = 50_000
+    rng = np.random.default_rng(0)
+    tables = [
+        np.arange(n, dtype=np.float64)[:, None] + 2.0**40,
+        rng.integers(0, 2, size=(n, 30)).astype(np.float32),
+        rng.integers(0, 600, size=(n, 2)),
+        pa.table({"text": [f"user {k}" for k in range(n)]}),
+    ]
+    for table in tables:
+        rows = n if isinstance(table, pa.Table) else np.unique(table, axis=0).shape[0]
+        assert np.unique(row_hashes(table)).size == rows
+
+
+def test_texts_that_share_characters_differ() -> None:
+    texts = ["", "a", "b", "ab", "ba", "aab", "aba", "a\0", "\0a", "é"]
+    assert np.unique(row_hashes(pa.table({"x": texts, "y": texts[::-1]}))).size == len(texts)
+
+
+def test_hashes_are_the_same_on_all_machines() -> None:
+    table = pa.table({"size": [1.5, None, 7.0], "color": ["red", "blue", None]})
+    assert row_hashes(table).tolist() == [1113525280685694879, 13097684370890858328, 14573540433729455338]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1, 0.5, 1.0])
+def test_the_fraction_is_held_out(fraction: float) -> None:
+    hashes = row_hashes(np.arange(100_000)[:, None])
+    chosen = held_out(hashes, fraction, seed=3)
+    assert chosen.mean() == pytest.approx(fraction, abs=0.005)
+    assert 0 in (fraction, 1 - fraction) or (chosen != held_out(hashes, fraction, seed=4)).any()
+
+
+def test_seeds_choose_independently() -> None:
+    hashes = row_hashes(np.arange(100_000)[:, None])
+    one, other = held_out(hashes, 0.2, 0), held_out(hashes, 0.2, 1)
+    assert other[one].mean() == pytest.approx(0.2, abs=0.01)
+
+
+def test_more_is_held_out_of_the_same_rows() -> None:
+    hashes = row_hashes(np.arange(1000)[:, None])
+    assert not (held_out(hashes, 0.1, 0) & ~held_out(hashes, 0.3, 0)).any()
