@@ -1,7 +1,7 @@
 """Records that say what the columns of the matrix stand for, and how they are made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import sqrt
 from typing import Literal
@@ -14,7 +14,7 @@ from prunus.data.spread import Spread
 
 __all__ = ["OutputColumn", "OutputKind", "category_outputs", "missing_output", "number_output", "piece_outputs"]
 
-OutputKind = Literal[NumberKind, "category", "infrequent", "missing"]
+OutputKind = Literal[NumberKind, "category", "infrequent", "missing", "effect"]
 
 # The indicator of a rare level is at most 1 / 0.2 = 5 units away from 0.
 _SMALLEST_INDICATOR_SCALE = 0.2
@@ -25,7 +25,7 @@ class OutputColumn:
     """A column of the encoded matrix: where it comes from, and how it is scaled.
 
     The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number. ``x`` is a number, seconds
-    (datetimes since 1970 in UTC, durations), or 0 or 1 (all other kinds).
+    (datetimes since 1970 in UTC, durations), the effect of a level, or 0 or 1 (all other kinds).
 
     Parameters
     ----------
@@ -33,14 +33,20 @@ class OutputColumn:
         Position of the source column in the table.
     name : str
         Name of the source column; ``x0``, ``x1`` ... if it has none.
-    kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing"}
-        What ``x`` is: a value, or whether the source is a certain category, an infrequent category, or missing.
+    kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing", "effect"}
+        What ``x`` is: a value, or whether the source is a certain category, an infrequent category, or missing; or the
+        effect of the level, which is a mean of the target over rows of that level, drawn to the mean over all rows.
     category : str or None
-        The category, if ``kind`` is "category".
+        The category, if ``kind`` is "category". If it is "effect": what the effect is, such as "mean of the target"
+        or "share of yes".
     center, scale, low, high : float
         The scaling and the limits in the formula above; ``low == high == 0`` if the column was constant in fit.
     piece : bool
         Whether the column belongs to a piece of the range of a number: 0 below the piece, 1 above, linear within.
+    effects : dict from str to float, or None
+        The effect of each level, if ``kind`` is "effect"; that of any other level is ``center``.
+    missing : float or None
+        The effect of missing values; None if it is ``center``.
     """
 
     feature: int
@@ -52,6 +58,8 @@ class OutputColumn:
     low: float
     high: float
     piece: bool = False
+    effects: dict[str, float] | None = field(default=None, hash=False)
+    missing: float | None = None
 
     @property
     def label(self) -> str:
@@ -64,12 +72,33 @@ class OutputColumn:
         """
         if self.piece:
             return f"{self.name} from {self.center:.6g} to {self.center + self.scale:.6g}"
+        if self.kind == "effect":
+            return f"{self.category} for {self.name}"
         suffix = {"category": f" = {self.category}", "infrequent": " is infrequent", "missing": " is missing"}
         return self.name + suffix.get(self.kind, "")
 
     def encode(self, x: float) -> float:
         """Return the value of the column for a number x that is not missing."""
         return min(max((x - self.center) / self.scale, self.low), self.high)
+
+    def encode_level(self, level: str | None) -> float:
+        """Return the value of a column of a category for a level that has a column or an effect; None is missing.
+
+        Examples
+        --------
+        >>> OutputColumn(0, "color", "category", "red", 0.0, 0.5, 0.0, 2.0).encode_level("red")
+        2.0
+        """
+        if self.kind == "effect":
+            return self.encode(self.effect(level))
+        is_own = self.kind == "missing" if level is None else self.kind == "category" and level == self.category
+        return self.encode(1.0) if is_own else 0.0
+
+    def effect(self, level: str | None) -> float:
+        """Return the effect of a level, or of a missing value if it is None."""
+        if level is None:
+            return self.center if self.missing is None else self.missing
+        return self.center if self.effects is None else self.effects.get(level, self.center)
 
 
 def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, clip: float) -> OutputColumn:
