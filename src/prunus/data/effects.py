@@ -6,6 +6,7 @@ parts are added up before columns are made from them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor, log10
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,8 @@ BEYOND_CHANCE = 2.0
 """Levels must differ by so many standard deviations more than chance would explain; else they have no effects."""
 MOST_LEVELS = 10_000
 """The most frequent levels have effects, at most so many: each is stored, and is written by exports."""
-_DIGITS = 7
-"""Number of digits of an effect, which single precision has, too."""
+_DIGITS = 6
+"""Number of digits of an effect, compared with the scale of its column, so that files are small."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class TargetUnits:
 
     def standard(self, targets: Doubles) -> Doubles:
         """The targets, (n, k), in these units."""
-        return (targets - self.shift) / self.scale
+        return targets / self.scale - self.shift / self.scale  # in this order it does not overflow
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,11 @@ class LevelSums:
             total[[*to, n]] += sums.total
         return LevelSums(list(places), count, total, self.squares + other.squares, self.rows + other.rows)
 
-    def prior_rows(self) -> Doubles:
-        """As how many rows of the overall mean every level counts beside its own rows, (k,); infinite without effects.
+    def prior_weight(self) -> Doubles:
+        """The weight of the overall mean beside the rows of a level, (k,); infinite without effects.
 
-        The best number is the variance of the target within levels, divided by the variance of the means of levels.
-        Both are estimated as in an analysis of variance.
+        The best weight is that of so many rows: the variance of the target within levels, divided by the variance of
+        the means of levels. Both are estimated as in an analysis of variance.
         """
         count, total = self.count.sum(1), self.total.sum(1)
         used = count > 0
@@ -140,7 +141,7 @@ class LevelSums:
         per_level = (n - np.square(count).sum() / n) / (n_levels - 1)
         differs = (between > chance * within) & (between > 1e-12)
         variance = np.where(differs, (between - within) / per_level, 1.0)
-        return np.where(differs, within / variance, np.inf)
+        return np.where(differs, within / variance / unit, np.inf)
 
 
 def folds_of(n: int, start: int = 0) -> npt.NDArray[np.int64]:
@@ -176,7 +177,7 @@ def effect_outputs(
         What the mean of each column of the target is, such as "mean of the target" or "share of yes".
     """
     outputs = []
-    for j, prior in enumerate(sums.prior_rows().tolist()):
+    for j, prior in enumerate(sums.prior_weight().tolist()):
         if not np.isfinite(prior):
             continue
         mean, count = _overall(sums, j), sums.count.sum(1)
@@ -186,8 +187,8 @@ def effect_outputs(
         apart = np.where(stored[:, None], _without_fold(sums, j, mean, prior) - mean, 0.0)
         scale = float(units.scale[j] * np.sqrt(np.average(np.square(apart), weights=sums.count)))
         if scale > 0:
-            known = {level: _rounded(effects[i]) for i, level in enumerate(sums.levels) if stored[i]}
-            missing = _rounded(effects[-1]) if count[-1] > 0 else None
+            known = {level: _rounded(effects[i], scale) for i, level in enumerate(sums.levels) if stored[i]}
+            missing = _rounded(effects[-1], scale) if count[-1] > 0 else None
             outputs.append(
                 OutputColumn(
                     feature, name, "effect", words[j], center, scale, -clip, clip, effects=known, missing=missing
@@ -211,7 +212,7 @@ def out_of_fold(output: OutputColumn, sums: LevelSums, units: TargetUnits, j: in
         The position of the effect's target among these targets.
     """
     mean = (output.center - units.shift[j]) / units.scale[j]
-    values = _without_fold(sums, j, mean, float(sums.prior_rows()[j]))
+    values = _without_fold(sums, j, mean, float(sums.prior_weight()[j]))
     values[~_stored(sums)] = mean
     scaled = (units.shift[j] + units.scale[j] * values - output.center) / output.scale
     encoded: npt.NDArray[np.float32] = np.clip(scaled, output.low, output.high).astype(np.float32)
@@ -251,5 +252,5 @@ def _stored(sums: LevelSums) -> npt.NDArray[np.bool_]:
     return stored
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+def _rounded(value: float, scale: float) -> float:
+    return round(float(value), _DIGITS - floor(log10(scale)))

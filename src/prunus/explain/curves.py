@@ -143,9 +143,7 @@ def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
         has_missing="missing" in indicators,
     )
     if kind == "category":
-        levels = {str(column.category): marked(i) for i, column in enumerate(columns) if column.kind == "category"}
-        other = marked(indicators.get("infrequent"))
-        return replace(curve, points=tuple(levels), values=tuple(levels.values()), other=other)
+        return _of_levels(replace(curve, other=marked(indicators.get("infrequent"))), columns, weight)
     numbers = [i for i, column in enumerate(columns) if column.kind != "missing"]
     points = [0.0, 1.0] if kind == "boolean" else _breaks([columns[i] for i in numbers])
     encoded = np.array([[columns[i].encode(x) for i in numbers] for x in points]).reshape(len(points), len(numbers))
@@ -153,6 +151,24 @@ def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
     if kind == "boolean":
         return replace(curve, points=("false", "true"), values=values)
     return replace(curve, points=tuple(points), values=values, shown=_shown([columns[i] for i in numbers]))
+
+
+def _of_levels(curve: Curve, columns: Sequence[OutputColumn], weight: Floats) -> Curve:
+    """The curve of a category: levels that have columns of their own come first, then those that only have effects."""
+    named = [str(column.category) for column in columns if column.kind == "category"]
+    effects = [(i, column) for i, column in enumerate(columns) if column.kind == "effect"]
+    levels = list(dict.fromkeys([*named, *(level for _, column in effects for level in column.effects or {})]))
+    values = np.tile(curve.other or np.zeros(len(weight)), (len(levels), 1))
+    values[: len(named)] = 0.0
+    at, missing = {level: j for j, level in enumerate(levels)}, np.array(curve.missing)
+    for i, column in enumerate(columns):
+        if column.kind == "category":
+            values[at[str(column.category)]] += weight[:, i] * column.encode(1.0)
+        elif column.kind == "effect":
+            values += np.outer([column.encode_level(level) for level in levels], weight[:, i])
+            missing += weight[:, i] * column.encode_level(None)
+    parts = tuple(map(tuple, values.tolist()))
+    return replace(curve, points=tuple(levels), values=parts, missing=tuple(missing.tolist()))
 
 
 def leaf_curves(columns: Sequence[OutputColumn], shared: Floats) -> LeafCurves:
@@ -183,7 +199,12 @@ def log_odds(curve: Curve) -> Curve:
 
 
 def split_column(columns: Sequence[OutputColumn], weight: Floats, bias: float) -> ColumnSplit | None:
-    """A split with these weights, (d,), for the encoded columns of one column; None if all rows go the same way."""
+    """A split with these weights, (d,), for the encoded columns of one column; None if all rows go the same way.
+
+    It is also None if effects of levels matter: each level may then go another way, and the sum is told instead.
+    """
+    if any(column.kind == "effect" and w != 0 for column, w in zip(columns, weight, strict=True)):
+        return None
     curve = read_curve(columns, np.asarray(weight)[None])
     missing = curve.missing[0] + bias < 0 if curve.has_missing else None
     scores = [values[0] + bias for values in curve.values]

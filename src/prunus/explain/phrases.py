@@ -25,7 +25,7 @@ MOST_TERMS = 12
 """Number of terms that are written of a split that uses few columns of the table."""
 MOST_LEVELS = 6
 """Number of levels of a category that are written; others are counted."""
-_PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ")
+_PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ", " for ")
 
 
 def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], list[str]]:

@@ -101,7 +101,7 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     sums: list[str] = []
     for node, left in path.splits:
         if node.column is None:
-            if node.threshold is None or len({part.feature for part in node.split}) > 1:  # else all rows go one way
+            if node.threshold is None or not _goes_one_way(words, node):
                 sums.append(" ".join(split_parts(node, max_features, write)[0 if left else 1]))
             continue
         own = _side(node.column, left=left)
@@ -113,6 +113,12 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     conditions = [part for part in parts if part] + sums
     start = f"if {' and '.join(conditions)}" if conditions else "always"
     return f"{start}: {_outcome(words, path.end, write, max_features)} ({percent(path.share)} of rows)"
+
+
+def _goes_one_way(words: Words, node: NodeSummary) -> bool:
+    """Whether all rows go the same way at a split that is not told as one of a single column."""
+    has_effect = any(words.columns[part.column].kind == "effect" for part in node.split)
+    return not has_effect and len({part.feature for part in node.split}) < 2
 
 
 def _outcome(words: Words, node: NodeSummary, write: Write, max_features: int) -> str:
