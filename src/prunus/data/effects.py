@@ -181,13 +181,13 @@ def effect_outputs(
         if not np.isfinite(prior):
             continue
         mean, count = _overall(sums, j), sums.count.sum(1)
-        stored = _stored(sums)
+        stored, order = _stored(sums), _by_count(sums)
         effects = units.shift[j] + units.scale[j] * _shrunken(sums.total[:, :, j].sum(1), count, mean, prior)
         center = float(units.shift[j] + units.scale[j] * mean)
         apart = np.where(stored[:, None], _without_fold(sums, j, mean, prior) - mean, 0.0)
         scale = float(units.scale[j] * np.sqrt(np.average(np.square(apart), weights=sums.count)))
         if scale > 0:
-            known = {level: _rounded(effects[i], scale) for i, level in enumerate(sums.levels) if stored[i]}
+            known = {sums.levels[i]: _rounded(effects[i], scale) for i in order if stored[i]}
             missing = _rounded(effects[-1], scale) if count[-1] > 0 else None
             outputs.append(
                 OutputColumn(
@@ -247,9 +247,14 @@ def _stored(sums: LevelSums) -> npt.NDArray[np.bool_]:
     count = sums.count.sum(1)
     stored: npt.NDArray[np.bool_] = count > 0
     if np.count_nonzero(stored[:-1]) > MOST_LEVELS:
-        order = sorted(range(len(sums.levels)), key=lambda i: (-count[i], sums.levels[i]))
-        stored[order[MOST_LEVELS:]] = False
+        stored[_by_count(sums)[MOST_LEVELS:]] = False
     return stored
+
+
+def _by_count(sums: LevelSums) -> list[int]:
+    """The positions of the levels, the most frequent one first."""
+    count = sums.count.sum(1)
+    return sorted(range(len(sums.levels)), key=lambda i: (-count[i], sums.levels[i]))
 
 
 def _rounded(value: float, scale: float) -> float:

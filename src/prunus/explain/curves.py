@@ -269,7 +269,10 @@ def typical_value(columns: Sequence[OutputColumn]) -> float | str | None:
     if any(column.kind in ("category", "infrequent") for column in columns):
         if len(columns) == 1 or not levels:
             return UNNAMED
-        often = max(levels, key=lambda column: column.scale)  # the scale grows with the share of a level
+        by_share = [level for column in columns for level in column.effects or {}]  # the most frequent one is first
+        rank = {level: -place for place, level in reversed(list(enumerate(by_share)))}
+        # The scale grows with the share of a level, but those of rare levels are equal.
+        often = max(levels, key=lambda column: (column.scale, rank.get(str(column.category), -len(rank))))
         return often.category
     plain = next((column for column in columns if not column.piece and column.kind != "missing"), None)
     return 0.0 if plain is None or plain.kind == "boolean" else plain.center
