@@ -14,7 +14,7 @@ import numpy.typing as npt
 from prunus.data.columns import Labels
 from prunus.data.outputs import OutputColumn
 
-__all__ = ["FOLDS", "LevelSums", "TargetUnits", "effect_outputs", "folds_of", "out_of_fold"]
+__all__ = ["FOLDS", "LevelSums", "TargetUnits", "cells_of", "effect_outputs", "folds_of", "out_of_fold"]
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer]
@@ -49,8 +49,10 @@ class TargetUnits:
     def of(cls, targets: Doubles, weight: Doubles | None) -> "TargetUnits":
         """The units of targets, (n, k), with these weights, (n,)."""
         largest = np.maximum(np.abs(targets).max(0), np.finfo(np.float64).tiny)  # squares must not overflow
-        mean = np.average(targets / largest, axis=0, weights=weight)
-        deviation = np.sqrt(np.average(np.square(targets / largest - mean), axis=0, weights=weight))
+        part = targets / largest
+        mean = np.average(part, axis=0, weights=weight)
+        part -= mean
+        deviation = np.sqrt(np.average(np.square(part, out=part), axis=0, weights=weight))
         is_constant = deviation <= 1e-12
         return cls(mean * largest, np.where(is_constant, 1.0, deviation * largest))
 
@@ -98,7 +100,7 @@ class LevelSums:
             The fold of each row, see `folds_of`.
         """
         n_levels, k = len(labels.levels) + 1, targets.shape[1]
-        cells = np.where(labels.codes < 0, n_levels - 1, labels.codes).astype(np.int64) * FOLDS + folds
+        cells = cells_of(labels, folds)
         weighted = targets if weight is None else targets * weight[:, None]
 
         def summed(values: Doubles | None) -> Doubles:
@@ -156,6 +158,14 @@ def folds_of(n: int, start: int = 0) -> npt.NDArray[np.int64]:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return ((mixed >> np.uint64(33)) % np.uint64(FOLDS)).astype(np.int64)
+
+
+def cells_of(labels: Labels, folds: Integers) -> npt.NDArray[np.int64]:
+    """The positions, (n,), of the levels and folds of n rows in a flat table of all levels and folds."""
+    rows_of_levels = np.arange(len(labels.levels) + 1) * FOLDS  # missing, -1, is the last
+    cells: npt.NDArray[np.int64] = rows_of_levels[labels.codes]
+    cells += folds
+    return cells
 
 
 def effect_outputs(

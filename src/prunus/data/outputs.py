@@ -44,8 +44,8 @@ class OutputColumn:
     piece : bool
         Whether the column belongs to a piece of the range of a number: 0 below the piece, 1 above, linear within.
     effects : dict from str to float, or None
-        The effect of each level, if ``kind`` is "effect", with the most frequent level first; that of any other level is
-        ``center``.
+        The effect of each level, if ``kind`` is "effect", with the most frequent level first; that of all other levels
+        is ``center``.
     missing : float or None
         The effect of missing values; None if it is ``center``.
     """

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data.columns import Labels, read_labels
-from prunus.data.effects import FOLDS, LevelSums, TargetUnits, effect_outputs, folds_of, out_of_fold
+from prunus.data.effects import LevelSums, TargetUnits, cells_of, effect_outputs, folds_of, out_of_fold
 from prunus.data.outputs import OutputColumn
 from prunus.data.tables import Table
 from prunus.errors import InputValueError
@@ -63,8 +63,8 @@ class TrainingEffects:
 
     def write(self, columns: Sequence[OutputColumn], out: npt.NDArray[np.float32]) -> None:
         """Replace the effects of these rows, in their columns of the matrix, by those of the rows of other folds."""
-        rows = np.flatnonzero(self.folds >= 0)
-        cells = self.labels.codes[rows].astype(np.int64) * FOLDS + self.folds[rows]  # missing, -1, is the last level
+        rows = slice(None) if (self.folds >= 0).all() else self.folds >= 0
+        cells = cells_of(self.labels, self.folds)[rows]
         for i, output in enumerate(columns):
             if output.kind == "effect" and output.feature == self.feature:
                 table = out_of_fold(output, self.sums, self.units, list(self.words).index(str(output.category)))
