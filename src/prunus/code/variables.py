@@ -136,6 +136,6 @@ def _limited(column: Column, output: OutputColumn) -> Limited:
     if _is_near(output):
         low, high = (output.center + output.scale * end for end in (output.low, output.high))
         label = output.label if output.piece else f"{column.name} limited"
-        return Limited(column, label, low, high, output.center)
+        return Limited(column, label, low, high, output.center + output.scale * output.encode_missing())
     label = f"{output.label} scaled"
-    return Limited(column, label, output.low, output.high, 0.0, output.center, output.scale)
+    return Limited(column, label, output.low, output.high, output.encode_missing(), output.center, output.scale)

@@ -24,7 +24,7 @@ from prunus.errors import InputValueError
 __all__ = ["TableEncoder"]
 
 _FORMATS = (1, 2)
-"""Formats of states: that of encoders without effects, which older versions can read, and that with effects."""
+"""Formats of states: what the second one has besides, effects and what missing values count as, may be absent."""
 
 
 class TableEncoder:
@@ -32,8 +32,8 @@ class TableEncoder:
 
     A number becomes one column, centered at its median and scaled by a robust estimate of its standard deviation; so
     do dates and durations, in seconds. A boolean becomes one column. A category becomes one column for each level, but
-    only one column if there are two levels. A missing number is encoded as 0, and if numbers were missing in fit, a
-    further column marks the rows where they are. Missing values of a category are a level of it. The attribute
+    only one column if there are two levels. A missing number is encoded like the median, and if numbers were missing in
+    fit, a further column marks the rows where they are. Missing values of a category are a level of it. The attribute
     ``columns_`` says which columns come from where, and in which units.
 
     If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what tells
@@ -243,7 +243,7 @@ class TableEncoder:
         """
         names = getattr(self, "feature_names_in_", None)
         return {
-            "format": _FORMATS[any(column.kind == "effect" for column in self.columns_)],
+            "format": _FORMATS[any(column.missing is not None or column.effects for column in self.columns_)],
             "max_categories": int(self.max_categories),
             "clip": float(self.clip),
             "pieces": int(self.pieces),
@@ -304,7 +304,7 @@ class TableEncoder:
         if self.pieces and column.kind != "boolean":
             edges = piece_edges(values, weight, int(self.pieces))
             if len(edges) > 2:
-                outputs += piece_outputs(feature, name, column.kind, edges)
+                outputs += piece_outputs(feature, name, column.kind, edges, spread.center)
         return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []
 
     def _read_fitted(self, X: Any) -> Table:  # noqa: N803
@@ -328,6 +328,5 @@ class TableEncoder:
 
 
 def _column_state(column: OutputColumn) -> dict[str, Any]:
-    """The column as a dict; what only effects have is left out of others, as in earlier versions."""
-    state = asdict(column)
-    return state if column.kind == "effect" else {k: v for k, v in state.items() if k not in ("effects", "missing")}
+    """The column as a dict, without what only some columns have."""
+    return {k: v for k, v in asdict(column).items() if v is not None or k not in ("effects", "missing")}

@@ -24,7 +24,8 @@ _SMALLEST_INDICATOR_SCALE = 0.2
 class OutputColumn:
     """A column of the encoded matrix: where it comes from, and how it is scaled.
 
-    The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number. ``x`` is a number, seconds
+    The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number unless ``missing`` says what it
+    counts as. ``x`` is a number, seconds
     (datetimes since 1970 in UTC, durations), the effect of a level, or 0 or 1 (all other kinds).
 
     Parameters
@@ -47,7 +48,8 @@ class OutputColumn:
         The effect of each level, if ``kind`` is "effect", with the most frequent level first; that of all other levels
         is ``center``.
     missing : float or None
-        The effect of missing values; None if it is ``center``.
+        What a missing value counts as: the effect of missing values, or for a piece the center of the number. If it is
+        None, a missing value is encoded as 0, but as 1 before scaling if ``kind`` is "missing".
     """
 
     feature: int
@@ -90,16 +92,17 @@ class OutputColumn:
         >>> OutputColumn(0, "color", "category", "red", 0.0, 0.5, 0.0, 2.0).encode_level("red")
         2.0
         """
-        if self.kind == "effect":
-            return self.encode(self.effect(level))
-        is_own = self.kind == "missing" if level is None else self.kind == "category" and level == self.category
-        return self.encode(1.0) if is_own else 0.0
-
-    def effect(self, level: str | None) -> float:
-        """Return the effect of a level, or of a missing value if it is None."""
         if level is None:
-            return self.center if self.missing is None else self.missing
-        return self.center if self.effects is None else self.effects.get(level, self.center)
+            return self.encode_missing()
+        if self.effects is not None:
+            return self.encode(self.effects.get(level, self.center))
+        return self.encode(1.0) if self.kind == "category" and level == self.category else 0.0
+
+    def encode_missing(self) -> float:
+        """Return the value of the column for a missing value of the source column."""
+        if self.kind == "missing":
+            return self.encode(1.0)
+        return 0.0 if self.missing is None else self.encode(self.missing)
 
 
 def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, clip: float) -> OutputColumn:
@@ -111,11 +114,13 @@ def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, cli
     return OutputColumn(feature, name, kind, None, spread.center, spread.scale, -clip, clip)
 
 
-def piece_outputs(feature: int, name: str, kind: NumberKind, edges: npt.NDArray[np.float64]) -> list[OutputColumn]:
-    """The columns of the pieces between neighboring edges."""
+def piece_outputs(
+    feature: int, name: str, kind: NumberKind, edges: npt.NDArray[np.float64], center: float
+) -> list[OutputColumn]:
+    """The columns of the pieces between neighboring edges; a missing number counts as the center of all numbers."""
     largest = float(np.finfo(np.float64).max)
     return [
-        OutputColumn(feature, name, kind, None, low, min(high - low, largest), 0.0, 1.0, piece=True)
+        OutputColumn(feature, name, kind, None, low, min(high - low, largest), 0.0, 1.0, piece=True, missing=center)
         for low, high in pairwise(edges.tolist())
     ]
 

@@ -96,9 +96,8 @@ class _Category:
         out[:, self.first : self.last] = 0.0
         out[rows, self.first + target[rows]] = self.values[target[rows]]
         for i, output in self.effects.items():
-            values = np.array([output.effect(level) for level in (*labels.levels, None)])
-            scaled = np.clip((values - output.center) / output.scale, output.low, output.high)
-            out[:, self.first + i] = scaled.astype(np.float32)[labels.codes]
+            values = np.array([output.encode_level(level) for level in (*labels.levels, None)], dtype=np.float32)
+            out[:, self.first + i] = values[labels.codes]  # -1, missing, is the last
 
     @staticmethod
     def _find(outputs: Sequence[OutputColumn], kind: str) -> int:

@@ -105,14 +105,15 @@ def _check_encoder(state: Record) -> None:
 
 
 def _are_effects(column: OutputColumn) -> bool:
-    """Whether levels of a column have effects if and only if its kind says so."""
-    if column.kind != "effect":
-        return column.effects is None and column.missing is None
-    if not isinstance(column.effects, dict) or not isinstance(column.category, str):
+    """Whether levels of a column have effects if and only if its kind says so, and all of them are numbers."""
+    numbers = [] if column.missing is None else [column.missing]
+    if column.kind == "effect":
+        if not isinstance(column.effects, dict) or not isinstance(column.category, str):
+            return False
+        numbers += column.effects.values()
+    elif column.effects is not None:
         return False
-    numbers = [*column.effects.values(), *([] if column.missing is None else [column.missing])]
-    names_are_text = all(isinstance(level, str) for level in column.effects)
-    return names_are_text and all(isinstance(x, (int, float)) and math.isfinite(x) for x in numbers)
+    return all(isinstance(x, (int, float)) and math.isfinite(x) for x in numbers)
 
 
 def _check_groups(columns: list[OutputColumn]) -> None:

@@ -86,6 +86,8 @@ class Curve:
     def strength(self) -> float:
         """How far the largest and the smallest value that is shown are apart, for the output where it is most."""
         values = self.visible()[1]
+        if self.has_missing:
+            values = np.vstack((values, self.missing))
         return float((values.max(0) - values.min(0)).max())
 
 
@@ -118,7 +120,12 @@ class ColumnSplit:
     other_left: bool | None = None
     """Whether all other levels go left; None if there are no others."""
     missing_left: bool | None = None
-    """Whether missing values go left; None if no values were missing in training."""
+    """Whether missing values go left; None if no values were missing in training, or if no missing values arrive."""
+
+    def without_missing(self) -> "ColumnSplit":
+        """The same for rows among which no value is missing, unless the split asks for nothing else."""
+        sides = {*([True] if self.left else []), *([False] if self.right else []), *({self.other_left} - {None})}
+        return replace(self, missing_left=None) if self.thresholds or len(sides) == 2 else self
 
 
 def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
@@ -139,7 +146,7 @@ def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
         kind=kind,
         points=(),
         values=(),
-        missing=marked(indicators.get("missing")),
+        missing=tuple((weight @ [column.encode_missing() for column in columns]).tolist()),
         has_missing="missing" in indicators,
     )
     if kind == "category":
@@ -160,15 +167,13 @@ def _of_levels(curve: Curve, columns: Sequence[OutputColumn], weight: Floats) ->
     levels = list(dict.fromkeys([*named, *(level for _, column in effects for level in column.effects or {})]))
     values = np.tile(curve.other or np.zeros(len(weight)), (len(levels), 1))
     values[: len(named)] = 0.0
-    at, missing = {level: j for j, level in enumerate(levels)}, np.array(curve.missing)
+    at = {level: j for j, level in enumerate(levels)}
     for i, column in enumerate(columns):
         if column.kind == "category":
             values[at[str(column.category)]] += weight[:, i] * column.encode(1.0)
         elif column.kind == "effect":
             values += np.outer([column.encode_level(level) for level in levels], weight[:, i])
-            missing += weight[:, i] * column.encode_level(None)
-    parts = tuple(map(tuple, values.tolist()))
-    return replace(curve, points=tuple(levels), values=parts, missing=tuple(missing.tolist()))
+    return replace(curve, points=tuple(levels), values=tuple(map(tuple, values.tolist())))
 
 
 def leaf_curves(columns: Sequence[OutputColumn], shared: Floats) -> LeafCurves:

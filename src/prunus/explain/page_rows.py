@@ -68,7 +68,8 @@ def column_record(column: OutputColumn) -> Record:
         record
         | ({"category": column.category} if column.category is not None else {})
         | ({"piece": True} if column.piece else {})
-        | ({"effects": column.effects, "missing": column.missing} if column.kind == "effect" else {})
+        | ({"effects": column.effects} if column.effects is not None else {})
+        | ({"missing": column.missing} if column.missing is not None else {})
     )
 
 

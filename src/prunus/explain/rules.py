@@ -239,7 +239,9 @@ def _either(names: list[str]) -> str:
 
 
 def _all(mine: bool | None, its: bool | None) -> bool | None:
-    return None if mine is None or its is None else mine and its
+    if mine is None or its is None:  # without missing values there is no condition for them
+        return mine if its is None else its
+    return mine and its
 
 
 def _side(split: ColumnSplit, *, left: bool) -> _Numbers | _Levels:

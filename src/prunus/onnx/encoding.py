@@ -72,7 +72,7 @@ def _numbers(graph: Graph, whole: Block, numbers: str, everything: Columns) -> l
     missing = graph.add("IsNaN", numbers)
     scaled = graph.add("Div", graph.add("Sub", numbers, center), scale)
     cut = graph.add("Min", graph.add("Max", scaled, low), high)
-    present = graph.cast(graph.add("Where", missing, np.zeros(1), cut), np.float32)
+    present = graph.cast(graph.add("Where", missing, whole.absent, cut), np.float32)
     parts = [(present, everything[whole.outputs])]
     if len(whole.flags):
         flags = graph.add("Gather", missing, whole.flags.astype(np.int64), axis=1)
