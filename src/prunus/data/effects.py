@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.integer]
 
 FOLDS = 5
 """The effect that a training row gets is computed without its fold, which is about a fifth of all rows."""
-BEYOND_CHANCE = 2.0
+BEYOND_CHANCE = 3.0
 """Levels must differ by so many standard deviations more than chance would explain; else they have no effects."""
 MOST_LEVELS = 10_000
 """The most frequent levels have effects, at most so many: each is stored, and is written by exports."""

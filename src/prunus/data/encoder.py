@@ -126,8 +126,8 @@ class TableEncoder:
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
             The table that was given to `fit`.
-        targets : EffectTargets
-            What is to be predicted.
+        targets : prunus.data.training_effects.EffectTargets
+            What is to be predicted, as numbers.
         sample_weight : array-like of shape (n,), optional
             The weights that were given to `fit`.
 
@@ -172,8 +172,8 @@ class TableEncoder:
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
             The training rows.
-        targets : EffectTargets
-            What is to be predicted.
+        targets : prunus.data.training_effects.EffectTargets
+            What is to be predicted, as numbers.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
 

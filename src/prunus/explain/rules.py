@@ -117,7 +117,8 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
 
 def _goes_one_way(words: Words, node: NodeSummary) -> bool:
     """Whether all rows go the same way at a split that is not told as one of a single column."""
-    has_effect = any(words.columns[part.column].kind == "effect" for part in node.split)
+    used = {part.column for part in node.split}
+    has_effect = any(column.kind == "effect" and i in used for i, column in enumerate(words.columns))
     return not has_effect and len({part.feature for part in node.split}) < 2
 
 
