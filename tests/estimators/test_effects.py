@@ -172,6 +172,17 @@ def test_a_fit_that_goes_on_does_not_see_the_targets_of_its_rows() -> None:
     assert found.score(frame[2000:], y[2000:]) > before - 0.03
 
 
+@pytest.mark.parametrize("kept", [[0, 1], [1], [0, 1, 2]])
+def test_a_fit_that_goes_on_may_lack_classes(kept: list[int]) -> None:
+    frame, y = towns(2000, 100)
+    three = np.digitize(y, [-0.5, 0.5])
+    found = classifier(warm_start=True, max_epochs=2).fit(frame, three)
+    columns, some = found.encoder_.columns_, np.isin(three, kept)
+    found.fit(frame[some], three[some])
+    assert found.encoder_.columns_ == columns
+    assert kinds(found).count("effect") == 3
+
+
 def test_new_rows_of_partial_fit_have_the_effects_that_are_known() -> None:
     frame, y = towns(3000, 100)
     found = tree(leaf="linear", max_epochs=30).fit(frame[:2000], y[:2000])

@@ -163,17 +163,17 @@ class TableEncoder:
         targets: EffectTargets,
         sample_weight: Any = None,
     ) -> npt.NDArray[np.float32]:
-        """Encode training rows, of which no row may know its own target: that would not be so for new rows, either.
+        """Encode training rows such that the effect of a row's level does not depend on the target of the row itself.
 
-        The rows belong to five folds, by their numbers. The effect of a level that a row gets is computed from the rows
-        of all other folds. Everything else is as in `transform`.
+        The rows belong to five folds, by their numbers. The effect that a row gets is computed from the rows of all
+        other folds. Everything else is as in `transform`.
 
         Parameters
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
             The training rows.
         targets : prunus.data.training_effects.EffectTargets
-            What is to be predicted, as numbers.
+            What is to be predicted, as numbers; its words must be those of all effects.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
 

@@ -25,8 +25,8 @@ class OutputColumn:
     """A column of the encoded matrix: where it comes from, and how it is scaled.
 
     The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number unless ``missing`` says what it
-    counts as. ``x`` is a number, seconds
-    (datetimes since 1970 in UTC, durations), the effect of a level, or 0 or 1 (all other kinds).
+    counts as. ``x`` is a number, seconds (datetimes since 1970 in UTC, durations), the effect of a level, or 0 or 1
+    (all other kinds).
 
     Parameters
     ----------

@@ -93,27 +93,35 @@ def encode_training(
 ) -> npt.NDArray[np.float32]:
     """The training rows of a fitted estimator as its fit encoded them: effects do not tell a row its own target."""
     encoder, x = estimator.encoder_, encode(estimator, X)
-    if not any(column.kind == "effect" for column in encoder.columns_):
-        return x
-    targets = _effect_targets(target, y, X)
-    return x if targets is None else encoder.transform_training(X, targets, sample_weight)
+    known = {str(column.category) for column in encoder.columns_ if column.kind == "effect"}
+    targets = _effect_targets(target, y, X, known) if known else None
+    if targets is not None:
+        x = encoder.transform_training(X, targets, sample_weight)
+    return x
 
 
-def _effect_targets(target: Target, y: Any, X: Any) -> EffectTargets | None:  # noqa: N803
-    """What levels can have effects on: a number or several, one of two classes, or each of the most frequent ones."""
+def _effect_targets(
+    target: Target,
+    y: Any,
+    X: Any,  # noqa: N803
+    known: set[str] | None = None,
+) -> EffectTargets | None:
+    """What levels can have effects on: a number or several, one of two classes, or each of the most frequent ones.
+
+    If these are known in words from an earlier fit, they stay the same.
+    """
     targets = target.read(y, X)
     if targets.ndim == 2:
         k = targets.shape[1]
         words = ["mean of the target"] if k == 1 else [f"mean of y{j}" for j in range(k)]
         return None if k > MOST_EFFECTS else EffectTargets(targets.astype(np.float64), words)
-    counts = np.bincount(targets)
-    found = np.flatnonzero(counts)
-    if len(found) < 2:
-        return None
-    chosen = found[1:] if len(found) == 2 else np.sort(found[np.argsort(-counts[found], kind="stable")[:MOST_EFFECTS]])
-    names = target.output_names(TableEncoder())
+    words = [f"share of {name}" for name in target.output_names(TableEncoder())]
+    often = np.argsort(-np.bincount(targets, minlength=len(words)), kind="stable")[:MOST_EFFECTS]
+    chosen = np.sort(often) if len(words) > 2 else np.arange(1, len(words))
+    if known is not None:
+        chosen = np.array([k for k, word in enumerate(words) if word in known])
     values = (targets[:, None] == chosen).astype(np.float64)
-    return EffectTargets(values, [f"share of {names[k]}" for k in chosen])
+    return EffectTargets(values, [words[k] for k in chosen]) if len(chosen) else None
 
 
 def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target, *, merged: bool = True) -> Rows:
