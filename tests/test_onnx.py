@@ -236,6 +236,23 @@ def test_rare_categories(path: Path) -> None:
     assert_values(tree, export_onnx(tree, path), rows, columns(rows))
 
 
+@HARD
+@pytest.mark.parametrize("with_empty", [False, True])
+def test_effects_of_levels(hard: bool, with_empty: bool, path: Path) -> None:
+    random = np.random.default_rng(0)
+    codes = random.integers(60, size=600)
+    towns = [None if c == 7 else "" if c == 8 and with_empty else f"town {c}" for c in codes]
+    frame = pd.DataFrame({"size": random.normal(size=600), "town": np.array(towns, dtype=object)})
+    if with_empty:
+        frame = frame[frame["town"].notna()].reset_index(drop=True)
+    y = random.normal(size=60)[codes][: len(frame)] if not with_empty else frame["town"].str.len() + frame["size"]
+    tree = regressor(leaf="linear", max_epochs=20).fit(frame, y)
+    assert "effect" in {column.kind for column in tree.encoder_.columns_}
+    rows = pd.concat([frame[:50], pd.DataFrame({"size": [1.0], "town": ["unseen"]})], ignore_index=True)
+    onnx.checker.check_model(export_onnx(tree, path, hard=hard), full_check=True)
+    assert_values(tree, path, rows, columns(rows), hard=hard)
+
+
 def test_an_empty_text_that_is_a_category(path: Path) -> None:
     frame = pd.DataFrame({"name": ["", "a", "b", None] * 10})
     tree = regressor(max_epochs=20).fit(frame, np.arange(40) % 4)

@@ -18,6 +18,8 @@ def read_condition(variables: Variables, weight: npt.NDArray[np.floating], bias:
     if len(features) > 1:
         return Below(variables.formula(weight, bias))
     own = variables.groups[features[0]]
+    if any(weight[i] and variables.outputs[i].kind == "effect" for i in own):
+        return Below(variables.formula(weight, bias))
     outputs = [variables.outputs[i] for i in own]
     curve = read_curve(outputs, weight[own][None])
     missing = bool(curve.missing[0] + bias < 0)

@@ -83,7 +83,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Shared:
-    """A sum that all leaves have in common, which is computed once."""
+    """A sum that is computed once: what all leaves have in common, or the effect of the level of a category."""
 
     label: str
     formula: Formula
@@ -157,7 +157,10 @@ class Program:
     """The name of the estimator's class."""
     columns: tuple[Column, ...]
     limited: tuple[Limited, ...]
+    effects: tuple[Shared, ...]
+    """Effects of levels, each of which is a choice."""
     shared: tuple[Shared, ...]
+    """Sums that all leaves have in common."""
     root: Branch | End
     finish: Finish
     """How outputs become results: "values" (they are the results), "log" (multiples of the exponentials), "logit" (one

@@ -87,7 +87,7 @@ class _Printer:
         self.constant = all(not isinstance(value, Output) for end in ends(program.root) for value in end.values)
         names = Names(_identifier, (*OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)))
         self.names: dict[Column | Limited | Shared, str] = {c: names.new(c.name) for c in program.columns}
-        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.shared)
+        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
         self.names |= {variable: names.new(variable.label) for variable in variables}
 
     def lines(self) -> Iterator[str]:
@@ -99,7 +99,7 @@ class _Printer:
         yield from (f"    {line}".rstrip() for line in self._helpers())
         yield from (f"    {self.names[c]} = {READERS[c.kind]}({c.name!r})" for c in program.columns)
         yield from (f"    {self.names[v]} = {self._limited(v)}" for v in program.limited)
-        for shared in program.shared:
+        for shared in (*program.effects, *program.shared):
             yield from _assigned(f"    {self.names[shared]} = ", self._sum(shared.formula), "    ")
         yield from self._part(program.root, "    ")
         yield from (f"    {line}" for line in self._finished())

@@ -41,6 +41,7 @@ def read_program(estimator: Any, function: str, *, hard: bool, proba: bool) -> P
         kind=type(estimator).__name__,
         columns=variables.columns,
         limited=variables.limited,
+        effects=variables.effects,
         shared=outputs.shared,
         root=root,
         finish=outputs.finish,

@@ -128,7 +128,7 @@ class _Printer:
         self.names: dict[Column | Limited | Shared, str] = {}
         for column in program.columns:
             self.names[column] = quoted(self.values.new(column.name))
-        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.shared)
+        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
         self.names |= {variable: quoted(self.values.new(variable.label)) for variable in variables}
         self.step_names = Names(str, (*table, "t"))
         self.steps: list[list[str]] = []
@@ -143,6 +143,8 @@ class _Printer:
         self._step("inputs", [[line] for line in [*copied, *columns] or ["1 AS one_row"]], notes, once=False)
         if program.limited:
             self._step("limited", [[f"{self._limited(v)} AS {self.names[v]}"] for v in program.limited], once=False)
+        if program.effects:
+            self._step("effects", [named(self._sum(s.formula), self.names[s]) for s in program.effects])
         if program.shared:
             self._step("shared", [named(self._sum(s.formula), self.names[s]) for s in program.shared])
         results = self._results()

@@ -6,7 +6,7 @@ from math import fsum, isfinite
 import numpy as np
 import numpy.typing as npt
 
-from prunus.code.program import Choice, Column, Formula, Limited, Term
+from prunus.code.program import Choice, Column, Formula, Limited, Shared, Term
 from prunus.data import OutputColumn
 from prunus.explain.curves import grouped
 
@@ -16,6 +16,8 @@ FAR = 1e6
 """A number whose center is this many units of scale from 0 is measured from its center, so that no digits are lost."""
 SIZES = (1e-100, 1e100)
 """Scales beyond these are not multiplied into weights."""
+OF_CATEGORIES = ("category", "infrequent", "missing", "effect")
+"""The kinds of encoded columns that are not the number of a column of the table."""
 
 
 class Variables:
@@ -33,6 +35,7 @@ class Variables:
         self._columns = {feature: _column([columns[i] for i in own]) for feature, own in self.groups.items()}
         self._used: set[int] = set()
         self._limited: dict[int, Limited] = {}
+        self._effects: dict[int, Shared] = {}
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -43,6 +46,11 @@ class Variables:
     def limited(self) -> tuple[Limited, ...]:
         """The limited numbers that are used."""
         return tuple(self._limited[i] for i in sorted(self._limited))
+
+    @property
+    def effects(self) -> tuple[Shared, ...]:
+        """The effects of levels that are used."""
+        return tuple(self._effects[i] for i in sorted(self._effects))
 
     def column(self, feature: int) -> Column:
         """A column of the table, which counts as used from now on."""
@@ -68,8 +76,8 @@ class Variables:
                 if output.kind in ("category", "infrequent", "missing"):
                     marks[output.kind, output.category] = w * output.encode(1.0)
                     continue
-                variable = self._limit(i)
-                if variable.scale == 1 and variable.center == 0:
+                variable = self._effect(i) if output.kind == "effect" else self._limit(i)
+                if _is_near(output):
                     constants.append(-w * (output.center / output.scale))
                     strengths.append((abs(w), Term(w / output.scale, variable)))
                 else:
@@ -86,7 +94,7 @@ class Variables:
         if others:  # levels without a weight are no others
             known = (self.outputs[i] for i in self.groups[feature])
             levels = tuple(
-                (str(o.category), dict(levels).get(str(o.category), 0.0)) for o in known if o.category is not None
+                (str(o.category), dict(levels).get(str(o.category), 0.0)) for o in known if o.kind == "category"
             )
         return Choice(self.column(feature), levels, others, marks.get(("missing", None), 0.0))
 
@@ -95,9 +103,20 @@ class Variables:
             self._limited[i] = _limited(self.column(self.outputs[i].feature), self.outputs[i])
         return self._limited[i]
 
+    def _effect(self, i: int) -> Shared:
+        """The effect in the units of the target, or in those of the encoder where digits would be lost."""
+        if i not in self._effects:
+            output = self.outputs[i]
+            start, unit = (output.center, output.scale) if _is_near(output) else (0.0, 1.0)
+            levels = tuple((level, start + unit * output.encode_level(level)) for level in output.effects or {})
+            missing = start + unit * output.encode_level(None)
+            choice = Choice(self.column(output.feature), levels, start, missing)
+            self._effects[i] = Shared(output.label, Formula(0.0, (choice,)))
+        return self._effects[i]
+
 
 def _column(outputs: list[OutputColumn]) -> Column:
-    numbers = [output.kind for output in outputs if output.kind not in ("category", "infrequent", "missing")]
+    numbers = [output.kind for output in outputs if output.kind not in OF_CATEGORIES]
     return Column(outputs[0].name, numbers[0] if numbers else "category")
 
 
@@ -105,12 +124,18 @@ def _is_constant(output: OutputColumn) -> bool:
     return output.low == output.high
 
 
+def _is_near(output: OutputColumn) -> bool:
+    """Whether a number can be told in the units of the table without losing digits."""
+    ends = (output.center + output.scale * end for end in (output.low, output.high))
+    near = abs(output.center) <= FAR * output.scale and SIZES[0] < output.scale < SIZES[1]
+    return near and all(map(isfinite, ends))
+
+
 def _limited(column: Column, output: OutputColumn) -> Limited:
     """The number in the units of the table, or in those of the encoder where digits would be lost."""
-    low, high = (output.center + output.scale * end for end in (output.low, output.high))
-    near = abs(output.center) <= FAR * output.scale and SIZES[0] < output.scale < SIZES[1]
-    if near and isfinite(low) and isfinite(high):
+    if _is_near(output):
+        low, high = (output.center + output.scale * end for end in (output.low, output.high))
         label = output.label if output.piece else f"{column.name} limited"
-        return Limited(column, label, low, high, output.center)
+        return Limited(column, label, low, high, output.center + output.scale * output.encode_missing())
     label = f"{output.label} scaled"
-    return Limited(column, label, output.low, output.high, 0.0, output.center, output.scale)
+    return Limited(column, label, output.low, output.high, output.encode_missing(), output.center, output.scale)

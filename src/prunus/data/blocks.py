@@ -55,6 +55,7 @@ class Block:
         self.flags = np.array([position[output.feature] for _, output in flags], dtype=np.intp)
         self.flag_outputs = _as_slice([i for i, _ in flags])
         self.flag_values = np.array([output.encode(1.0) for _, output in flags], dtype=np.float32)
+        self.absent = np.array([output.encode_missing() for output in self.numbers])
         width = max(1, len(self.numbers))
         self.joined_rows = -(-_WIDTH // width)
         self.chunk_rows = max(1, _CHUNK // (width * self.joined_rows)) * self.joined_rows
@@ -105,7 +106,7 @@ class Block:
             np.maximum(wide, low, out=wide)
             np.minimum(wide, high, out=wide)
         if missing is not None:
-            used[missing] = 0.0
+            used[missing] = self.absent[np.nonzero(missing)[1]]
         out[:, self.outputs] = used
         out[:, self.flag_outputs] = 0.0 if missing is None else missing[:, self.flags] * self.flag_values
 

@@ -10,19 +10,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from prunus.data.arrays import reading, sound_weight
 from prunus.data.blocks import infinity
+from prunus.data.checks import check_features, check_weight
 from prunus.data.columns import Labels, Numbers, read
 from prunus.data.number_columns import number_columns
 from prunus.data.outputs import OutputColumn, category_outputs
 from prunus.data.plan import Plan
 from prunus.data.spread import measure
 from prunus.data.tables import ArrayTable, Table, read_table
-from prunus.errors import InputTypeError, InputValueError
+from prunus.data.training_effects import EffectTargets, many_levels, read_effects
+from prunus.errors import InputValueError
 
 __all__ = ["TableEncoder"]
 
-_FORMAT = 1
+_FORMATS = (1, 2)
+"""Formats of states: what the second one has besides, effects and what missing values count as, may be absent."""
 
 
 class TableEncoder:
@@ -30,9 +32,13 @@ class TableEncoder:
 
     A number becomes one column, centered at its median and scaled by a robust estimate of its standard deviation; so
     do dates and durations, in seconds. A boolean becomes one column. A category becomes one column for each level, but
-    only one column if there are two levels. A missing number is encoded as 0, and if numbers were missing in fit, a
-    further column marks the rows where they are. Missing values of a category are a level of it. The attribute
+    only one column if there are two levels. A missing number is encoded like the median, and if numbers were missing in
+    fit, a further column marks the rows where they are. Missing values of a category are a level of it. The attribute
     ``columns_`` says which columns come from where, and in which units.
+
+    If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what tells
+    them apart: the effect of the level, which is the mean of the target over rows of that level, drawn to the mean over
+    all rows, the more so the fewer rows the level has. The estimators of prunus do that.
 
     Parameters
     ----------
@@ -94,7 +100,7 @@ class TableEncoder:
         """
         self._check_options()
         table = read_table(X)
-        kept, weight = _check_weight(sample_weight, table.shape[0])
+        kept, weight = check_weight(sample_weight, table.shape[0])
         outputs: list[OutputColumn] = []
         missing_outputs: list[OutputColumn] = []
         for feature in range(table.shape[1]):
@@ -103,6 +109,83 @@ class TableEncoder:
             missing_outputs += of_missing
         self._set(outputs + missing_outputs, table.shape[1], table.names)
         return self
+
+    def fit_effects(
+        self,
+        X: Any,  # noqa: N803
+        targets: EffectTargets,
+        sample_weight: Any = None,
+    ) -> npt.NDArray[np.float32]:
+        """Add the effects of levels to an encoder that was fitted to these rows, and encode the rows for training.
+
+        Only categories with more levels than ``max_categories`` get effects, and only if the target depends on the
+        level by more than chance would explain: one column for each column of the targets. The effects that the rows
+        get here are computed without them, see `transform_training`. Without such categories nothing changes.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
+            The table that was given to `fit`.
+        targets : prunus.data.training_effects.EffectTargets
+            What is to be predicted, as numbers.
+        sample_weight : array-like of shape (n,), optional
+            The weights that were given to `fit`.
+
+        Returns
+        -------
+        float32 array of shape (n, len(columns_)), C-contiguous
+
+        Examples
+        --------
+        >>> towns = np.array([["A"], ["B"], ["C"]] * 20, dtype=object)
+        >>> encoder = TableEncoder(max_categories=1).fit(towns)
+        >>> x = encoder.fit_effects(towns, EffectTargets(np.array([[1.0], [2.0], [6.0]] * 20)))
+        >>> encoder.columns_[-1].label, encoder.columns_[-1].effects
+        ('mean of the target for x0', {'A': 1.0, 'B': 2.0, 'C': 6.0})
+        """
+        table = self._read_fitted(X)
+        found = list(
+            read_effects(table, many_levels(self.columns_), targets, *check_weight(sample_weight, table.shape[0]))
+        )
+        added = {effects.feature: effects.outputs(float(self.clip)) for effects in found}
+        columns: list[OutputColumn] = []
+        for column in (column for column in self.columns_ if column.kind != "effect"):
+            columns += [column] + (added[column.feature] if column.kind == "infrequent" else [])
+        self._set(columns, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        out = self.transform(X)
+        for effects in found:
+            effects.write(self.columns_, out)
+        return out
+
+    def transform_training(
+        self,
+        X: Any,  # noqa: N803
+        targets: EffectTargets,
+        sample_weight: Any = None,
+    ) -> npt.NDArray[np.float32]:
+        """Encode training rows such that the effect of a row's level does not depend on the target of the row itself.
+
+        The rows belong to five folds, by their numbers. The effect that a row gets is computed from the rows of all
+        other folds. Everything else is as in `transform`.
+
+        Parameters
+        ----------
+        X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
+            The training rows.
+        targets : prunus.data.training_effects.EffectTargets
+            What is to be predicted, as numbers; its words must be those of all effects.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float32 array of shape (n, len(columns_)), C-contiguous
+        """
+        table, out = self._read_fitted(X), self.transform(X)
+        features = {column.feature: column.name for column in self.columns_ if column.kind == "effect"}
+        for effects in read_effects(table, features, targets, *check_weight(sample_weight, len(out))):
+            effects.write(self.columns_, out)
+        return out
 
     def transform(self, X: Any, out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:  # noqa: N803
         """Encode a table. Each row is encoded independently of the others.
@@ -118,10 +201,7 @@ class TableEncoder:
         -------
         float32 array of shape (n, len(columns_)), C-contiguous
         """
-        if not hasattr(self, "columns_"):
-            raise NotFittedError("This TableEncoder instance is not fitted yet. Call 'fit' before using 'transform'.")
-        table = read_table(X)
-        self._check_features(table)
+        table = self._read_fitted(X)
         shape = (table.shape[0], len(self.columns_))
         if out is None:
             out = np.empty(shape, dtype=np.float32)
@@ -149,7 +229,7 @@ class TableEncoder:
         """
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             return None
-        self._check_features(ArrayTable(X))
+        check_features(self, ArrayTable(X))
         return self._plan.scaling if self._plan.only_scales(X) else None
 
     def get_state(self) -> dict[str, Any]:
@@ -163,13 +243,13 @@ class TableEncoder:
         """
         names = getattr(self, "feature_names_in_", None)
         return {
-            "format": _FORMAT,
+            "format": _FORMATS[any(column.missing is not None or column.effects for column in self.columns_)],
             "max_categories": int(self.max_categories),
             "clip": float(self.clip),
             "pieces": int(self.pieces),
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else names.tolist(),
-            "columns": [asdict(column) for column in self.columns_],
+            "columns": [_column_state(column) for column in self.columns_],
         }
 
     @classmethod
@@ -185,9 +265,9 @@ class TableEncoder:
         TableEncoder
             A fitted encoder.
         """
-        if state.get("format") != _FORMAT:
+        if state.get("format") not in _FORMATS:
             raise InputValueError(
-                f"The state of an encoder must have format {_FORMAT}, got {state.get('format')!r}. "
+                f"The state of an encoder must have a format of {_FORMATS}, got {state.get('format')!r}. "
                 "It may be from a newer version of prunus"
             )
         encoder = cls(max_categories=state["max_categories"], clip=state["clip"], pieces=state.get("pieces", 0))
@@ -224,6 +304,14 @@ class TableEncoder:
             feature, name, column.kind, spread, values, weight, clip=float(self.clip), pieces=int(self.pieces)
         )
 
+    def _read_fitted(self, X: Any) -> Table:  # noqa: N803
+        """A table whose columns are those of fit."""
+        if not hasattr(self, "columns_"):
+            raise NotFittedError("This TableEncoder instance is not fitted yet. Call 'fit' before using 'transform'.")
+        table = read_table(X)
+        check_features(self, table)
+        return table
+
     def _check_options(self) -> None:
         levels: object = self.max_categories
         if not isinstance(levels, Integral) or int(levels) < 1:
@@ -235,45 +323,7 @@ class TableEncoder:
         if not isinstance(pieces, Integral) or int(pieces) < 0:
             raise InputValueError(f"pieces must be an integer of at least 0, got {pieces!r}")
 
-    def _check_features(self, table: Table) -> None:
-        """Check that the columns are those of fit; the messages are scikit-learn's."""
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and table.names is not None and table.names != fitted.tolist():
-            raise InputValueError(_different_names(fitted.tolist(), table.names))
-        if table.shape[1] != self.n_features_in_:
-            raise InputValueError(
-                f"X has {table.shape[1]} features, but TableEncoder is expecting {self.n_features_in_} features as "
-                "input."
-            )
 
-
-def _different_names(fitted: list[str], names: list[str]) -> str:
-    lines = ["The feature names should match those that were passed during fit."]
-    then, now = set(fitted), set(names)
-    for what, some in (
-        ("unseen at fit time", [name for name in names if name not in then]),
-        ("seen at fit time, yet now missing", [name for name in fitted if name not in now]),
-    ):
-        if some:
-            lines += [f"Feature names {what}:", *(f"- {name}" for name in some[:5]), *["- ..."][: len(some) > 5]]
-    if len(lines) == 1:
-        lines.append("Feature names must be in the same order as they were in fit.")
-    return "\n".join(lines) + "\n"
-
-
-def _check_weight(weight: Any, n: int) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.float64] | None]:
-    """Which rows have positive weights (None means all), and their weights (None means that all are 1)."""
-    if weight is None:
-        return None, None
-    with reading("sample_weight", "an array of numbers"):
-        try:
-            weight = np.asarray(weight, dtype=np.float64)
-        except ValueError:  # text, or lists of several lengths
-            raise InputTypeError(f"sample_weight must be an array of numbers, got {type(weight).__name__}") from None
-    if weight.shape != (n,):
-        raise InputValueError(f"sample_weight must have shape ({n},), got sample_weight.shape={weight.shape}")
-    if not np.isfinite(weight).all() or (weight < 0).any() or not (weight > 0).any():
-        raise InputValueError("sample_weight must be finite and not negative, and not zero for all rows")
-    weight = sound_weight(weight)
-    kept = weight > 0
-    return (None, weight) if kept.all() else (kept, weight[kept])
+def _column_state(column: OutputColumn) -> dict[str, Any]:
+    """The column as a dict, without what only some columns have."""
+    return {k: v for k, v in asdict(column).items() if v is not None or k not in ("effects", "missing")}

@@ -60,5 +60,5 @@ def number_columns(
     if pieces and kind != "boolean":
         edges = piece_edges(values, weight, pieces)
         if len(edges) > 2:
-            outputs += piece_outputs(feature, name, kind, edges)
+            outputs += piece_outputs(feature, name, kind, edges, spread.center)
     return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []

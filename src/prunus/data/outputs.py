@@ -1,7 +1,7 @@
 """Records that say what the columns of the matrix stand for, and how they are made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import sqrt
 from typing import Literal
@@ -14,7 +14,7 @@ from prunus.data.spread import Spread
 
 __all__ = ["OutputColumn", "OutputKind", "category_outputs", "missing_output", "number_output", "piece_outputs"]
 
-OutputKind = Literal[NumberKind, "category", "infrequent", "missing"]
+OutputKind = Literal[NumberKind, "category", "infrequent", "missing", "effect"]
 
 # The indicator of a rare level is at most 1 / 0.2 = 5 units away from 0.
 _SMALLEST_INDICATOR_SCALE = 0.2
@@ -24,8 +24,9 @@ _SMALLEST_INDICATOR_SCALE = 0.2
 class OutputColumn:
     """A column of the encoded matrix: where it comes from, and how it is scaled.
 
-    The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number. ``x`` is a number, seconds
-    (datetimes since 1970 in UTC, durations), or 0 or 1 (all other kinds).
+    The column is ``clip((x - center) / scale, low, high)``, with 0 for a missing number unless ``missing`` says what it
+    counts as. ``x`` is a number, seconds (datetimes since 1970 in UTC, durations), the effect of a level, or 0 or 1
+    (all other kinds).
 
     Parameters
     ----------
@@ -33,14 +34,22 @@ class OutputColumn:
         Position of the source column in the table.
     name : str
         Name of the source column; ``x0``, ``x1`` ... if it has none.
-    kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing"}
-        What ``x`` is: a value, or whether the source is a certain category, an infrequent category, or missing.
+    kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing", "effect"}
+        What ``x`` is: a value, or whether the source is a certain category, an infrequent category, or missing; or the
+        effect of the level, which is a mean of the target over rows of that level, drawn to the mean over all rows.
     category : str or None
-        The category, if ``kind`` is "category".
+        The category, if ``kind`` is "category". If it is "effect": what the effect is, such as "mean of the target"
+        or "share of yes".
     center, scale, low, high : float
         The scaling and the limits in the formula above; ``low == high == 0`` if the column was constant in fit.
     piece : bool
         Whether the column belongs to a piece of the range of a number: 0 below the piece, 1 above, linear within.
+    effects : dict from str to float, or None
+        The effect of each level, if ``kind`` is "effect", with the most frequent level first; that of all other levels
+        is ``center``.
+    missing : float or None
+        What a missing value counts as: the effect of missing values, or for a piece the center of the number. If it is
+        None, a missing value is encoded as 0, but as 1 before scaling if ``kind`` is "missing".
     """
 
     feature: int
@@ -52,6 +61,8 @@ class OutputColumn:
     low: float
     high: float
     piece: bool = False
+    effects: dict[str, float] | None = field(default=None, hash=False)
+    missing: float | None = None
 
     @property
     def label(self) -> str:
@@ -64,12 +75,34 @@ class OutputColumn:
         """
         if self.piece:
             return f"{self.name} from {self.center:.6g} to {self.center + self.scale:.6g}"
+        if self.kind == "effect":
+            return f"{self.category} for {self.name}"
         suffix = {"category": f" = {self.category}", "infrequent": " is infrequent", "missing": " is missing"}
         return self.name + suffix.get(self.kind, "")
 
     def encode(self, x: float) -> float:
         """Return the value of the column for a number x that is not missing."""
         return min(max((x - self.center) / self.scale, self.low), self.high)
+
+    def encode_level(self, level: str | None) -> float:
+        """Return the value of a column of a category for a level that has a column or an effect; None is missing.
+
+        Examples
+        --------
+        >>> OutputColumn(0, "color", "category", "red", 0.0, 0.5, 0.0, 2.0).encode_level("red")
+        2.0
+        """
+        if level is None:
+            return self.encode_missing()
+        if self.effects is not None:
+            return self.encode(self.effects.get(level, self.center))
+        return self.encode(1.0) if self.kind == "category" and level == self.category else 0.0
+
+    def encode_missing(self) -> float:
+        """Return the value of the column for a missing value of the source column."""
+        if self.kind == "missing":
+            return self.encode(1.0)
+        return 0.0 if self.missing is None else self.encode(self.missing)
 
 
 def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, clip: float) -> OutputColumn:
@@ -81,11 +114,13 @@ def number_output(feature: int, name: str, kind: NumberKind, spread: Spread, cli
     return OutputColumn(feature, name, kind, None, spread.center, spread.scale, -clip, clip)
 
 
-def piece_outputs(feature: int, name: str, kind: NumberKind, edges: npt.NDArray[np.float64]) -> list[OutputColumn]:
-    """The columns of the pieces between neighboring edges."""
+def piece_outputs(
+    feature: int, name: str, kind: NumberKind, edges: npt.NDArray[np.float64], center: float
+) -> list[OutputColumn]:
+    """The columns of the pieces between neighboring edges; a missing number counts as the center of all numbers."""
     largest = float(np.finfo(np.float64).max)
     return [
-        OutputColumn(feature, name, kind, None, low, min(high - low, largest), 0.0, 1.0, piece=True)
+        OutputColumn(feature, name, kind, None, low, min(high - low, largest), 0.0, 1.0, piece=True, missing=center)
         for low, high in pairwise(edges.tolist())
     ]
 

@@ -86,6 +86,7 @@ class _Category:
         self.others = self._find(outputs, "infrequent")
         self.missing = self._find(outputs, "missing")
         self.levels = {output.category: i for i, output in enumerate(outputs) if output.kind == "category"}
+        self.effects = {i: output for i, output in enumerate(outputs) if output.kind == "effect"}
 
     def write(self, table: Table, out: npt.NDArray[np.float32]) -> None:
         labels = read_labels(table.column(self.feature), self.name)
@@ -94,6 +95,9 @@ class _Category:
         rows = np.flatnonzero(target >= 0)
         out[:, self.first : self.last] = 0.0
         out[rows, self.first + target[rows]] = self.values[target[rows]]
+        for i, output in self.effects.items():
+            values = np.array([output.encode_level(level) for level in (*labels.levels, None)], dtype=np.float32)
+            out[:, self.first + i] = values[labels.codes]  # -1, missing, is the last
 
     @staticmethod
     def _find(outputs: Sequence[OutputColumn], kind: str) -> int:

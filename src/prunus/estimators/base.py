@@ -25,6 +25,8 @@ from prunus.estimators.hardened import joined
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import (
     Rows,
+    encode_training,
+    fit_encoder,
     hold_out,
     read_eval_set,
     read_rows,
@@ -167,7 +169,7 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         self._check_options()
         # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
-        encoder, target, rows = self._read(X, y, sample_weight, make_target, before)
+        encoder, target, rows = self._read(X, y, sample_weight, make_target, before, is_new=max_epochs is not None)
         # 2. Some rows are held out for validation, unless the caller gives an eval_set.
         seed = self._seed()
         recipe = self._recipe(len(rows), target, max_epochs)
@@ -235,14 +237,20 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         before: "ArgminTree | None",
         *,
         merged: bool = True,
+        is_new: bool = False,
     ) -> tuple[TableEncoder, Any, Rows]:
-        """The encoder, the target and the rows; to continue an earlier fit, with its encoder and target."""
+        """The encoder, the target and the rows; to continue an earlier fit, with its encoder and target.
+
+        `is_new` says that the rows are other ones than those of the earlier fit.
+        """
         if before is not None:
-            target = make_target(before.encoder_).take_over(before.target_)
-            return before.encoder_, target, read_rows(encode(before, X), y, sample_weight, target)
+            target, encoder = make_target(before.encoder_).take_over(before.target_), before.encoder_
+            x = encode(before, X) if is_new else encode_training(before, X, y, sample_weight, target)
+            return encoder, target, read_rows(x, y, sample_weight, target)
         encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=sample_weight)
         target = make_target(encoder)
-        rows = read_rows(encoder.transform(X), y, sample_weight, target, merged=merged)
+        x = fit_encoder(encoder, X, y, sample_weight, target)
+        rows = read_rows(x, y, sample_weight, target, merged=merged)
         return encoder, target.scale(rows.y, rows.weight), rows
 
     @property

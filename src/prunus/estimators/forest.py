@@ -21,12 +21,11 @@ from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.choosing import tree_kinds
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.devices import choose_device
-from prunus.estimators.fitted import encode
 from prunus.estimators.fitted_forest import FittedForest, tree_predictions
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.preparation import Rows, merge_rows, read_weight, row_groups, to_samples
+from prunus.estimators.preparation import Rows, encode_training, merge_rows, read_weight, row_groups, to_samples
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
 from prunus.training.many import n_threads, side_by_side
@@ -292,7 +291,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
 
         A row that all trees have trained on has NaN.
         """
-        x = encode(self, X)
+        x = encode_training(self, X, y, sample_weight, self.target_)
         targets = self.target_.read(y, x)
         rows = Rows(x, targets, self.target_.weigh(targets, read_weight(sample_weight, x)))
         kind = tree_kinds(self.chosen_)[0] if hasattr(self, "chosen_") else {}

@@ -97,11 +97,23 @@ def _check_encoder(state: Record) -> None:
         numbers = (column.center, column.scale, column.low, column.high)
         is_place = isinstance(column.feature, int) and not isinstance(column.feature, bool)
         sound = is_place and 0 <= column.feature < features
-        sound = sound and isinstance(column.name, str) and column.kind in _KINDS
+        sound = sound and isinstance(column.name, str) and column.kind in _KINDS and _are_effects(column)
         sound = sound and all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
         if not sound or column.scale <= 0 or column.low > column.high:
             raise InputValueError(f"the columns of an encoder must say how they are made, got {entry}")
     _check_groups([OutputColumn(**entry) for entry in state["columns"]])
+
+
+def _are_effects(column: OutputColumn) -> bool:
+    """Whether levels of a column have effects if and only if its kind says so, and all of them are numbers."""
+    numbers = [] if column.missing is None else [column.missing]
+    if column.kind == "effect":
+        if not isinstance(column.effects, dict) or not isinstance(column.category, str):
+            return False
+        numbers += column.effects.values()
+    elif column.effects is not None:
+        return False
+    return all(isinstance(x, (int, float)) and math.isfinite(x) for x in numbers)
 
 
 def _check_groups(columns: list[OutputColumn]) -> None:

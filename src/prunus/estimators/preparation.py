@@ -10,13 +10,18 @@ import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
+from prunus.data import TableEncoder
 from prunus.data.arrays import reading, sound_weight
+from prunus.data.training_effects import EffectTargets, many_levels
 from prunus.errors import InputValueError
+from prunus.estimators.fitted import encode
 from prunus.targets import Target
 from prunus.training import Samples
 
 __all__ = [
     "Rows",
+    "encode_training",
+    "fit_encoder",
     "held_out_rows",
     "hold_out",
     "merge_alike",
@@ -30,6 +35,9 @@ __all__ = [
 
 MERGE_LIMIT = 10_000
 """With more rows than this, equal rows are not merged: training in batches depends on the order of rows anyway."""
+MOST_EFFECTS = 8
+"""A level has effects on the so many most frequent classes: each has a column, which costs time for every row, and of
+many classes most are so rare that few levels tell anything of them. Of more outputs than this, none has effects."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,60 @@ def read_weight(sample_weight: Any, x: npt.NDArray[Any]) -> npt.NDArray[np.float
     if not weight.any():
         raise InputValueError("sample_weight must have a positive entry, got zero for all rows")
     return sound_weight(weight)
+
+
+def fit_encoder(
+    encoder: TableEncoder,
+    X: Any,  # noqa: N803
+    y: Any,
+    sample_weight: Any,
+    target: Target,
+) -> npt.NDArray[np.float32]:
+    """The encoded rows of a table that an encoder was fitted to; effects of levels on the target are added to it."""
+    if target.task == "clusters" or not many_levels(encoder.columns_):
+        return encoder.transform(X)
+    targets = _effect_targets(target, y, X)
+    return encoder.transform(X) if targets is None else encoder.fit_effects(X, targets, sample_weight)
+
+
+def encode_training(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    y: Any,
+    sample_weight: Any,
+    target: Target,
+) -> npt.NDArray[np.float32]:
+    """The training rows of a fitted estimator as its fit encoded them: effects do not tell a row its own target."""
+    encoder, x = estimator.encoder_, encode(estimator, X)
+    known = {str(column.category) for column in encoder.columns_ if column.kind == "effect"}
+    targets = _effect_targets(target, y, X, known) if known else None
+    if targets is not None:
+        x = encoder.transform_training(X, targets, sample_weight)
+    return x
+
+
+def _effect_targets(
+    target: Target,
+    y: Any,
+    X: Any,  # noqa: N803
+    known: set[str] | None = None,
+) -> EffectTargets | None:
+    """What levels can have effects on: a number or several, one of two classes, or each of the most frequent ones.
+
+    If these are known in words from an earlier fit, they stay the same.
+    """
+    targets = target.read(y, X)
+    if targets.ndim == 2:
+        k = targets.shape[1]
+        words = ["mean of the target"] if k == 1 else [f"mean of y{j}" for j in range(k)]
+        return None if k > MOST_EFFECTS else EffectTargets(targets.astype(np.float64), words)
+    words = [f"share of {name}" for name in target.output_names(TableEncoder())]
+    often = np.argsort(-np.bincount(targets, minlength=len(words)), kind="stable")[:MOST_EFFECTS]
+    chosen = np.sort(often) if len(words) > 2 else np.arange(1, len(words))
+    if known is not None:
+        chosen = np.array([k for k, word in enumerate(words) if word in known])
+    values = (targets[:, None] == chosen).astype(np.float64)
+    return EffectTargets(values, [words[k] for k in chosen]) if len(chosen) else None
 
 
 def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target, *, merged: bool = True) -> Rows:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prunus.estimators.fitted import encode
-from prunus.estimators.preparation import Rows, held_out_rows, read_weight
+from prunus.estimators.preparation import Rows, encode_training, held_out_rows, read_weight
 
 __all__ = ["out_of_bag", "validation_rows"]
 
@@ -18,7 +17,7 @@ def validation_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     """
     if "valid_loss" not in estimator.history_:
         return np.empty(0, dtype=np.int64)
-    x = encode(estimator, X)
+    x = encode_training(estimator, X, y, sample_weight, estimator.target_)
     targets = estimator.target_.read(y, x)
     rows = Rows(x, targets, estimator.target_.weigh(targets, read_weight(sample_weight, x)))
     return held_out_rows(rows, estimator.validation_fraction, seed=estimator._seed())

@@ -86,6 +86,8 @@ class Curve:
     def strength(self) -> float:
         """How far the largest and the smallest value that is shown are apart, for the output where it is most."""
         values = self.visible()[1]
+        if self.has_missing:
+            values = np.vstack((values, self.missing))
         return float((values.max(0) - values.min(0)).max())
 
 
@@ -118,7 +120,12 @@ class ColumnSplit:
     other_left: bool | None = None
     """Whether all other levels go left; None if there are no others."""
     missing_left: bool | None = None
-    """Whether missing values go left; None if no values were missing in training."""
+    """Whether missing values go left; None if no values were missing in training, or if no missing values arrive."""
+
+    def without_missing(self) -> "ColumnSplit":
+        """The same for rows among which no value is missing, unless the split asks for nothing else."""
+        sides = {*([True] if self.left else []), *([False] if self.right else []), *({self.other_left} - {None})}
+        return replace(self, missing_left=None) if self.thresholds or len(sides) == 2 else self
 
 
 def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
@@ -139,13 +146,11 @@ def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
         kind=kind,
         points=(),
         values=(),
-        missing=marked(indicators.get("missing")),
+        missing=tuple((weight @ [column.encode_missing() for column in columns]).tolist()),
         has_missing="missing" in indicators,
     )
     if kind == "category":
-        levels = {str(column.category): marked(i) for i, column in enumerate(columns) if column.kind == "category"}
-        other = marked(indicators.get("infrequent"))
-        return replace(curve, points=tuple(levels), values=tuple(levels.values()), other=other)
+        return _of_levels(replace(curve, other=marked(indicators.get("infrequent"))), columns, weight)
     numbers = [i for i, column in enumerate(columns) if column.kind != "missing"]
     points = [0.0, 1.0] if kind == "boolean" else _breaks([columns[i] for i in numbers])
     encoded = np.array([[columns[i].encode(x) for i in numbers] for x in points]).reshape(len(points), len(numbers))
@@ -153,6 +158,22 @@ def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
     if kind == "boolean":
         return replace(curve, points=("false", "true"), values=values)
     return replace(curve, points=tuple(points), values=values, shown=_shown([columns[i] for i in numbers]))
+
+
+def _of_levels(curve: Curve, columns: Sequence[OutputColumn], weight: Floats) -> Curve:
+    """The curve of a category: levels that have columns of their own come first, then those that only have effects."""
+    named = [str(column.category) for column in columns if column.kind == "category"]
+    effects = [(i, column) for i, column in enumerate(columns) if column.kind == "effect"]
+    levels = list(dict.fromkeys([*named, *(level for _, column in effects for level in column.effects or {})]))
+    values = np.tile(curve.other or np.zeros(len(weight)), (len(levels), 1))
+    values[: len(named)] = 0.0
+    at = {level: j for j, level in enumerate(levels)}
+    for i, column in enumerate(columns):
+        if column.kind == "category":
+            values[at[str(column.category)]] += weight[:, i] * column.encode(1.0)
+        elif column.kind == "effect":
+            values += np.outer([column.encode_level(level) for level in levels], weight[:, i])
+    return replace(curve, points=tuple(levels), values=tuple(map(tuple, values.tolist())))
 
 
 def leaf_curves(columns: Sequence[OutputColumn], shared: Floats) -> LeafCurves:
@@ -183,7 +204,12 @@ def log_odds(curve: Curve) -> Curve:
 
 
 def split_column(columns: Sequence[OutputColumn], weight: Floats, bias: float) -> ColumnSplit | None:
-    """A split with these weights, (d,), for the encoded columns of one column; None if all rows go the same way."""
+    """A split with these weights, (d,), for the encoded columns of one column; None if all rows go the same way.
+
+    It is also None if effects of levels matter: each level may then go another way, and the sum is told instead.
+    """
+    if any(column.kind == "effect" and w != 0 for column, w in zip(columns, weight, strict=True)):
+        return None
     curve = read_curve(columns, np.asarray(weight)[None])
     missing = curve.missing[0] + bias < 0 if curve.has_missing else None
     scores = [values[0] + bias for values in curve.values]
@@ -248,7 +274,10 @@ def typical_value(columns: Sequence[OutputColumn]) -> float | str | None:
     if any(column.kind in ("category", "infrequent") for column in columns):
         if len(columns) == 1 or not levels:
             return UNNAMED
-        often = max(levels, key=lambda column: column.scale)  # the scale grows with the share of a level
+        by_share = [level for column in columns for level in column.effects or {}]  # the most frequent one is first
+        rank = {level: -place for place, level in reversed(list(enumerate(by_share)))}
+        # The scale grows with the share of a level, but those of rare levels are equal.
+        often = max(levels, key=lambda column: (column.scale, rank.get(str(column.category), -len(rank))))
         return often.category
     plain = next((column for column in columns if not column.piece and column.kind != "missing"), None)
     return 0.0 if plain is None or plain.kind == "boolean" else plain.center

@@ -68,6 +68,8 @@ def column_record(column: OutputColumn) -> Record:
         record
         | ({"category": column.category} if column.category is not None else {})
         | ({"piece": True} if column.piece else {})
+        | ({"effects": column.effects} if column.effects is not None else {})
+        | ({"missing": column.missing} if column.missing is not None else {})
     )
 
 
@@ -81,9 +83,7 @@ def features(estimator: Any) -> list[Record]:
         {
             "name": column.name,
             "kind": column.kind,
-            "levels": [
-                encoder.columns_[i].category for i in column.positions if encoder.columns_[i].category is not None
-            ],
+            "levels": column.levels,
             "typical": None if column.typical == UNNAMED else column.typical,
             "importance": float(f"{importance[column.feature]:.6g}"),
         }

@@ -25,7 +25,7 @@ MOST_TERMS = 12
 """Number of terms that are written of a split that uses few columns of the table."""
 MOST_LEVELS = 6
 """Number of levels of a category that are written; others are counted."""
-_PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ")
+_PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ", " for ")
 
 
 def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], list[str]]:
@@ -81,7 +81,7 @@ def formula_parts(formula: Formula, max_features: int, write: Callable[[float], 
 
 
 def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], str]) -> str:
-    """A curve in one line: its smallest and its largest value, and where they are.
+    """A curve in one line: its smallest and its largest value, where they are, and the one of missing values.
 
     Of several outputs it is the one that changes most.
 
@@ -96,9 +96,11 @@ def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], st
     name = f"{curve.name}, {outputs[k]}" if len(outputs) > 1 else curve.name
     low, high = int(values[:, k].argmin()), int(values[:, k].argmax())
     ends = [f"{write(values[i, k])} at {point_text(curve, points[i], write)}" for i in (low, high)]
+    missing = f", {write(curve.missing[k])} if missing" if curve.has_missing else ""
     if len(points) == 1:
-        return f"{name}: {ends[0]}" + (f", {write(curve.other[k])} elsewhere" if curve.other is not None else "")
-    return f"{name}: from {' to '.join(ends)}"
+        other = f", {write(curve.other[k])} elsewhere" if curve.other is not None else ""
+        return f"{name}: {ends[0]}{other}{missing}"
+    return f"{name}: from {' to '.join(ends)}{missing}"
 
 
 def point_text(column: Curve | ColumnSplit, point: float | str, write: Callable[[float], str]) -> str:

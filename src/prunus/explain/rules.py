@@ -101,7 +101,7 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     sums: list[str] = []
     for node, left in path.splits:
         if node.column is None:
-            if node.threshold is None or len({part.feature for part in node.split}) > 1:  # else all rows go one way
+            if node.threshold is None or not _goes_one_way(words, node):
                 sums.append(" ".join(split_parts(node, max_features, write)[0 if left else 1]))
             continue
         own = _side(node.column, left=left)
@@ -113,6 +113,13 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     conditions = [part for part in parts if part] + sums
     start = f"if {' and '.join(conditions)}" if conditions else "always"
     return f"{start}: {_outcome(words, path.end, write, max_features)} ({percent(path.share)} of rows)"
+
+
+def _goes_one_way(words: Words, node: NodeSummary) -> bool:
+    """Whether all rows go the same way at a split that is not told as one of a single column."""
+    used = {part.column for part in node.split}
+    has_effect = any(column.kind == "effect" and i in used for i, column in enumerate(words.columns))
+    return not has_effect and len({part.feature for part in node.split}) < 2
 
 
 def _outcome(words: Words, node: NodeSummary, write: Write, max_features: int) -> str:
@@ -233,7 +240,9 @@ def _either(names: list[str]) -> str:
 
 
 def _all(mine: bool | None, its: bool | None) -> bool | None:
-    return None if mine is None or its is None else mine and its
+    if mine is None or its is None:  # without missing values there is no condition for them
+        return mine if its is None else its
+    return mine and its
 
 
 def _side(split: ColumnSplit, *, left: bool) -> _Numbers | _Levels:

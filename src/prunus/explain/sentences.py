@@ -37,6 +37,10 @@ def split_sentence(node: NodeSummary, score: float, value: str | None, max_featu
         return f"split {node.node} scores {write(score)}, {_place(score)} 0: {side}"
     if node.column is not None and value is not None:
         return f"{node.column.name} {_is(value)}{_single(node, score, value)}: {side}"
+    if len(node.split) == 1:  # it is an effect, since splits of other columns have been told
+        (part,) = node.split
+        found, limit = (node.threshold + score) / part.weight, node.threshold / part.weight
+        return f"{part.label} = {write(found)}, {_place(score * part.weight)} {write(limit)}: {side}"
     terms = sum_parts(node.split, max_features, write) or ["0"]
     return f"{' '.join(terms)} = {write(node.threshold + score)}, {_place(score)} {write(node.threshold)}: {side}"
 

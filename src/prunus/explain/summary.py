@@ -199,6 +199,10 @@ def _nodes(tree: Tree, target: Target, encoder: TableEncoder, curves: LeafCurves
         shares = mean[t] if target.task == "classes" else None
         return () if scale is None or not ends else leaf_formulas(tree, encoder.columns_, scale, t, shares)
 
+    splits = {t: _split(tree, encoder, groups, t) for t in np.flatnonzero(tree.kept).tolist()}
+    for t, split in splits.items():
+        if split.get("column") is not None and not _missing_arrive(splits, t):
+            split["column"] = split["column"].without_missing()
     return tuple(
         NodeSummary(
             node=t,
@@ -206,7 +210,7 @@ def _nodes(tree: Tree, target: Target, encoder: TableEncoder, curves: LeafCurves
             share=float(tree.share[t]),
             mass=None if tree.is_hard else float(tree.mass[t]),
             is_leaf=bool(tree.is_leaf[t]),
-            **_split(tree, encoder, groups, t),
+            **splits[t],
             value=tuple(values[t].tolist()),
             distribution=tuple(mean[t].tolist()),
             spread=tuple(spread[t].tolist()),
@@ -216,6 +220,20 @@ def _nodes(tree: Tree, target: Target, encoder: TableEncoder, curves: LeafCurves
         )
         for t in np.flatnonzero(tree.kept).tolist()
     )
+
+
+def _missing_arrive(splits: dict[int, dict[str, Any]], t: int) -> bool:
+    """Whether rows without a value of the column that a node splits arrive there, or a split above sends them away."""
+    feature, child = splits[t]["split"][0].feature, t
+    while child > 0:
+        parent = (child - 1) // 2
+        column = splits[parent].get("column")
+        if column is not None and splits[parent]["split"][0].feature == feature:
+            is_left = child == 2 * parent + 1
+            if column.missing_left is not None and column.missing_left is not is_left:
+                return False
+        child = parent
+    return True
 
 
 def _split(tree: Tree, encoder: TableEncoder, groups: dict[int, list[int]], t: int) -> dict[str, Any]:

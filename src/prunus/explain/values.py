@@ -49,12 +49,7 @@ class TableColumn:
         if isinstance(self.typical, float):
             self.encoded[:] = [0.0 if column.kind == "missing" else column.encode(self.typical) for column in own]
         else:
-            self.encoded[:] = [column.encode(float(_is_typical(column, self.typical))) for column in own]
-
-
-def _is_typical(column: OutputColumn, typical: str | None) -> bool:
-    """Whether the typical level of a category is the one of this column."""
-    return column.kind == "missing" if typical is None else column.kind == "category" and column.category == typical
+            self.encoded[:] = [column.encode_level(self.typical) for column in own]
 
 
 def table_columns(columns: Sequence[OutputColumn]) -> list[TableColumn]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data import TableEncoder
+from prunus.data import OutputColumn, TableEncoder
 from prunus.data.blocks import Block
 from prunus.data.plan import Plan
 from prunus.onnx.graph import TEXT, Graph
@@ -59,7 +59,10 @@ def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> st
         if whole.numbers:
             numbers = graph.add("Concat", *(columns[output.feature] for output in whole.numbers), axis=1)
             parts += _numbers(graph, whole, numbers, everything)
-        parts += [_category(graph, category, columns[category.feature]) for category in plan.categories]
+        for category in plan.categories:
+            text = columns[category.feature]
+            parts.append(_category(graph, category, text))
+            parts += [_effect(graph, category.first + i, column, text) for i, column in category.effects.items()]
     return _side_by_side(graph, parts)
 
 
@@ -69,7 +72,7 @@ def _numbers(graph: Graph, whole: Block, numbers: str, everything: Columns) -> l
     missing = graph.add("IsNaN", numbers)
     scaled = graph.add("Div", graph.add("Sub", numbers, center), scale)
     cut = graph.add("Min", graph.add("Max", scaled, low), high)
-    present = graph.cast(graph.add("Where", missing, np.zeros(1), cut), np.float32)
+    present = graph.cast(graph.add("Where", missing, whole.absent, cut), np.float32)
     parts = [(present, everything[whole.outputs])]
     if len(whole.flags):
         flags = graph.add("Gather", missing, whole.flags.astype(np.int64), axis=1)
@@ -91,6 +94,21 @@ def _category(graph: Graph, category: Any, text: str) -> tuple[str, Columns]:
             positions.append(position)
     hit = graph.add("Concat", *hits, axis=1)
     return graph.add("Where", hit, category.values[positions], ZERO), category.first + np.array(positions)
+
+
+def _effect(graph: Graph, position: int, column: OutputColumn, text: str) -> tuple[str, Columns]:
+    """The scaled effect of the level of each text, by a dictionary; 0 for texts that are no levels."""
+    known = {"": column.encode_level(None)}  # the empty text counts as missing unless it is a level
+    known |= {level: column.encode_level(level) for level in column.effects or {}}
+    found = graph.add(
+        "LabelEncoder",
+        text,
+        domain="ai.onnx.ml",
+        keys_strings=list(known),
+        values_floats=list(known.values()),
+        default_float=0.0,
+    )
+    return found, np.array([position])
 
 
 def _side_by_side(graph: Graph, parts: list[tuple[str, Columns]]) -> str:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["newest_opset", "to_proto", "write"]
 
+LABELS_OPSET = 2
+"""The first version of the operators for machine learning whose LabelEncoder makes numbers of texts."""
+
 
 def newest_opset() -> int:
     """The newest version of the operators that the package onnx knows; an error if onnx is not installed."""
@@ -40,6 +43,8 @@ def to_proto(graph: Graph, *, opset: int, name: str, doc: str, metadata: dict[st
         [numpy_helper.from_array(array, array_name) for array_name, array in graph.arrays.items()],
     )
     imports = [helper.make_opsetid("", opset)]
+    if any("domain" in node.attributes for node in graph.nodes):
+        imports.append(helper.make_opsetid("ai.onnx.ml", LABELS_OPSET))
     model = helper.make_model(
         made,
         opset_imports=imports,

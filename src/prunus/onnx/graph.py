@@ -13,7 +13,7 @@ TEXT = np.dtype(object)
 
 
 class Node(NamedTuple):
-    """One application of an operator of ONNX's default domain, with one result."""
+    """One application of an operator, with one result; its domain is ONNX's default one unless attributes name it."""
 
     op: str
     inputs: tuple[str, ...]

@@ -7,7 +7,8 @@ const encode = (values) => record.columns.map((column) => {
   const value = values[column.feature], missing = value === null || value === "" || Number.isNaN(value);
   const at = (x) => clip((x - column.center) / column.scale, column.low, column.high);
   if (column.kind === "missing") return missing ? at(1) : 0;
-  if (missing) return 0;
+  if (missing) return column.missing === undefined ? 0 : at(column.missing);
+  if (column.kind === "effect") return at(Object.hasOwn(column.effects, String(value)) ? column.effects[String(value)] : column.center);
   if (column.kind === "category") return String(value) === column.category ? at(1) : 0;
   if (column.kind === "infrequent") return record.features[column.feature].levels.includes(String(value)) ? 0 : at(1);
   return at(Number(value));

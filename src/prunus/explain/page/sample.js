@@ -27,8 +27,14 @@ const fieldOf = (feature, i) => {
   const write = (value) => { written = { text: entryText(feature, value), value }; input.value = written.text; };
   return { label, input, read, write };
 };
+// The levels that the model tells apart: those with columns of their own, then those with effects.
+const namedLevels = (feature) => {
+  const effects = record.columns.find(({ kind, feature: i }) => kind === "effect" && record.features[i] === feature)?.effects ?? {};
+  return [...new Set([...feature.levels, ...Object.keys(effects)])];
+};
 const choiceField = (feature, id) => {
-  const options = feature.kind === "boolean" ? [["0", "false"], ["1", "true"]] : feature.levels.map((text) => [text, text]);
+  const levels = namedLevels(feature), isNamed = new Set(levels);
+  const options = feature.kind === "boolean" ? [["0", "false"], ["1", "true"]] : levels.map((text) => [text, text]);
   const unnamed = feature.levels.length === 1 ? `(not ${feature.levels[0]})` : "(another level)";
   if (feature.kind === "category") options.push([OTHER, unnamed]);
   const input = make("select", { id }, ...options.map(([value, text]) => make("option", { value }, text)), make("option", { value: "" }, "(missing)"));
@@ -37,10 +43,10 @@ const choiceField = (feature, id) => {
     input,
     read: () => (input.value === "" ? null : feature.kind === "boolean" ? Number(input.value) : input.value === OTHER ? other : input.value),
     write: (value) => {
-      const known = value === null || feature.kind === "boolean" || feature.levels.includes(String(value));
+      const known = value === null || feature.kind === "boolean" || isNamed.has(String(value));
       other = known ? OTHER : value;
       input.value = value === null ? "" : feature.kind === "boolean" ? String(Number(value)) : known ? String(value) : OTHER;
-      if (feature.kind === "category") input.options[feature.levels.length].textContent = other === OTHER ? unnamed : other;
+      if (feature.kind === "category") input.options[levels.length].textContent = other === OTHER ? unnamed : other;
     },
   };
 };

@@ -27,15 +27,16 @@ const cellWords = (i, value) => {
 // The encoded columns of each column of the table, and the one of them that is its number.
 const groups = record.features.map(() => []);
 record.columns.forEach(({ feature }, j) => groups[feature].push(j));
-const isSwitch = ({ kind, piece }) => piece || !["number", "datetime", "duration"].includes(kind);
-const plainColumns = groups.map((own) => own.map((j) => record.columns[j]).find((column) => !isSwitch(column)));
+const isPlain = ({ kind, piece }) => !piece && ["number", "datetime", "duration"].includes(kind);
+const isSwitch = (column) => !isPlain(column) && column.kind !== "effect";
+const plainColumns = groups.map((own) => own.map((j) => record.columns[j]).find(isPlain));
 
 const labelOf = (column) => {
   if (!column.piece) return column.label;
   const feature = record.features[column.feature];
   return `${feature.name} from ${cellText(feature, column.center)} to ${cellText(feature, column.center + column.scale)}`;
 };
-const bracketed = (label) => (/[=<>+]| - | is | from | and /.test(label) ? `(${label})` : label);
+const bracketed = (label) => (/[=<>+]| - | is | from | and | for /.test(label) ? `(${label})` : label);
 
 // A linear function of the encoded row as a sum in the units of the table: its terms, strongest first, and its constant.
 const inUnits = (weightAt, start) => {
@@ -109,7 +110,12 @@ const sentence = (t, row) => {
     const words = feature.kind === "datetime" ? dateText(value) : cellText(feature, value, () => written);
     return `${feature.name} = ${words}, ${rangeWords(feature, thresholds, at, write)}: ${side}`;
   }
-  const { terms, threshold } = splitSum(t), [sum, limit] = apart(score + threshold, threshold);
+  const { terms, threshold } = splitSum(t);
+  if (terms.length === 1) {  // it is an effect, since splits of other columns have been told
+    const [{ label, weight }] = terms, [found, limit] = apart((score + threshold) / weight, threshold / weight);
+    return `${label} = ${found}, ${(score < 0) === (weight > 0) ? "below" : "above"} ${limit}: ${side}`;
+  }
+  const [sum, limit] = apart(score + threshold, threshold);
   return `${sumText(termsOf(terms, row.x)) || "0"} = ${sum}, ${score < 0 ? "below" : "above"} ${limit}: ${side}`;
 };
 // The condition of one side of a split.
@@ -123,6 +129,7 @@ const conditionOf = (t, side) => {
   if (node.single) return node.condition[isLeft ? 0 : 1];
   const { terms, threshold } = splitSum(t);
   if (threshold === null) return `split ${t} ${isLeft ? "below" : "above"} 0`;
+  if (terms.length === 1) return `${terms[0].label} ${isLeft === terms[0].weight > 0 ? "below" : "above"} ${format(threshold / terms[0].weight)}`;
   return `${sumText(terms, { most: 2 }) || "0"} ${isLeft ? "below" : "above"} ${format(threshold)}`;
 };
 const stepsTo = (t) => {

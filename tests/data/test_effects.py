@@ -1,0 +1,244 @@
+"""Effects of levels on the target, for categories with many levels."""
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from prunus.data import OutputColumn, TableEncoder
+from prunus.data.columns import Labels
+from prunus.data.effects import FOLDS, LevelSums, TargetUnits, folds_of
+from prunus.data.training_effects import EffectTargets
+from prunus.errors import InputValueError
+
+Doubles = npt.NDArray[np.float64]
+
+
+def towns(n: int = 2000, levels: int = 100, seed: int = 0) -> tuple[pd.DataFrame, Doubles]:
+    """Rows of a category with an effect of each level on the target, some of them missing."""
+    random = np.random.default_rng(seed)
+    code = random.integers(levels, size=n)
+    town = np.array([f"town {c}" for c in code], dtype=object)
+    y = random.normal(size=levels)[code] + random.normal(size=n)
+    missing = random.random(n) < 0.05
+    town[missing], y[missing] = None, y[missing] + 3
+    return pd.DataFrame({"town": town, "size": random.normal(size=n)}), y
+
+
+def fitted(frame: pd.DataFrame, y: Doubles, weight: Any = None) -> tuple[TableEncoder, npt.NDArray[np.float32]]:
+    encoder = TableEncoder().fit(frame, sample_weight=weight)
+    return encoder, encoder.fit_effects(frame, EffectTargets(y[:, None]), weight)
+
+
+def effect_of(encoder: TableEncoder) -> tuple[int, OutputColumn]:
+    ((position, column),) = ((i, c) for i, c in enumerate(encoder.columns_) if c.kind == "effect")
+    return position, column
+
+
+def prior_rows(frame: pd.DataFrame, y: Doubles) -> float:
+    """The textbook estimate of the variance within levels, divided by that between levels."""
+    groups = [group.to_numpy() for _, group in pd.Series(y).groupby(frame["town"].fillna("missing").to_numpy())]
+    n, k = len(y), len(groups)
+    within = sum(((group - group.mean()) ** 2).sum() for group in groups) / (n - k)
+    between = sum(len(group) * (group.mean() - y.mean()) ** 2 for group in groups) / (k - 1)
+    return float(within / ((between - within) / ((n - sum(len(group) ** 2 for group in groups) / n) / (k - 1))))
+
+
+def test_new_rows_get_the_mean_of_their_level_drawn_to_the_overall_mean() -> None:
+    frame, y = towns()
+    encoder, _ = fitted(frame, y)
+    position, column = effect_of(encoder)
+    prior = prior_rows(frame, y)
+    assert column.label == "mean of the target for town"
+    assert column.center == pytest.approx(y.mean())
+    for level in (*frame["town"].dropna().unique()[:5], None):
+        own = y[(frame["town"].isna() if level is None else frame["town"] == level).to_numpy()]
+        expected = (own.sum() + prior * y.mean()) / (len(own) + prior)
+        known = column.missing if level is None else (column.effects or {})[level]
+        assert known == pytest.approx(expected, abs=1e-5)
+        encoded = encoder.transform(
+            pd.DataFrame({"town": [level], "size": [0.0]}, dtype=object).astype({"size": float})
+        )
+        assert encoded[0, position] == pytest.approx((expected - y.mean()) / column.scale, abs=1e-5)
+
+
+def test_training_rows_get_the_mean_of_rows_of_other_folds() -> None:
+    frame, y = towns()
+    encoder, x = fitted(frame, y)
+    position, column = effect_of(encoder)
+    prior, folds = prior_rows(frame, y), folds_of(len(y))
+    for i in range(0, 200, 7):
+        level = frame["town"][i]
+        same = frame["town"].isna() if pd.isna(level) else frame["town"] == level
+        own = y[same.to_numpy() & (folds != folds[i])]
+        expected = (own.sum() + prior * y.mean()) / (len(own) + prior)
+        assert x[i, position] == pytest.approx((expected - y.mean()) / column.scale, abs=1e-5)
+
+
+def test_everything_but_the_effects_is_as_without_them() -> None:
+    frame, y = towns()
+    plain = TableEncoder().fit(frame)
+    encoder, x = fitted(frame, y)
+    others = [column.kind != "effect" for column in encoder.columns_]
+    assert [column for column in encoder.columns_ if column.kind != "effect"] == plain.columns_
+    assert_array_equal(x[:, others], plain.transform(frame))
+    assert np.sqrt(np.mean(x[:, ~np.array(others)] ** 2)) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_category_whose_levels_all_have_columns_has_no_effects() -> None:
+    frame, y = towns(levels=20)
+    plain = TableEncoder().fit(frame)
+    encoder, x = fitted(frame, y)
+    assert encoder.get_state() == plain.get_state()
+    assert_array_equal(x, plain.transform(frame))
+
+
+@pytest.mark.parametrize("levels", [100, 1500, None])
+def test_levels_that_say_nothing_have_no_effects(levels: int | None) -> None:
+    random = np.random.default_rng(3)
+    names = random.permutation(2000) if levels is None else random.integers(levels, size=2000)
+    encoder, _ = fitted(pd.DataFrame({"town": names.astype(str)}), random.normal(size=2000))
+    assert {column.kind for column in encoder.columns_} == {"category", "infrequent"}
+
+
+def test_unseen_levels_and_unseen_missing_values_have_the_overall_mean() -> None:
+    frame, y = towns()
+    seen = frame["town"].notna().to_numpy()
+    encoder, _ = fitted(frame[seen], y[seen])
+    position, _ = effect_of(encoder)
+    new = pd.DataFrame({"town": ["elsewhere", None], "size": [0.0, 0.0]})
+    assert_array_equal(encoder.transform(new)[:, position], 0.0)
+
+
+def test_rows_with_weights_resemble_repeated_rows() -> None:
+    frame, y = towns(n=600)
+    weight = np.random.default_rng(1).integers(0, 3, size=600)
+    several = np.repeat(np.arange(600), weight)
+    weighted, x = fitted(frame, y, weight)
+    # Weights are 1 on average, so that means are drawn to the overall mean as if there were fewer rows.
+    repeated, _ = fitted(frame.iloc[several], y[several])
+    (position, mine), (_, its) = effect_of(weighted), effect_of(repeated)
+    assert mine.center == pytest.approx(its.center)
+    assert mine.effects is not None
+    assert its.effects is not None
+    assert set(mine.effects) == set(its.effects)
+    both = list(mine.effects.values()), [its.effects[level] for level in mine.effects]
+    assert np.corrcoef(*both)[0, 1] > 0.98
+    assert np.isfinite(x[:, position]).all()
+
+
+def test_rows_of_weight_0_change_nothing() -> None:
+    frame, y = towns(n=800)
+    weight = (np.arange(800) % 3 > 0).astype(float)
+    kept = weight > 0
+    y_changed = np.where(kept, y, 1e6)
+    encoder, x = fitted(frame, y_changed, weight)
+    without, x_without = fitted(frame[kept].reset_index(drop=True), y[kept])
+    assert encoder.columns_ == without.columns_
+    assert_array_equal(x[kept], x_without)
+
+
+def test_only_ratios_of_weights_matter() -> None:
+    frame, y = towns(n=800)
+    weight = np.random.default_rng(2).uniform(0.5, 2, size=800)
+    (_, first), (_, second) = (effect_of(fitted(frame, y, weight * factor)[0]) for factor in (1.0, 1000.0))
+    assert first.effects == pytest.approx(second.effects)
+
+
+def test_training_rows_are_encoded_again_in_the_same_way() -> None:
+    frame, y = towns()
+    encoder, x = fitted(frame, y)
+    assert_array_equal(encoder.transform_training(frame, EffectTargets(y[:, None])), x)
+    assert (encoder.transform(frame) != x).any()
+
+
+def test_effects_are_learned_anew_not_twice() -> None:
+    frame, y = towns()
+    encoder, x = fitted(frame, y)
+    assert_array_equal(encoder.fit_effects(frame, EffectTargets(y[:, None])), x)
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(1e9, 1.0), (0.0, 1e-200), (0.0, 1e200), (-5.0, 1e-3)])
+def test_any_units_of_the_target(shift: float, scale: float) -> None:
+    frame, y = towns()
+    (position, usual), x = effect_of(fitted(frame, y)[0]), fitted(frame, y)[1]
+    encoder, found = fitted(frame, shift + scale * y)
+    _, column = effect_of(encoder)
+    assert column.center == pytest.approx(shift + scale * usual.center)
+    assert_allclose(found[:, position], x[:, position], atol=1e-4)
+    assert_allclose(encoder.transform(frame)[:, position], fitted(frame, y)[0].transform(frame)[:, position], atol=1e-4)
+
+
+def test_a_state_with_effects_survives_json() -> None:
+    frame, y = towns()
+    encoder, _ = fitted(frame, y)
+    state = json.loads(json.dumps(encoder.get_state()))
+    again = TableEncoder.from_state(state)
+    assert state["format"] == 2
+    assert again.columns_ == encoder.columns_
+    assert_array_equal(again.transform(frame), encoder.transform(frame))
+
+
+def test_a_state_without_effects_is_one_that_earlier_versions_read() -> None:
+    state = TableEncoder().fit(towns()[0]).get_state()
+    assert state["format"] == 1
+    assert set(state["columns"][0]) == {
+        *("feature", "name", "kind", "category", "center", "scale", "low", "high", "piece"),
+    }
+
+
+def test_sums_of_parts_add_up_to_those_of_the_table() -> None:
+    random = np.random.default_rng(0)
+    codes, y, weight = random.integers(-1, 6, size=90), random.normal(size=(90, 2)), random.uniform(1, 2, size=90)
+    levels = [f"level {i}" for i in range(6)]
+    whole = LevelSums.of(Labels(codes, levels), y, weight, folds_of(90))
+    parts = []
+    for start in (0, 40):
+        part = slice(start, start + 50 if start else 40)
+        used = sorted(set(codes[part].tolist()) - {-1}, reverse=True)  # another order of levels
+        own = np.array([used.index(c) if c >= 0 else -1 for c in codes[part]])
+        labels = Labels(own, [levels[c] for c in used])
+        parts.append(LevelSums.of(labels, y[part], weight[part], folds_of(len(own), start)))
+    both = parts[0] + parts[1]
+    order = [both.levels.index(level) for level in levels] + [-1]
+    assert_allclose(both.count[order], whole.count)
+    assert_allclose(both.total[order], whole.total)
+    assert_allclose(both.squares, whole.squares)
+    assert_allclose(both.prior_weight(), whole.prior_weight())
+
+
+def test_folds_are_about_equally_large_and_have_no_period() -> None:
+    folds = folds_of(100_000)
+    assert_allclose(np.bincount(folds, minlength=FOLDS) / len(folds), 1 / FOLDS, atol=0.005)
+    for period in range(1, 40):
+        assert np.mean(folds[period:] == folds[:-period]) == pytest.approx(1 / FOLDS, abs=0.01)
+
+
+def test_units_of_a_constant_target() -> None:
+    units = TargetUnits.of(np.full((5, 1), 7.0), None)
+    assert_array_equal(units.standard(np.array([[7.0]])), 0.0)
+    frame, _ = towns()
+    assert "effect" not in {column.kind for column in fitted(frame, np.full(len(frame), 7.0))[0].columns_}
+
+
+@pytest.mark.parametrize(
+    ("values", "words", "message"),
+    [
+        (np.zeros(3), ["mean"], "values must be of shape"),
+        (np.zeros((3, 2)), ["mean", "mean"], "different words"),
+        (np.array([[np.nan]]), ["mean"], "values must be finite"),
+    ],
+)
+def test_targets_that_cannot_be_used(values: Doubles, words: list[str], message: str) -> None:
+    with pytest.raises(InputValueError, match=message):
+        EffectTargets(values, words)
+
+
+def test_targets_of_other_rows() -> None:
+    frame, y = towns()
+    with pytest.raises(InputValueError, match="values must have 2000 rows"):
+        TableEncoder().fit(frame).fit_effects(frame, EffectTargets(y[:10, None]))
