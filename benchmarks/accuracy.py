@@ -10,9 +10,10 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.accuracy_bars import JUDGED, accuracy_bars
 from benchmarks.accuracy_cells import AccuracyRow, Budget, run_cell
 from benchmarks.accuracy_lists import CONTENDERS, benchmark_sets, n_trials
-from benchmarks.accuracy_report import JUDGED, accuracy_bars, format_accuracy_report, format_leaderboard, standings
+from benchmarks.accuracy_report import format_accuracy_report, format_leaderboard, standings
 from harness.cells import SEEDS, Cell, CellStore, run_cells
 from harness.commands import add_cell_options, refuse_unknown
 from harness.machine import this_machine

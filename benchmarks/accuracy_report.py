@@ -1,4 +1,4 @@
-"""How the methods stand on each set, over the seeds, the bars that prunus must reach, and all of it as Markdown."""
+"""How the methods stand on each set, over the seeds, and all of it as Markdown."""
 
 import dataclasses
 import math
@@ -20,7 +20,15 @@ from harness.reports import (
     mean_and_deviation,
 )
 
-__all__ = ["CHOSEN", "JUDGED", "Standing", "accuracy_bars", "format_accuracy_report", "format_leaderboard", "standings"]
+__all__ = [
+    "CHOSEN",
+    "CHOSEN_HARD",
+    "Standing",
+    "format_accuracy_report",
+    "format_leaderboard",
+    "mean_of_sets",
+    "standings",
+]
 
 CHOSEN = "prunus, leaf chosen"
 """Of the three kinds of leaf, in each split, the one that was best on validation."""
@@ -30,21 +38,6 @@ HARD_LEAVES = ["prunus hard constant", "prunus hard linear", "prunus hard additi
 """The same for trees in which every row follows one path."""
 CHOICES = {CHOSEN: PRUNUS, CHOSEN_HARD: HARD_LEAVES}
 
-JUDGED = ("CART", "XGBoost", *PRUNUS)
-"""Contenders that must have run before bars are judged. Tables show the others too, and hard trees are judged on the
-tasks of which there are all cells."""
-
-CONSTANT_BAR, LINEAR_BAR = 82.97, 84.77
-HARD_BARS = {
-    "prunus hard constant": CONSTANT_BAR,
-    "prunus hard linear": 85.5,
-    "prunus hard additive": 86.0,
-    "prunus hard linear 3 columns": 83.0,
-}
-ONE_COLUMN, ABOVE_CART = "prunus hard constant 1 column", 10
-"""This contender must be above CART on so many sets, with at most as many leaves."""
-FROM_SOFT = 0.7
-"""By so much the mean accuracy of hard trees may be below that of soft ones."""
 PUBLISHED_NAMES = ("RADDT (published)", "RADDT-Linear (published)", "XGBoost (published)")
 TITLES = {"regression": "Regression: test R^2 in %", "classification": "Classification: test accuracy in %"}
 
@@ -76,61 +69,6 @@ def mean_of_sets(stands: Iterable[Standing], method: str, task: str) -> float:
     """Mean over the sets of a task; NaN if one has no score, or there are none."""
     means = [stand.mean for stand in stands if (stand.method, stand.task) == (method, task)]
     return statistics.fmean(math.nan if mean is None else mean for mean in means) if means else math.nan
-
-
-def accuracy_bars(stands: Sequence[Standing]) -> list[Bar]:
-    """What prunus must reach; makes sense only of a complete run."""
-    mean = {name: mean_of_sets(stands, name, "regression") for name in CONTENDERS}
-    goals = [
-        ("mean R^2 of prunus constant", mean["prunus constant"], CONSTANT_BAR),
-        ("mean R^2 of prunus linear", mean["prunus linear"], LINEAR_BAR),
-        ("mean R^2 of prunus mlp, bar XGBoost", mean["prunus mlp"], mean["XGBoost"]),
-    ]
-    score = {(stand.set, stand.method): math.nan if stand.mean is None else stand.mean for stand in stands}
-    for name in dict.fromkeys(stand.set for stand in stands if stand.task == "classification"):
-        leaves = ", ".join(f"{leaf.removeprefix('prunus ')} {score[name, leaf]:.2f}" for leaf in PRUNUS)
-        claim = f"{name}: accuracy of {CHOSEN} ({leaves}), bar CART"
-        goals.append((claim, score[name, CHOSEN], score[name, "CART"]))
-    goals += _hard_goals(stands)
-    return [Bar(claim, value, limit, at_least=True, digits=2) for claim, value, limit in goals]
-
-
-def _hard_goals(stands: Sequence[Standing]) -> list[tuple[str, float, float]]:
-    """What hard trees must reach, on the tasks of which there are all cells."""
-    found = {(stand.set, stand.method): stand for stand in stands}
-
-    def pairs(method: str, task: str) -> list[tuple[Standing, Standing]]:
-        """The method and CART on each set; none unless it has run on all sets and seeds."""
-        both = [(found.get((cart.set, method)), cart) for cart in stands if (cart.method, cart.task) == ("CART", task)]
-        is_there = all(stand is not None and stand.seeds == cart.seeds for stand, cart in both)
-        return [(stand, cart) for stand, cart in both if stand is not None] if is_there else []
-
-    goals = [
-        (f"mean R^2 of {name}", mean_of_sets(stands, name, "regression"), limit)
-        for name, limit in HARD_BARS.items()
-        if pairs(name, "regression")
-    ]
-    one_column = pairs(ONE_COLUMN, "regression")
-    if one_column:
-        above = sum(_is_above(stand, cart) for stand, cart in one_column)
-        goals.append((f"sets on which {ONE_COLUMN} is above CART, with no more leaves", above, ABOVE_CART))
-    hard = pairs(CHOSEN_HARD, "classification")
-    if hard:
-        means = (mean_of_sets(stands, name, "classification") for name in (CHOSEN_HARD, CHOSEN))
-        goals.append((f"mean accuracy of {CHOSEN_HARD}", next(means), next(means) - FROM_SOFT))
-        goals += [
-            (f"{stand.set}: accuracy of {CHOSEN_HARD}, bar CART", _or_nan(stand.mean), _or_nan(cart.mean))
-            for stand, cart in hard
-        ]
-    return goals
-
-
-def _is_above(stand: Standing, cart: Standing) -> bool:
-    return _or_nan(stand.mean) > _or_nan(cart.mean) and _or_nan(stand.leaves) <= _or_nan(cart.leaves)
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
 
 
 def format_accuracy_report(

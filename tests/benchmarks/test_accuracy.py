@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import main
+from benchmarks.accuracy_bars import JUDGED
 from benchmarks.accuracy_cells import AccuracyRow, Budget, run_cell, tune
 from benchmarks.accuracy_lists import CONTENDERS, PUBLISHED, benchmark_sets, configurations, n_trials
-from benchmarks.accuracy_report import JUDGED
 from harness.cells import SEEDS, Cell, CellStore
 from harness.methods.interface import MethodBase, Targets, Task
 from harness.sets.indexed import read_index

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 import benchmarks
+from benchmarks.accuracy_bars import accuracy_bars
 from benchmarks.accuracy_cells import AccuracyRow
-from benchmarks.accuracy_lists import CONTENDERS, HARD
-from benchmarks.accuracy_report import CHOSEN, accuracy_bars, format_accuracy_report, format_leaderboard, standings
+from benchmarks.accuracy_lists import CONTENDERS
+from benchmarks.accuracy_lists import HARD as ALL_HARD
+from benchmarks.accuracy_report import CHOSEN, format_accuracy_report, format_leaderboard, standings
 from harness.cells import CellStore
 from harness.reports import format_bars
 
@@ -27,7 +29,9 @@ def rows_of(name: str, task: str, test: dict[str, float], seeds: tuple[int, ...]
 
 
 RANKED = ["CART", "XGBoost", "LightGBM", "prunus constant", "prunus linear", "prunus mlp"]
-SOFT = [method for method in CONTENDERS if method not in HARD]
+AUTO = [method for method in CONTENDERS if "auto" in method or "forest" in method]
+HARD = [method for method in ALL_HARD if method not in AUTO]
+SOFT = [method for method in CONTENDERS if method not in (*HARD, *AUTO)]
 SCORES = dict.fromkeys(SOFT, 80.0) | {method: 85.0 + i for i, method in enumerate(RANKED)}
 ROWS = rows_of("airfoil", "regression", SCORES) + rows_of("pets", "classification", SCORES)
 
@@ -70,6 +74,26 @@ def test_classes_of_hard_trees_may_be_a_little_below_soft_ones() -> None:
         rows = ROWS[: len(ROWS) // 2] + rows_of("pets", "classification", SCORES | dict.fromkeys(HARD, score))
         judged = [bar for bar in accuracy_bars(standings(rows)) if "hard" in bar.claim]
         assert [bar.met for bar in judged] == [met, True]  # the second: not below CART
+
+
+def test_options_that_are_chosen_are_judged_on_tasks_of_which_all_cells_are_there() -> None:
+    scores = SCORES | {"prunus auto": 88.95, "prunus hard auto": 88.3, "prunus forest 16": 88.4}
+    rows = rows_of("airfoil", "regression", scores) + rows_of("pets", "classification", scores)
+    judged = {bar.claim: bar.met for bar in accuracy_bars(standings(rows)) if "auto" in bar.claim or "16" in bar.claim}
+    assert judged == {
+        "mean R^2 of prunus auto": True,
+        "mean accuracy of prunus auto": True,
+        "mean R^2 of prunus forest 16": True,
+        "mean accuracy of prunus forest 16": False,
+        "sets with classes on which prunus forest 16 is ahead of LightGBM": False,
+        "mean R^2 of prunus hard auto": True,
+        "sets of regression on which prunus hard auto is not below CART": True,
+        "mean accuracy of prunus hard auto": True,
+        "sets of classification on which prunus hard auto is not below CART": True,
+    }
+    some = [row for row in rows if (row.method, row.task) != ("prunus auto", "regression")]
+    left = [bar.claim for bar in accuracy_bars(standings(some)) if "auto" in bar.claim or "16" in bar.claim]
+    assert set(judged) - set(left) == {"mean R^2 of prunus auto", "mean R^2 of prunus hard auto"}
 
 
 def test_a_cell_without_a_score_misses_its_bars() -> None:
