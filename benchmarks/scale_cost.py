@@ -2,25 +2,28 @@
 
 The other processes are imagined: each is taken to have the same rows as this one, so that a sum over all processes is a
 multiple of the own numbers. Times are therefore without communication. They are processor time, which other programs on
-the machine disturb less than they disturb the clock. ``python -m benchmarks.scale_cost`` prints them.
+the machine disturb less than they disturb the clock. Table and tree are those of `benchmarks.scale_processes`.
+
+``python -m benchmarks.scale_cost`` prints the figures.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
 import torch
 
 from harness.records import format_table
-from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, spread_splits
+from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel
 from prunus.training import Samples, Trainer, TrainingOptions, find_loss
 from prunus.training.processes import Processes
 
 __all__ = ["Row", "measure"]
 
-BATCH, STEPS, EPOCHS = 8192, 12, 4
+BATCH, STEPS, EPOCHS = 8192, 12, 6
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,12 @@ def measure(
 
 
 def _measure(size: int, columns: int, depth: int, batch: int) -> Row:
-    random = torch.Generator().manual_seed(0)
-    x = torch.randn(STEPS * batch, columns, generator=random)
-    y = torch.sin(2 * x[:, :1]) + x[:, 1:2] * x[:, 2:3] + x[:, 3:4].abs()
+    x = torch.randn(STEPS * batch, columns, generator=torch.Generator().manual_seed(0))
+    y = (x[:, :1] * x[:, 1:2]).sign() + x[:, 2:3]
     with torch.random.fork_rng([]):
         torch.default_generator.manual_seed(0)
-        split = LinearSplit(columns, depth)
-        model = TreeModel(TreeLayer(split, depth, batch_size=batch), LinearHead(columns, depth, 1))
-    spread_splits(split, x[:16_384], generator=random)
+        tree = TreeLayer(LinearSplit(columns, depth), depth, batch_size=batch)
+        model = TreeModel(tree, LinearHead(columns, depth, 1))
     ends = [time.process_time()]
     options = TrainingOptions(max_epochs=EPOCHS, batch_size=batch, learning_rate=0.01, threads=1, engine="native")
     together = _Imagined(size)
@@ -84,7 +85,7 @@ def _measure(size: int, columns: int, depth: int, batch: int) -> Row:
             model, find_loss("squared_error"), options, callbacks=[lambda _: ends.append(time.process_time())]
         )
         trainer.fit(Samples(x, y))
-    seconds = min(later - earlier for earlier, later in zip(ends[1:], ends[2:], strict=False))
+    seconds = min(later - earlier for earlier, later in pairwise(ends[1:]))
     steps = STEPS * EPOCHS
     return Row(columns, depth, batch, size, 1e3 * seconds / STEPS, together.sums / steps, together.bytes / 1e3 / steps)
 

@@ -23,6 +23,7 @@ __all__ = ["measure"]
 TEST_ROWS, COLUMNS, EPOCHS = 20_000, 30, 30
 PATIENCE_S = 1800.0
 """For each run, on a busy machine."""
+Started = subprocess.Popen[bytes]
 
 
 def measure(rows: int = 100_000) -> tuple[list[Measured], list[Bar]]:
@@ -45,20 +46,22 @@ def measure(rows: int = 100_000) -> tuple[list[Measured], list[Bar]]:
     return figures, bars
 
 
-def _start(folder: Path, rows: int) -> list["subprocess.Popen[bytes]"]:
+def _start(folder: Path, rows: int) -> list[Started]:
     """Start two processes that train together."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
     group = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    return [_start_one(folder, rows, group | {"RANK": str(rank)}) for rank in range(2)]
+
+
+def _start_one(folder: Path, rows: int, group: dict[str, str]) -> Started:
     command = [sys.executable, "-m", "benchmarks.scale_killed", str(folder), str(rows)]
-    return [
-        subprocess.Popen(command, env=os.environ | group | {"RANK": str(rank)}, stderr=(folder / f"{rank}.err").open("w"))
-        for rank in range(2)
-    ]
+    with (folder / f"{group['RANK']}.err").open("w") as errors:
+        return subprocess.Popen(command, env=os.environ | group, stderr=errors)
 
 
-def _kill_one(started: list["subprocess.Popen[bytes]"], folder: Path) -> float:
+def _kill_one(started: list[Started], folder: Path) -> float:
     """Kill the second process once there is a checkpoint; seconds until the first one has ended with an error."""
     until = time.monotonic() + PATIENCE_S
     while not (folder / "checkpoint").exists():
@@ -74,15 +77,15 @@ def _kill_one(started: list["subprocess.Popen[bytes]"], folder: Path) -> float:
     return seconds
 
 
-def _end(started: list["subprocess.Popen[bytes]"], folder: Path) -> dict[str, float]:
+def _end(started: list[Started], folder: Path) -> dict[str, float]:
     """Wait for both processes; what the first one has found."""
-    if any([process.wait(PATIENCE_S) for process in started]):
+    if any(process.wait(PATIENCE_S) != 0 for process in started):
         _fail("two processes must end", started, folder)
     found: dict[str, float] = json.loads((folder / "found.json").read_text())
     return found
 
 
-def _fail(claim: str, started: list["subprocess.Popen[bytes]"], folder: Path) -> None:
+def _fail(claim: str, started: list[Started], folder: Path) -> None:
     for process in started:
         process.kill()
         process.wait()
