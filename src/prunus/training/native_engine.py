@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prunus.nn import TreeModel, Whiten
-from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, native_parts, why_not_native
+from prunus.nn import TreeModel
+from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, live_columns, native_parts, why_not_native
 from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, NamedLoss, mean_loss
@@ -74,7 +74,7 @@ class NativeEngine:
         self.steps = 0
         self.finished = False
         tree, parts = model.tree, native_parts(model)
-        self.split_columns = _live_columns(model)
+        self.split_columns = _split_columns(model)
         self.leaf_inputs = leaf_inputs(model)
         live, placed, d = self.split_columns, self.leaf_inputs, train.x.shape[1]
         self.outputs = len(parts["bias"].values)
@@ -129,10 +129,12 @@ class NativeEngine:
         model, target = self.model, compared(self.loss, samples.y)
         for_leaves = _applied(model.inputs, samples.x)
         for_splits = for_leaves if model.split_inputs is None else _applied(model.split_inputs, samples.x)
-        if self.split_columns is not None:
-            for_splits = for_splits[:, self.split_columns].contiguous()
-        if self.leaf_inputs is not None:
-            for_leaves = self.leaf_inputs.of(for_leaves)
+        live, placed = self.split_columns, self.leaf_inputs
+        if live is not None:
+            for_splits = for_splits[:, live].contiguous()
+        if placed is not None:
+            are_same = model.split_inputs is None and live is not None and torch.equal(placed.columns_used, live)
+            for_leaves = for_splits if are_same else placed.of(for_leaves)
         return self._new("Examples")(
             for_splits,
             None if for_leaves is for_splits else for_leaves,
@@ -288,13 +290,10 @@ class NativeEngine:
         return self.model.tree.scale_at(self._last_share())
 
 
-def _live_columns(model: TreeModel) -> Tensor | None:
+def _split_columns(model: TreeModel) -> Tensor | None:
     """The inputs of the splits that are not always zero; None if all may vary, or if the splits choose columns."""
     split: Any = model.tree.split
-    if split.max_columns is not None or not isinstance(model.split_inputs, Whiten):
-        return None
-    live = torch.nonzero(model.split_inputs.matrix.any(1) | (model.split_inputs.offset != 0)).flatten()
-    return None if len(live) == len(model.split_inputs.offset) else live
+    return None if split.max_columns is not None else live_columns(model.tree_inputs)
 
 
 def _applied(inputs: nn.Module, x: Tensor) -> Tensor:
