@@ -23,8 +23,8 @@ from prunus.errors import InputValueError
 
 __all__ = ["TableEncoder"]
 
-_FORMATS = (1, 2)
-"""Formats of states: what the second one has besides, effects and what missing values count as, may be absent."""
+_FORMATS = (1, 2, 3)
+"""Formats of states: the second one also has effects and what missing values count as, the third one calendars."""
 
 
 class TableEncoder:
@@ -35,6 +35,11 @@ class TableEncoder:
     only one column if there are two levels. A missing number is encoded like the median, and if numbers were missing in
     fit, a further column marks the rows where they are. Missing values of a category are a level of it. The attribute
     ``columns_`` says which columns come from where, and in which units.
+
+    Dates also get columns for the calendar where it can mean something: one for each weekday if the dates span three
+    weeks, one for each month if they span one and a half years, and one for each hour of the day if they span three
+    days; in less time a level comes back too seldom to be told from a stretch of time. Only levels that occur have
+    columns, and only if at least two do. Times are taken as they are stored, those with a time zone in UTC.
 
     If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what tells
     them apart: the effect of the level, which is the mean of the target over rows of that level, drawn to the mean over
@@ -243,7 +248,7 @@ class TableEncoder:
         """
         names = getattr(self, "feature_names_in_", None)
         return {
-            "format": _FORMATS[any(column.missing is not None or column.effects for column in self.columns_)],
+            "format": max(map(_format, self.columns_)),
             "max_categories": int(self.max_categories),
             "clip": float(self.clip),
             "pieces": int(self.pieces),
@@ -326,4 +331,11 @@ class TableEncoder:
 
 def _column_state(column: OutputColumn) -> dict[str, Any]:
     """The column as a dict, without what only some columns have."""
-    return {k: v for k, v in asdict(column).items() if v is not None or k not in ("effects", "missing")}
+    return {k: v for k, v in asdict(column).items() if v is not None or k not in ("effects", "missing", "unit")}
+
+
+def _format(column: OutputColumn) -> int:
+    """The first format of states that can hold the column."""
+    if column.kind == "calendar":
+        return 3
+    return 2 if column.missing is not None or column.effects else 1
