@@ -5,9 +5,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data.columns import Labels
 from prunus.data.spread import quantiles
 
-__all__ = ["DAY", "LEVELS", "CalendarCounts", "Unit", "level_at", "level_codes", "meaningful_units"]
+__all__ = ["LEVELS", "CalendarCounts", "Unit", "calendar_labels", "level_at", "level_codes", "meaningful_units"]
 
 Floats = npt.NDArray[np.float64]
 Unit = Literal["weekday", "month", "hour"]
@@ -21,8 +22,8 @@ LEVELS: dict[Unit, tuple[str, ...]] = {
     "hour": tuple(map(str, range(24))),
 }
 """The levels of each unit, in their order."""
-DAY = 86400.0
-_SHORTEST: dict[Unit, float] = {"weekday": 21 * DAY, "month": 548 * DAY, "hour": 3 * DAY}
+_DAY = 86400.0
+_SHORTEST: dict[Unit, float] = {"weekday": 21 * _DAY, "month": 548 * _DAY, "hour": 3 * _DAY}
 """How long dates must span for a unit. In less time a level comes back too seldom to be told from a stretch of the time
 line: weekdays and hours come three times, and in one and a half years half of the months come twice."""
 _MIDDLE = (0.01, 0.99)
@@ -53,15 +54,20 @@ def level_codes(seconds: npt.NDArray[Any], unit: Unit) -> npt.NDArray[np.intp]:
     """
     # Whole numbers in double precision: their quotients have the right floor.
     whole = np.floor(np.asarray(seconds, dtype=np.float64))
-    day = np.floor(whole / DAY)
+    day = np.floor(whole / _DAY)
     if unit == "hour":
-        codes = np.floor((whole - DAY * day) / 3600)
+        codes = np.floor((whole - _DAY * day) / 3600)
     elif unit == "weekday":
         codes = np.mod(day + 3, 7)  # 1970 began with a Thursday
     else:
         codes = _months(day)
     codes[np.isnan(codes)] = -1
     return codes.astype(np.intp)
+
+
+def calendar_labels(seconds: npt.NDArray[Any], unit: Unit) -> Labels:
+    """Return the levels of a unit that dates have; NaN is missing."""
+    return Labels(level_codes(seconds, unit), list(LEVELS[unit]))
 
 
 def _months(day: Floats) -> Floats:
@@ -115,7 +121,8 @@ def meaningful_units(counts: CalendarCounts, seconds: Floats, weight: Floats | N
     """Return the units that can tell dates apart otherwise than the time line does.
 
     At least two levels of such a unit occur, and the dates, apart from the first and the last hundredth of them, span
-    long enough for levels to come back: three weeks for weekdays, one and a half years for months, three days for hours.
+    long enough for levels to come back: three weeks for weekdays, one and a half years for months, and three days for
+    hours.
 
     Parameters
     ----------

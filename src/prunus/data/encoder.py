@@ -18,7 +18,13 @@ from prunus.data.outputs import OutputColumn, category_outputs
 from prunus.data.plan import Plan
 from prunus.data.spread import measure
 from prunus.data.tables import ArrayTable, Table, read_table
-from prunus.data.training_effects import EffectTargets, many_levels, read_effects
+from prunus.data.training_effects import (
+    EffectTargets,
+    calendar_units,
+    many_levels,
+    read_effects,
+    units_that_matter,
+)
 from prunus.errors import InputValueError
 
 __all__ = ["TableEncoder"]
@@ -40,6 +46,7 @@ class TableEncoder:
     weeks, one for each month if they span one and a half years, and one for each hour of the day if they span three
     days; in less time a level comes back too seldom to be told from a stretch of time. Only levels that occur have
     columns, and only if at least two do. Times are taken as they are stored, those with a time zone in UTC.
+    `fit_effects` leaves out weekdays, months or hours on which the target does not depend.
 
     If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what tells
     them apart: the effect of the level, which is the mean of the target over rows of that level, drawn to the mean over
@@ -125,7 +132,9 @@ class TableEncoder:
 
         Only categories with more levels than ``max_categories`` get effects, and only if the target depends on the
         level by more than chance would explain: one column for each column of the targets. The effects that the rows
-        get here are computed without them, see `transform_training`. Without such categories nothing changes.
+        get here are computed without them, see `transform_training`. Likewise, weekdays, months and hours of dates lose
+        their columns if the target does not depend on them by more than chance would explain. Without such categories
+        and dates nothing changes.
 
         Parameters
         ----------
@@ -149,18 +158,28 @@ class TableEncoder:
         ('mean of the target for x0', {'A': 1.0, 'B': 2.0, 'C': 6.0})
         """
         table = self._read_fitted(X)
-        found = list(
-            read_effects(table, many_levels(self.columns_), targets, *check_weight(sample_weight, table.shape[0]))
-        )
+        weights = check_weight(sample_weight, table.shape[0])
+        found = list(read_effects(table, many_levels(self.columns_), targets, *weights))
+        units = units_that_matter(table, calendar_units(self.columns_), targets, *weights)
         added = {effects.feature: effects.outputs(float(self.clip)) for effects in found}
         columns: list[OutputColumn] = []
-        for column in (column for column in self.columns_ if column.kind != "effect"):
-            columns += [column] + (added[column.feature] if column.kind == "infrequent" else [])
+        for column in self.columns_:
+            if column.kind != "effect" and (column.unit is None or (column.feature, column.unit) in units):
+                columns += [column] + (added[column.feature] if column.kind == "infrequent" else [])
         self._set(columns, self.n_features_in_, getattr(self, "feature_names_in_", None))
         out = self.transform(X)
         for effects in found:
             effects.write(self.columns_, out)
         return out
+
+    def drop_calendar(self) -> None:
+        """Leave out the columns for the weekdays, months and hours of dates.
+
+        Without a target nothing tells which of them matter. Where the columns of the matrix are themselves what is to
+        be predicted, they would outweigh the dates and all else.
+        """
+        columns = [column for column in self.columns_ if column.kind != "calendar"]
+        self._set(columns, self.n_features_in_, getattr(self, "feature_names_in_", None))
 
     def transform_training(
         self,

@@ -154,7 +154,7 @@ def piece_outputs(
 
 
 def calendar_outputs(feature: int, name: str, unit: Unit, counts: CalendarCounts, missing: float) -> list[OutputColumn]:
-    """The columns of the levels of a unit that occur; ``missing`` is the share of the rows in which dates are missing."""
+    """The columns of the levels of a unit that occur; ``missing`` is the share of the rows without a date."""
     weights = counts.weights[unit]
     shares = weights / weights.sum() * (1 - missing)
     return [

@@ -47,7 +47,7 @@ class TableColumn:
         self.encoded = np.zeros(len(own), dtype=np.float32)
         """The typical value, encoded, (m,)."""
         if isinstance(self.typical, float):
-            self.encoded[:] = [0.0 if column.kind == "missing" else column.encode(self.typical) for column in own]
+            self.encoded[:] = [column.encode_value(self.typical) for column in own]
         else:
             self.encoded[:] = [column.encode_level(self.typical) for column in own]
 
