@@ -128,8 +128,8 @@ class _Printer:
             raise InputValueError(f"copy must name columns other than those with predictions, got {taken.pop()!r}")
         self.values = Names(str, (*copied, *self.results, ""))
         self.names: dict[Column | Calendar | Limited | Shared, str] = {}
-        for column in (*program.columns, *program.calendars):
-            self.names[column] = quoted(self.values.new(column.name))
+        columns: tuple[Column | Calendar, ...] = (*program.columns, *program.calendars)
+        self.names |= {column: quoted(self.values.new(column.name)) for column in columns}
         variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
         self.names |= {variable: quoted(self.values.new(variable.label)) for variable in variables}
         self.step_names = Names(str, (*table, "t"))

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data.columns import Labels
-from prunus.data.spread import quantiles
 
 __all__ = ["LEVELS", "CalendarCounts", "Unit", "calendar_labels", "level_at", "level_codes", "meaningful_units"]
 
@@ -22,12 +21,13 @@ LEVELS: dict[Unit, tuple[str, ...]] = {
     "hour": tuple(map(str, range(24))),
 }
 """The levels of each unit, in their order."""
-_DAY = 86400.0
-_SHORTEST: dict[Unit, float] = {"weekday": 21 * _DAY, "month": 548 * _DAY, "hour": 3 * _DAY}
-"""How long dates must span for a unit. In less time a level comes back too seldom to be told from a stretch of the time
-line: weekdays and hours come three times, and in one and a half years half of the months come twice."""
-_MIDDLE = (0.01, 0.99)
-"""Quantiles between which the span is measured, so that a few dates such as 9999-12-31 do not make it long."""
+_TIMES: dict[Unit, float] = {"weekday": 3.0, "month": 1.5, "hour": 3.0}
+"""How often levels must come back on average: weekdays on three days, months in one and a half years, hours on three
+days. What comes back less often is just a stretch of the time line."""
+_FEWEST = 12
+"""Number of different days, months of years or hours of days at least, however few levels occur."""
+_SAMPLE = 100_000
+"""Number of dates that are enough to see how often levels come back."""
 _TO_MARCH = 719468
 """Days from 1 March of the year 0 to 1970."""
 
@@ -47,37 +47,40 @@ def level_codes(seconds: npt.NDArray[Any], unit: Unit) -> npt.NDArray[np.intp]:
 
     Examples
     --------
-    >>> seconds = np.array(["1970-01-01T13", "2024-02-29", "NaT"], dtype="M8[s]").astype(float)
-    >>> seconds[2] = np.nan
+    >>> seconds = np.array(["1970-01-01T13", "2024-02-29", "1969-12-31T23"], dtype="M8[s]").astype(float)
     >>> level_codes(seconds, "weekday"), level_codes(seconds, "month"), level_codes(seconds, "hour")
-    (array([ 3,  3, -1]), array([ 0,  1, -1]), array([13,  0, -1]))
+    (array([3, 3, 2]), array([ 0,  1, 11]), array([13,  0, 23]))
     """
-    # Whole numbers in double precision: their quotients have the right floor.
-    whole = np.floor(np.asarray(seconds, dtype=np.float64))
-    day = np.floor(whole / _DAY)
-    if unit == "hour":
-        codes = np.floor((whole - _DAY * day) / 3600)
-    elif unit == "weekday":
-        codes = np.mod(day + 3, 7)  # 1970 began with a Thursday
-    else:
-        codes = _months(day)
+    first = {"weekday": 3, "month": 2, "hour": 0}[unit]  # 1970 began with a Thursday, and years begin in March here
+    codes = np.mod(_stretches(seconds, unit) + first, len(LEVELS[unit]))
     codes[np.isnan(codes)] = -1
     return codes.astype(np.intp)
+
+
+def _stretches(seconds: npt.NDArray[Any], unit: Unit) -> Floats:
+    """The number of the day, the month or the hour on the time line; NaN is missing."""
+    # Quotients of whole numbers in double precision have the right floor.
+    whole = np.floor(np.asarray(seconds, dtype=np.float64))
+    if unit == "hour":
+        return _floor(whole / 3600)
+    day = _floor(whole / 86400)
+    if unit == "weekday":
+        return day
+    day += _TO_MARCH
+    century = _floor((4 * day + 3) / 146097)
+    day += century - _floor(century / 4)  # as if each fourth year had a leap day, also 1900
+    year = _floor((4 * day + 3) / 1461)
+    of_year = day - _floor(1461 * year / 4)
+    return 12 * year + _floor((5 * of_year + 2) / 153)  # each five months from March on have 153 days
+
+
+def _floor(x: Floats) -> Floats:
+    return np.floor(x, out=x)
 
 
 def calendar_labels(seconds: npt.NDArray[Any], unit: Unit) -> Labels:
     """Return the levels of a unit that dates have; NaN is missing."""
     return Labels(level_codes(seconds, unit), list(LEVELS[unit]))
-
-
-def _months(day: Floats) -> Floats:
-    """The month of days since 1970, 0 for January, for years that begin in March: leap days are then the last days."""
-    day = day + _TO_MARCH
-    century = np.floor((4 * day + 3) / 146097)
-    day = day + century - np.floor(century / 4)  # as if each fourth year had a leap day, also 1900
-    year = np.floor((4 * day + 3) / 1461)
-    of_year = day - np.floor(1461 * year / 4)
-    return np.mod(np.floor((5 * of_year + 2) / 153) + 2, 12)  # five months from March on have 153 days
 
 
 def level_at(seconds: float, unit: Unit) -> str:
@@ -117,12 +120,13 @@ class CalendarCounts:
             weights += other.weights[unit]
 
 
-def meaningful_units(counts: CalendarCounts, seconds: Floats, weight: Floats | None) -> list[Unit]:
-    """Return the units that can tell dates apart otherwise than the time line does.
+def meaningful_units(counts: CalendarCounts, seconds: Floats) -> list[Unit]:
+    """Return the units whose levels come back, so that they tell dates apart otherwise than the time line does.
 
-    At least two levels of such a unit occur, and the dates, apart from the first and the last hundredth of them, span
-    long enough for levels to come back: three weeks for weekdays, one and a half years for months, and three days for
-    hours.
+    At least two levels of such a unit occur, and dates fall on at least three times as many different days as weekdays
+    occur, in one and a half times as many different months of years as months occur, or in three times as many
+    different hours of days as hours occur. That takes three weeks, one and a half years, or three days if all occur.
+    If few occur, there are still twelve such days, months or hours.
 
     Parameters
     ----------
@@ -130,8 +134,6 @@ def meaningful_units(counts: CalendarCounts, seconds: Floats, weight: Floats | N
         Counts of all dates.
     seconds : float array of shape (n,)
         All dates, or a sample that has their distribution; NaN is missing.
-    weight : float array of shape (n,) or None
-        Positive weights of these.
 
     Returns
     -------
@@ -142,15 +144,16 @@ def meaningful_units(counts: CalendarCounts, seconds: Floats, weight: Floats | N
     >>> days = 86400.0 * np.arange(60)
     >>> counts = CalendarCounts()
     >>> counts.add(days, None)
-    >>> meaningful_units(counts, days, None)
+    >>> meaningful_units(counts, days)
     ['weekday']
     """
-    present = ~np.isnan(seconds)
-    if not present.any():
-        return []
-    low, high = quantiles(seconds[present], None if weight is None else weight[present], np.array(_MIDDLE))
-    return [
-        unit
-        for unit, weights in counts.weights.items()
-        if np.count_nonzero(weights) > 1 and high - low >= (_MIDDLE[1] - _MIDDLE[0]) * _SHORTEST[unit]
-    ]
+    seconds = seconds[~np.isnan(seconds)]
+    if seconds.size > _SAMPLE:
+        seconds = np.random.default_rng(0).choice(seconds, _SAMPLE, replace=False, shuffle=False)
+    return [unit for unit, weights in counts.weights.items() if _comes_back(weights, seconds, unit)]
+
+
+def _comes_back(weights: Floats, seconds: Floats, unit: Unit) -> bool:
+    n_levels = np.count_nonzero(weights)
+    least = max(_FEWEST, _TIMES[unit] * n_levels)
+    return bool(n_levels > 1 and len(np.unique(_stretches(seconds, unit))) >= least)

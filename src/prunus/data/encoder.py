@@ -42,10 +42,11 @@ class TableEncoder:
     fit, a further column marks the rows where they are. Missing values of a category are a level of it. The attribute
     ``columns_`` says which columns come from where, and in which units.
 
-    Dates also get columns for the calendar where it can mean something: one for each weekday if the dates span three
-    weeks, one for each month if they span one and a half years, and one for each hour of the day if they span three
-    days; in less time a level comes back too seldom to be told from a stretch of time. Only levels that occur have
-    columns, and only if at least two do. Times are taken as they are stored, those with a time zone in UTC.
+    Dates also get columns for the calendar where it can mean something: one for each weekday if they fall on many days
+    of at least three weeks, one for each month if they fall in many months of one and a half years, and one for each
+    hour of the day if they fall in many hours of three days (see `prunus.data.calendar.meaningful_units`); what comes
+    back less often is just a stretch of time. Only levels that occur have columns, and only if at least two do. Times
+    are taken as they are stored, those with a time zone in UTC.
     `fit_effects` leaves out weekdays, months or hours on which the target does not depend.
 
     If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what tells

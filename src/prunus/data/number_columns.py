@@ -69,6 +69,6 @@ def number_columns(
         if counts is None:
             counts = CalendarCounts()
             counts.add(values, weight)
-        for unit in meaningful_units(counts, values, weight):
+        for unit in meaningful_units(counts, values):
             outputs += calendar_outputs(feature, name, unit, counts, spread.missing)
     return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []

@@ -103,11 +103,14 @@ def units_that_matter(
     kept: npt.NDArray[np.bool_] | None,
     weight: Doubles | None,
 ) -> set[tuple[int, Unit]]:
-    """Those of the units of dates on whose levels a mean of the target depends by more than chance would explain."""
+    """Those of the units of dates on whose levels a mean of the target depends by more than chance would explain.
+
+    Missing dates have a column of their own, and do not count as a level.
+    """
     rows, found = _Rows(table, targets, kept, weight), set()
     for (feature, unit), name in units.items():
         labels = calendar_labels(read_numbers(table.column(feature), "datetime", name), unit)
-        if np.isfinite(rows.sums(labels).prior_weight()).any():
+        if np.isfinite(rows.sums(labels, with_missing=False).prior_weight()).any():
             found.add((feature, unit))
     return found
 
@@ -130,7 +133,11 @@ class _Rows:
         self.units = TargetUnits.of(targets.values[self.some], weight)
         self.standard = self.units.standard(targets.values[self.some])
 
-    def sums(self, labels: Labels) -> LevelSums:
-        """The sums for the levels of all rows."""
-        own = Labels(labels.codes[self.some], labels.levels)
-        return LevelSums.of(own, self.standard, self.weight, self.folds[self.some])
+    def sums(self, labels: Labels, *, with_missing: bool = True) -> LevelSums:
+        """The sums for the levels of all rows, or of those in which the level is not missing."""
+        codes, folds, standard, weight = labels.codes[self.some], self.folds[self.some], self.standard, self.weight
+        if not with_missing and (codes < 0).any():
+            present = codes >= 0
+            codes, folds, standard = codes[present], folds[present], standard[present]
+            weight = None if weight is None else weight[present]
+        return LevelSums.of(Labels(codes, labels.levels), standard, weight, folds)

@@ -119,7 +119,7 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
 def _goes_one_way(words: Words, node: NodeSummary) -> bool:
     """Whether all rows go the same way at a split that is not told as one of a single column."""
     used = {part.column for part in node.split}
-    has_levels = any(words.columns[i].kind in ("effect", "calendar") for i in used)
+    has_levels = any(c.kind in ("effect", "calendar") and i in used for i, c in enumerate(words.columns))
     return not has_levels and len({part.feature for part in node.split}) < 2
 
 
