@@ -40,8 +40,9 @@ def sales(n: int, *, effects: bool, seed: int = 0) -> tuple[pd.DataFrame, npt.ND
     return frame, y
 
 
-def tree(**options: Any) -> ArgminTreeRegressor:
-    return ArgminTreeRegressor(**{"leaf": "linear", "depth": 3, "random_state": 0} | options)
+def tree(**options: Any) -> Any:
+    given: dict[str, Any] = {"leaf": "linear", "depth": 3, "random_state": 0} | options
+    return ArgminTreeRegressor(**given)
 
 
 def units(estimator: Any) -> set[Any]:
@@ -112,7 +113,7 @@ def test_a_file_whose_calendar_is_wrong(tmp_path: Path, change: dict[str, Any]) 
     found = tree(max_epochs=1).fit(frame, y)
     state = found.encoder_.get_state()
     next(column for column in state["columns"] if column["kind"] == "calendar").update(change)
-    found.encoder_.get_state = lambda: state  # type: ignore[method-assign]
+    found.encoder_.get_state = lambda: state
     save(found, tmp_path / "tree.prunus")
     with pytest.raises(ModelFileError):
         load(tmp_path / "tree.prunus")

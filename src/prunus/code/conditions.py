@@ -5,7 +5,8 @@ import numpy.typing as npt
 
 from prunus.code.program import Below, Column, Condition, InRanges, IsLevel
 from prunus.code.variables import Variables
-from prunus.explain.curves import read_curve, split_column
+from prunus.explain.column_splits import split_column
+from prunus.explain.curves import read_curve
 
 __all__ = ["read_condition"]
 

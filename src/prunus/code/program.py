@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from prunus.data.calendar import Unit
+from prunus.data.calendar import Unit, titled
 
 __all__ = [
     "Below",
@@ -54,7 +54,7 @@ class Calendar:
     @property
     def name(self) -> str:
         """What it is in words, such as "weekday of sold"."""
-        return f"{self.unit} of {self.column.name}"
+        return titled(self.column.name, self.unit)
 
 
 @dataclass(frozen=True)

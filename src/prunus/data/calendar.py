@@ -7,7 +7,16 @@ import numpy.typing as npt
 
 from prunus.data.columns import Labels
 
-__all__ = ["LEVELS", "CalendarCounts", "Unit", "calendar_labels", "level_at", "level_codes", "meaningful_units"]
+__all__ = [
+    "LEVELS",
+    "CalendarCounts",
+    "Unit",
+    "calendar_labels",
+    "level_at",
+    "level_codes",
+    "meaningful_units",
+    "titled",
+]
 
 Floats = npt.NDArray[np.float64]
 Unit = Literal["weekday", "month", "hour"]
@@ -92,6 +101,17 @@ def level_at(seconds: float, unit: Unit) -> str:
     ('Thursday', 'January', '23')
     """
     return LEVELS[unit][int(level_codes(np.array([seconds]), unit)[0])]
+
+
+def titled(name: str, unit: Unit | None) -> str:
+    """Return what a unit of a column is in words, or the name of the column if there is no unit.
+
+    Examples
+    --------
+    >>> titled("sold", "weekday"), titled("sold", None)
+    ('weekday of sold', 'sold')
+    """
+    return name if unit is None else f"{unit} of {name}"
 
 
 class CalendarCounts:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.calendar import LEVELS, CalendarCounts, Unit, level_at
+from prunus.data.calendar import LEVELS, CalendarCounts, Unit, level_at, titled
 from prunus.data.columns import Labels, NumberKind
 from prunus.data.spread import Spread
 
@@ -91,7 +91,7 @@ class OutputColumn:
         if self.kind == "effect":
             return f"{self.category} for {self.name}"
         if self.kind == "calendar":
-            what = f"{self.name} is a" if self.unit == "weekday" else f"{self.unit} of {self.name} is"
+            what = f"{self.name} is a" if self.unit == "weekday" else f"{titled(self.name, self.unit)} is"
             return f"{what} {self.category}"
         suffix = {"category": f" = {self.category}", "infrequent": " is infrequent", "missing": " is missing"}
         return self.name + suffix.get(self.kind, "")

@@ -3,7 +3,8 @@
 from math import isfinite
 from typing import Any
 
-from prunus.explain.curves import ColumnSplit, Curve
+from prunus.explain.column_splits import ColumnSplit
+from prunus.explain.curves import Curve
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.phrases import split_text
 from prunus.explain.summary import NodeSummary

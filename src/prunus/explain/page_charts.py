@@ -12,7 +12,7 @@ from prunus.data import OutputColumn
 from prunus.data.calendar import Unit, calendar_labels
 from prunus.data.columns import Labels, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
-from prunus.explain.curves import ColumnSplit
+from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.digits import short_number
 from prunus.explain.phrases import point_text
 from prunus.explain.rows import RowsInTree

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from prunus.explain.curves import ColumnSplit, Curve
+from prunus.explain.column_splits import ColumnSplit
+from prunus.explain.curves import Curve
 from prunus.explain.digits import number, percent
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.summary import NodeSummary

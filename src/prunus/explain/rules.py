@@ -8,7 +8,7 @@ from typing import Any
 
 from prunus.data.calendar import LEVELS
 from prunus.explain.checks import check_whole
-from prunus.explain.curves import ColumnSplit
+from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.digits import number, percent
 from prunus.explain.phrases import formula_text, point_text, prediction, split_parts
 from prunus.explain.summary import NodeSummary

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from prunus.data import OutputColumn, TableEncoder
 from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
-from prunus.explain.curves import UNNAMED, ColumnSplit, grouped, typical_value
+from prunus.explain.column_splits import ColumnSplit
+from prunus.explain.curves import UNNAMED, grouped, typical_value
 from prunus.explain.digits import short_number
 from prunus.explain.phrases import point_text
 
