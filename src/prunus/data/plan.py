@@ -12,7 +12,7 @@ try:
     from prunus import _core
 except ImportError:  # installed without a compiler
     _core = None  # type: ignore[assignment]
-from prunus.data.blocks import Block, Numbered
+from prunus.data.blocks import Block, Numbered, as_slice
 from prunus.data.calendar import LEVELS, Unit, level_codes
 from prunus.data.columns import read_labels, read_numbers
 from prunus.data.outputs import OutputColumn
@@ -131,7 +131,7 @@ class Calendar:
             values = np.zeros((len(LEVELS[unit]) + 1, len(columns)), dtype=np.float32)  # the last row is missing
             for j, (_, output) in enumerate(columns):
                 values[LEVELS[unit].index(str(output.category)), j] = output.encode(1.0)
-            out[:, [i for i, _ in columns]] = values[level_codes(seconds, unit)]
+            out[:, as_slice([i for i, _ in columns])] = values.take(level_codes(seconds, unit), axis=0)
 
 
 def _calendars(outputs: Sequence[OutputColumn]) -> Iterator[Calendar]:
