@@ -107,7 +107,9 @@ def test_files_keep_the_calendar(tmp_path: Path) -> None:
     assert_array_equal(again.predict(frame), found.predict(frame))
 
 
-@pytest.mark.parametrize("change", [{"unit": "week"}, {"unit": None}, {"category": "May"}, {"category": None}])
+@pytest.mark.parametrize(
+    "change", [{"unit": "week"}, {"unit": None}, {"unit": []}, {"category": "May"}, {"category": None}]
+)
 def test_a_file_whose_calendar_is_wrong(tmp_path: Path, change: dict[str, Any]) -> None:
     frame, y = sales(1500, effects=True)
     found = tree(max_epochs=1).fit(frame, y)

@@ -107,6 +107,8 @@ def units_that_matter(
 
     Missing dates have a column of their own, and do not count as a level.
     """
+    if not units:
+        return set()
     rows, found = _Rows(table, targets, kept, weight), set()
     for (feature, unit), name in units.items():
         labels = calendar_labels(read_numbers(table.column(feature), "datetime", name), unit)

@@ -224,7 +224,7 @@ def _draw_levels(ax: "Axes", curve: Curve, outputs: Sequence[str], counts: Colum
     for k, name in enumerate(outputs):
         place = at + (k - (len(outputs) - 1) / 2) * width
         ax.bar(place, table[shown, k], width, color=class_color(k), label=name, zorder=3)
-    ticks = [names[i] for i in shown]
+    ticks = [names[i] if curve.unit != "hour" or i % 3 == 0 else "" for i in shown.tolist()]
     if counts is not None:
         rows = np.array([*counts.counts[shown], *([counts.missing] if curve.has_missing else [])])
         _add_bars(ax, np.arange(len(rows)), rows, 0.8, _largest(rows))

@@ -50,16 +50,15 @@ def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> st
     everything = np.arange(len(encoder.columns_))
     texts = {category.feature for category in plan.categories}
     parts: list[tuple[str, Columns]] = []
-    dates = dict.fromkeys((calendar.feature for calendar in plan.calendars), "")
     if not texts:
         table = graph.add_input(names[0], np.float64, encoder.n_features_in_)
         used = np.arange(encoder.n_features_in_)[whole.features]
         numbers = table if _in_order(used, encoder.n_features_in_) else graph.add("Gather", table, used, axis=1)
         parts += _numbers(graph, whole, numbers, everything)
-        dates = {feature: graph.add("Gather", table, np.array([feature]), axis=1) for feature in dates}
+        dates = [graph.add("Gather", table, np.array([calendar.feature]), axis=1) for calendar in plan.calendars]
     else:
         columns = [graph.add_input(name, TEXT if i in texts else np.float64, 1) for i, name in enumerate(names)]
-        dates = {feature: columns[feature] for feature in dates}
+        dates = [columns[calendar.feature] for calendar in plan.calendars]
         if whole.numbers:
             numbers = graph.add("Concat", *(columns[output.feature] for output in whole.numbers), axis=1)
             parts += _numbers(graph, whole, numbers, everything)
@@ -67,8 +66,8 @@ def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> st
             text = columns[category.feature]
             parts.append(_category(graph, category, text))
             parts += [_effect(graph, category.first + i, column, text) for i, column in category.effects.items()]
-    for calendar in plan.calendars:
-        parts += add_calendar(graph, calendar, dates[calendar.feature])
+    for calendar, seconds in zip(plan.calendars, dates, strict=True):
+        parts += add_calendar(graph, calendar, seconds)
     return _side_by_side(graph, parts)
 
 
