@@ -78,8 +78,6 @@ def fit_encoder(
     target: Target,
 ) -> npt.NDArray[np.float32]:
     """The encoded rows of a table that an encoder was fitted to; it learns which levels affect the target."""
-    if target.task == "clusters":
-        encoder.drop_calendar()
     if target.task == "clusters" or not (many_levels(encoder.columns_) or calendar_units(encoder.columns_)):
         return encoder.transform(X)
     targets = _effect_targets(target, y, X)
