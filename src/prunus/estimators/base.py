@@ -248,6 +248,8 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
             x = encode(before, X) if is_new else encode_training(before, X, y, sample_weight, target)
             return encoder, target, read_rows(x, y, sample_weight, target)
         encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=sample_weight)
+        if y is None:
+            encoder.drop_calendar()
         target = make_target(encoder)
         x = fit_encoder(encoder, X, y, sample_weight, target)
         rows = read_rows(x, y, sample_weight, target, merged=merged)
