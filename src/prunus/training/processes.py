@@ -5,6 +5,7 @@ may be built without it.
 """
 
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from torch import Tensor
 from prunus.errors import InputValueError, ProcessGroupError
 from prunus.training.shared_memory import SharedMemory
 
-__all__ = ["Processes", "alone", "processes"]
+__all__ = ["Processes", "alone", "join_processes", "leave_processes", "processes"]
 
 Value = TypeVar("Value")
 Task = TypeVar("Task")
@@ -176,8 +177,8 @@ class _Group(Processes):
 
     def _lost(self) -> ProcessGroupError:
         return ProcessGroupError(
-            f"process {self.rank} of {self.size} has lost the others: one of them has ended, or has not answered for "
-            f"{PATIENCE.seconds // 60} minutes. Start all processes again; with a checkpoint they go on from there"
+            f"one of the {self.size} processes that train together has ended, or has not answered for "
+            f"{PATIENCE.seconds // 60} minutes. Start all of them again; with a checkpoint they go on from there"
         )
 
     def _group_of(self, tensor: Tensor) -> Any:
@@ -230,6 +231,25 @@ def processes() -> Processes:
     if _group is None or _group.world is not distributed.group.WORLD:
         _group = _Group(distributed)
     return _group
+
+
+def join_processes() -> Any:
+    """Start the group that the variables of torchrun describe, and return what its processes can store words in."""
+    import torch.distributed
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, size = next(rendezvous("env://"))
+    backend = "gloo"
+    if torch.distributed.is_nccl_available() and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"]):
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        backend = "cpu:gloo,cuda:nccl"
+    torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=size)
+    return store
+
+
+def leave_processes() -> None:
+    """End the part of this process in the group."""
+    torch.distributed.destroy_process_group()
 
 
 @contextmanager
