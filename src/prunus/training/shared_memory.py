@@ -3,6 +3,7 @@
 import mmap
 import os
 import tempfile
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +40,7 @@ class SharedMemory:
 
     def __init__(self, file: int, rank: int, size: int) -> None:
         self.file, self.rank, self.size = file, rank, size
+        weakref.finalize(self, os.close, file)
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, rank)
         self.memory = mmap.mmap(file, os.fstat(file).st_size)
         self.native: Any = native_sum()(np.frombuffer(self.memory, dtype=np.uint8), rank, size)
