@@ -14,11 +14,14 @@ from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeCluste
 from prunus.errors import PrunusError
 from prunus.nn import AdditiveHead, ConstantHead, LinearHead, LinearSplit, MLPHead, MLPSplit, TreeLayer, TreeModel
 from prunus.training import History, Samples, Trainer, TrainingOptions, find_loss
+from prunus.training.losses import NamedLoss
 from prunus.training.masses import refresh_masses
+from prunus.training.native_engine import NativeEngine
+from prunus.training.pace import Pace
 from prunus.training.processes import processes
 from tests.training.problems import generator
 
-__all__ = ["ESTIMATORS", "RUNS", "everything", "resumed_losses", "run", "table"]
+__all__ = ["ESTIMATORS", "N_ROWS", "RUNS", "everything", "of_parts", "resumed_losses", "run", "table"]
 
 RUNS: dict[str, dict[str, Any]] = {
     "constant": {"head": ConstantHead},
@@ -86,12 +89,29 @@ def everything(dtypes: tuple[torch.dtype, ...], checkpoint: Path) -> dict[Any, A
     """All that a group does; in the end one of its processes dies."""
     found: dict[Any, Any] = {(name, dtype): run(name, dtype) for name in RUNS for dtype in dtypes}
     found |= {name: fitted(name) for name in ESTIMATORS}
+    found["parts"] = of_parts(processes().part(N_ROWS))
     found["stopped"] = stopped_by_one()
     found["other rows"] = message_for_other_rows()
     found["resumed"] = resumed_losses(checkpoint)
     interrupt(checkpoint.with_name("of_group.ckpt"))
     found["death"] = message_after_death()
     return found
+
+
+N_ROWS = 203
+
+
+def of_parts(own: slice) -> dict[str, Any]:
+    """The gradient of a batch, and node masses, if each process has no other rows than its own."""
+    trainer, samples = make_trainer(**RUNS["linear"] | {"dtype": torch.float64, "n": N_ROWS})
+    rows = samples[own]
+    assert isinstance(trainer.model, TreeModel)
+    assert isinstance(trainer.loss, NamedLoss)
+    pace = Pace(trainer.options, N_ROWS)
+    engine = NativeEngine(trainer.model, trainer.loss, trainer.options, pace, refresh_masses, rows, None)
+    loss, gradient = engine.gradient(torch.arange(len(rows)))
+    engine.native.masses(engine.examples, 1, 1.0, engine.theta, engine.mass, shared=True)
+    return {"loss": processes().mean(loss, len(rows)), "gradient": gradient, "masses": engine.mass}
 
 
 def table() -> tuple[Any, Any]:

@@ -13,9 +13,21 @@ from prunus.errors import InputValueError
 from prunus.training.many import side_by_side
 from prunus.training.processes import Processes, alone, processes
 from tests.training.groups import call_in_group
-from tests.training.process_runs import ESTIMATORS, RUNS, everything, fitted, interrupt, resumed_losses, run
+from tests.training.process_runs import (
+    ESTIMATORS,
+    N_ROWS,
+    RUNS,
+    everything,
+    fitted,
+    interrupt,
+    of_parts,
+    resumed_losses,
+    run,
+)
 
-pytestmark = pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch was built without gloo")
+pytestmark = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="torch was built without torch.distributed"
+)
 
 SIZES = (2, 3)
 DTYPES = (torch.float32, torch.float64)
@@ -76,6 +88,15 @@ def test_estimators_predict_what_those_of_one_process_predict(results: Results, 
     expected = fitted(name)
     for size in SIZES:  # a few rows lie where rounding decides
         assert np.isclose(results[size][0][name], expected, rtol=0, atol=1e-3).mean() > 0.98
+
+
+def test_gradients_and_masses_of_rows_that_are_shared_out_are_those_of_all_rows(results: Results) -> None:
+    expected = of_parts(slice(0, N_ROWS))
+    assert ((expected["masses"] > 0) & (expected["masses"] < 1)).any()
+    for size in SIZES:
+        for found in results[size]:
+            for name, values in expected.items():
+                torch.testing.assert_close(found["parts"][name], values, rtol=0, atol=CLOSE[torch.float64])
 
 
 def test_all_processes_stop_if_a_callback_of_one_asks_to(results: Results) -> None:

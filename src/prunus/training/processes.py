@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from prunus.errors import InputValueError, ProcessGroupError
+from prunus.ops.native import PRECISIONS
 from prunus.training.shared_memory import SharedMemory
 
 __all__ = ["Processes", "alone", "join_processes", "leave_processes", "processes"]
@@ -186,7 +187,7 @@ class _Group(Processes):
 
     def sum_(self, array: Any) -> None:
         tensor = array if isinstance(array, Tensor) else torch.from_numpy(array)
-        if self.memory is not None and tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64):
+        if self.memory is not None and tensor.device.type == "cpu" and tensor.dtype in PRECISIONS:
             self.memory.sum_(tensor.view(-1), self._waiting)
             return
         with self._told():

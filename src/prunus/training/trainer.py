@@ -33,6 +33,9 @@ CHECKPOINT_SECONDS = 10.0
 class Trainer:
     """Trains a model by gradient descent, with validation, early stopping and checkpoints.
 
+    In a group of torch.distributed all processes train the same model on the same samples together: each computes its
+    part of every batch, and the result is that of one process up to rounding.
+
     Parameters
     ----------
     model : Module
