@@ -47,10 +47,11 @@ class SharedSum {
         }
     }
 
-    // Waits for a process: at first without leaving the processor, for it is usually there soon.
+    // Waits for a process: at first without leaving the processor, for it is usually there soon; then in turns with
+    // other programs, for some milliseconds; then asleep.
     template <class Waiting>
     void wait(int k, std::uint64_t turn, const Waiting& waiting) {
-        constexpr int spins = 2000, yields = 200;
+        constexpr int spins = 2000, yields = 5000;
         const auto is_there = [&] { return counter(k).load(std::memory_order_acquire) >= turn; };
         for (int i = 0; i < spins; ++i) {
             if (is_there()) return;
