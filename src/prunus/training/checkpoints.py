@@ -113,7 +113,7 @@ def described(
             values = getattr(samples, kind)
             if values is not None:
                 found[f"{name} {kind} of shape"] = str(tuple(values.shape))
-                found[f"{name} {kind} with sum"] = float(values.double().sum())
+                found[f"{name} {kind} with sum"] = float(values.sum(dtype=torch.float64))
     return found
 
 

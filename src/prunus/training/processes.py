@@ -6,6 +6,7 @@ may be built without it.
 
 import math
 import os
+import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +85,7 @@ class Processes:
 
     def counts(self, rows: int) -> list[int]:
         """The number of rows of each process."""
-        found = torch.zeros(self.size, dtype=torch.int64)
+        found = torch.zeros(self.size, dtype=torch.float64)
         found[self.rank] = rows
         self.sum_(found)
         return [int(count) for count in found]
@@ -154,10 +155,13 @@ class _Group(Processes):
         made = SharedMemory.create(self.size) if self.is_first else None
         path = self.broadcast(None if made is None else made[1])
         file = SharedMemory.open(path) if made is None else made[0]
-        has_all = all(self.gather(file is not None))
+        machines = self.gather(None if file is None else platform.node())
         if made is not None:
             Path(made[1]).unlink()
-        if file is None or not has_all:
+        if file is None:
+            return None
+        if len(set(machines)) > 1:
+            os.close(file)
             return None
         memory = SharedMemory(file, self.rank, self.size)
         self.gather(None)  # all have their locks
@@ -241,8 +245,9 @@ def join_processes() -> Any:
 
     store, rank, size = next(rendezvous("env://"))
     backend = "gloo"
-    if torch.distributed.is_nccl_available() and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"]):
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    on_machine = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    if torch.distributed.is_nccl_available() and torch.cuda.device_count() >= on_machine:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
         backend = "cpu:gloo,cuda:nccl"
     torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=size)
     return store

@@ -20,6 +20,8 @@ except ImportError:  # Windows
 
 __all__ = ["SharedMemory"]
 
+LINE = 64
+"""Bytes of the counter of a process."""
 SLOT = 1 << 18
 """Bytes of a process for each of two sums; longer arrays are summed in several turns."""
 
@@ -55,6 +57,7 @@ class SharedMemory:
             if rank != self.rank:
                 with suppress(BlockingIOError, PermissionError):
                     fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, rank)
+                    fcntl.lockf(self.file, fcntl.LOCK_UN, 1, rank)  # so that others notice it, too
                     return False
         return True
 
@@ -66,10 +69,15 @@ class SharedMemory:
         folder = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 : in memory, where there is such a folder
         try:
             file, path = tempfile.mkstemp(prefix="prunus-", dir=folder)
-            os.write(file, bytes(size * (64 + 2 * SLOT)))
         except OSError:
             return None
-        return file, path
+        content = bytes(size * (LINE + 2 * SLOT))
+        with suppress(OSError):  # the memory may be full
+            if os.write(file, content) == len(content):
+                return file, path
+        os.close(file)
+        Path(path).unlink()
+        return None
 
     @staticmethod
     def open(path: str | None) -> int | None:
