@@ -39,7 +39,8 @@ def test_processes_fit_one_model(shell: Shell, tmp_path: Path) -> None:
     shell(*words, tmp_path / "alone.prunus")
     table = frame()[["size", "color"]]
     alone = prunus.load(tmp_path / "alone.prunus").predict(table)
-    assert prunus.load(out).predict(table) == pytest.approx(alone, abs=1e-4)
+    # The first gradient of the bias is a sum of numbers whose mean is zero: rounding, which Adam makes a step of.
+    assert prunus.load(out).predict(table) == pytest.approx(alone, abs=0.01)
 
 
 def test_other_commands_are_run_by_the_first_process_alone(

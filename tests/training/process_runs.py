@@ -13,6 +13,7 @@ import torch.distributed
 from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
 from prunus.errors import PrunusError
 from prunus.nn import AdditiveHead, ConstantHead, LinearHead, LinearSplit, MLPHead, MLPSplit, TreeLayer, TreeModel
+from prunus.ops.masses import streamed_masses
 from prunus.training import History, Samples, Trainer, TrainingOptions, find_loss
 from prunus.training.losses import NamedLoss
 from prunus.training.masses import refresh_masses
@@ -112,7 +113,14 @@ def of_parts(own: slice) -> dict[str, Any]:
     engine = NativeEngine(trainer.model, trainer.loss, trainer.options, pace, refresh_masses, rows, None)
     loss, gradient = engine.gradient(torch.arange(len(rows)))
     engine.native.masses(engine.examples, 1, 1.0, engine.theta, engine.mass, shared=True)
-    return {"loss": processes().mean(loss, len(rows)), "gradient": gradient, "masses": engine.mass}
+    with torch.no_grad():
+        scores = trainer.model.tree.split(rows.x)
+    lam = N_ROWS / trainer.options.batch_size
+    streamed = streamed_masses(
+        lambda: [(scores, rows.weight)], lam, torch.ones_like(engine.mass), add_up=processes().sum_
+    )
+    mean = processes().mean(loss, len(rows))
+    return {"loss": mean, "gradient": gradient, "masses": engine.mass, "streamed": streamed}
 
 
 def without_shared_memory() -> History:

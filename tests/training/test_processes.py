@@ -100,6 +100,7 @@ def test_estimators_predict_what_those_of_one_process_predict(results: Results, 
 def test_gradients_and_masses_of_rows_that_are_shared_out_are_those_of_all_rows(results: Results) -> None:
     expected = of_parts(slice(0, N_ROWS))
     assert ((expected["masses"] > 0) & (expected["masses"] < 1)).any()
+    torch.testing.assert_close(expected["streamed"], expected["masses"], rtol=0, atol=1e-6)
     for size in SIZES:
         for found in results[size]:
             for name, values in expected.items():
