@@ -17,6 +17,7 @@ from prunus.training.masses import refresh_masses, sampling_step
 from prunus.training.native_losses import compared, native_name
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
+from prunus.training.processes import processes
 from prunus.training.samples import Samples
 from prunus.training.torch_engine import RefreshMasses, decaying
 
@@ -71,6 +72,7 @@ class NativeEngine:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes = refresh is not None
         self.train, self.valid = train, valid
+        self.processes = processes()
         self.steps = 0
         self.finished = False
         tree, parts = model.tree, native_parts(model)
@@ -92,6 +94,7 @@ class NativeEngine:
             tree.pruning_strength,
             tree.batch_size or 0,
             min(options.threads or torch.get_num_threads(), MAX_THREADS),
+            self.processes.sum_ if self.processes.size > 1 else None,
         )
         self.flat = FlatParameters(model, self.native.sizes, live)
         self.mass = tree.a.detach().clone()
@@ -118,7 +121,9 @@ class NativeEngine:
 
     def _read_samples(self) -> None:
         self.examples = self._examples(self.train)
-        self.valid_examples = None if self.valid is None else self._examples(self.valid)
+        valid = None if self.valid is None else self.valid[self.processes.part(len(self.valid))]
+        self.valid_rows = 0 if valid is None else len(valid)
+        self.valid_examples = self._examples(valid) if valid is not None and len(valid) else None
 
     @torch.no_grad()
     def _examples(self, samples: Samples) -> Any:
@@ -169,10 +174,10 @@ class NativeEngine:
         n = len(self.train)
         size = min(self.options.batch_size, n)
         order = self.train.order(size, self.generator)
-        order = torch.arange(n) if order is None else order
+        order, size = self.processes.own_batches(torch.arange(n) if order is None else order, size)
         plan, most_columns = self._plan()
-        row, total = 0, 0.0
-        while row < n:
+        row, total, own_rows = 0, 0.0, len(order)
+        while row < (own_rows if self.processes.size == 1 else len(plan[0]) * size):
             row, total = self.native.train(
                 self.examples,
                 order,
@@ -190,7 +195,10 @@ class NativeEngine:
                 SLICE_SECONDS,
             )
         self.steps += len(plan[0])
-        return total / n
+        self.processes.copy_from_first(
+            [values for name in self._CHANGED if (values := getattr(self, name)) is not None]
+        )
+        return self.processes.mean(total / max(1, own_rows), own_rows)
 
     def _plan(self) -> tuple[Any, Any]:
         """Learning rate, scale and share in the average of each step of an epoch, (3, steps), and columns, (steps,)."""
@@ -210,7 +218,10 @@ class NativeEngine:
         if self.refreshes:
             self._refresh(weights)
             record["active_nodes"] = float((self.mass > 0).double().mean())
-        return record | {"valid_loss": self.native.evaluate(self.valid_examples, self._scale(), weights, self.mass)}
+        loss = 0.0
+        if self.valid_examples is not None:
+            loss = self.native.evaluate(self.valid_examples, self._scale(), weights, self.mass)
+        return record | {"valid_loss": self.processes.mean(loss, self.valid_rows)}
 
     def _refresh(self, weights: Tensor) -> None:
         self.native.masses(self.examples, sampling_step(len(self.train)), self._scale(), weights, self.mass)
