@@ -253,6 +253,25 @@ def test_effects_of_levels(hard: bool, with_empty: bool, path: Path) -> None:
     assert_values(tree, path, rows, columns(rows), hard=hard)
 
 
+@HARD
+@pytest.mark.parametrize("with_text", [False, True])
+def test_weekdays_months_and_hours(hard: bool, with_text: bool, path: Path) -> None:
+    random = np.random.default_rng(0)
+    sold = pd.Series(pd.Timestamp("2021-11-01") + pd.to_timedelta(random.integers(0, 26_000, size=1500), unit="h"))
+    y = 2.0 * (sold.dt.day_of_week >= 5) + np.cos(sold.dt.month / 2) + np.sin(sold.dt.hour / 4)
+    frame = pd.DataFrame({"size": random.normal(size=1500), "sold": sold})
+    frame.loc[::20, "sold"] = pd.NaT
+    if with_text:
+        frame["color"] = random.choice(["red", "green", "blue"], size=1500)
+    tree = regressor(leaf="linear", max_epochs=20).fit(frame, y)
+    assert {column.unit for column in tree.encoder_.columns_} == {None, "weekday", "month", "hour"}
+    edges = ["1900-02-28", "1900-03-01", "1969-12-31 23:59:59.999999", "2000-02-29 23:00", "2025-01-01", "2100-03-01"]
+    rows = pd.concat([frame[:50], frame[: len(edges)].assign(sold=pd.to_datetime(edges, format="ISO8601"))])
+    inputs: Any = columns(rows)
+    onnx.checker.check_model(export_onnx(tree, path, hard=hard), full_check=True)
+    assert_values(tree, path, rows, inputs if with_text else np.concatenate(list(inputs.values()), axis=1), hard=hard)
+
+
 def test_an_empty_text_that_is_a_category(path: Path) -> None:
     frame = pd.DataFrame({"name": ["", "a", "b", None] * 10})
     tree = regressor(max_epochs=20).fit(frame, np.arange(40) % 4)

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,7 @@
 
 #include "../arrays.hpp"
 #include "engine.hpp"
+#include "shared_sum.hpp"
 
 namespace prunus::engine {
 
@@ -127,20 +129,38 @@ struct BoundColumns {
     }
 };
 
+// A function of Python that sums an array over processes in place. The engine calls it without the lock of Python.
+template <class Real>
+std::function<void(Real*, std::int64_t)> summing(const nb::object& function) {
+    return [function](Real* data, std::int64_t size) {
+        const nb::gil_scoped_acquire locked;
+        const nb::ndarray<nb::numpy, Real, nb::ndim<1>> array(data, {static_cast<std::size_t>(size)});
+        function(nb::cast(array, nb::rv_policy::reference));
+    };
+}
+
+template <class Real>
+Processes<Real> processes_of(const nb::object& function) {
+    if (function.is_none()) return {};
+    return {summing<double>(function), summing<Real>(function)};
+}
+
 template <class Real>
 class BoundEngine {
   public:
     BoundEngine(int depth, std::int64_t split_columns, std::int64_t slope_columns, std::int64_t leaf_columns,
                 std::int64_t outputs, bool leaf_slopes, bool shared_slopes,
                 const std::optional<std::vector<std::int64_t>>& hidden, const std::string& loss, double parameter,
-                double strength, std::int64_t meant_for, int threads)
+                double strength, std::int64_t meant_for, int threads, const nb::object& sum)
         : shape_(with_network(
               shape_of(depth, split_columns, slope_columns, leaf_columns, outputs, leaf_slopes, shared_slopes),
               leaf_columns, hidden)),
           split_columns_(split_columns),
           leaf_columns_(leaf_columns),
           loss_(loss_named(loss)),
-          engine_(shape_, {loss_, static_cast<Real>(parameter), strength, meant_for}, std::max(1, threads)) {
+          shared_(!sum.is_none()),
+          engine_(shape_, {loss_, static_cast<Real>(parameter), strength, meant_for}, std::max(1, threads),
+                  processes_of<Real>(sum)) {
         expect_within("meant_for", meant_for, 0, std::numeric_limits<std::int64_t>::max());
     }
 
@@ -156,12 +176,13 @@ class BoundEngine {
                                           Flat<const unsigned char> has_decay, const BoundMoments<Real>& moments,
                                           double seconds) {
         const auto n = static_cast<std::int64_t>(order.shape(0));
-        if (batch_size < 1 || first < 0 || first >= n || first % batch_size != 0) {
-            throw nb::value_error("first must be the first row of a batch");
-        }
-        expect_within("the rows of a batch", std::min(batch_size, n), 1);
+        const bool is_first = batch_size >= 1 && first >= 0 && (shared_ || first < n) && first % batch_size == 0;
+        if (!is_first) throw nb::value_error("first must be the first row of a batch");
+        expect_within("the rows of a batch", shared_ ? batch_size : std::min(batch_size, n), 1);
+        const auto of_order = static_cast<std::size_t>(n == 0 ? 0 : (n - 1) / batch_size + 1);
+        const std::size_t steps = shared_ ? std::max(of_order, plan.shape(1)) : of_order;
+        if (first / batch_size >= static_cast<std::int64_t>(steps)) throw nb::value_error("first must be in the plan");
         expect_within("steps_before", steps_before, 0, std::numeric_limits<std::int64_t>::max() / 2);
-        const auto steps = static_cast<std::size_t>((n - 1) / batch_size + 1);
         expect("plan", plan, {3, steps});
         expect("most_columns", most_columns, {steps});
         expect("has_decay", has_decay, {shape_.sizes().size()});
@@ -171,7 +192,7 @@ class BoundEngine {
         Columns<Real> chosen;
         if (columns) chosen = columns->checked(shape_, split_columns_);
         const double* rows = plan.data();
-        const Plan steps_of{rows, rows + steps, rows + 2 * steps, most_columns ? most_columns->data() : nullptr};
+        const Plan steps_of{static_cast<std::int64_t>(steps), rows, rows + steps, rows + 2 * steps, most_columns ? most_columns->data() : nullptr};
         if (columns) {
             for (std::size_t i = 0; i < steps; ++i) {
                 if (steps_of.most_columns[i] < 1) throw nb::value_error("most_columns must be at least 1");
@@ -190,7 +211,7 @@ class BoundEngine {
         const auto size = static_cast<std::size_t>(shape_.size());
         expect("theta", theta, {size});
         expect("grad", grad, {size});
-        expect_within("the rows of a batch", static_cast<std::int64_t>(order.shape(0)), 1);
+        expect_within("the rows of a batch", static_cast<std::int64_t>(order.shape(0)), shared_ ? 0 : 1);
         check(examples.examples, order, 0);
         Columns<Real> chosen;
         if (columns) chosen = columns->checked(shape_, split_columns_);
@@ -200,14 +221,15 @@ class BoundEngine {
                                 grad.data());
     }
 
-    void masses(const BoundExamples<Real>& examples, std::int64_t step, double scale, Flat<Real> theta, Flat<Real> mass) {
+    void masses(const BoundExamples<Real>& examples, std::int64_t step, double scale, Flat<Real> theta, Flat<Real> mass,
+                bool shared) {
         expect("theta", theta, {static_cast<std::size_t>(shape_.size())});
         expect("mass", mass, {static_cast<std::size_t>(shape_.tree.nodes())});
         check(examples.examples);
-        expect_within("step", step, 1, examples.examples.n);
+        expect_within("step", step, 1, std::max<std::int64_t>(1, examples.examples.n));
         const nb::gil_scoped_release unlocked;
         const std::lock_guard<std::mutex> alone(mutex_);
-        engine_.masses(examples.examples, step, scale, theta.data(), mass.data());
+        engine_.masses(examples.examples, step, scale, theta.data(), shared, mass.data());
     }
 
     double evaluate(const BoundExamples<Real>& examples, double scale, Flat<Real> theta, Flat<const Real> mass) {
@@ -273,7 +295,7 @@ class BoundEngine {
             examples.outputs != shape_.outputs || examples.target_columns != (labels ? 1 : shape_.outputs)) {
             throw nb::value_error("examples must have the inputs, targets and outputs of the engine");
         }
-        if (examples.n == 0) throw nb::value_error("examples must have at least one row");
+        if (examples.n == 0 && !shared_) throw nb::value_error("examples must have at least one row");
         if (!labels) return;
         for (std::int64_t i = 0; i < examples.n; ++i) {
             const Real label = examples.target[i];
@@ -294,6 +316,7 @@ class BoundEngine {
     Parameters shape_;
     std::int64_t split_columns_, leaf_columns_;
     Loss loss_;
+    bool shared_;  // whether processes share batches
     std::mutex mutex_;  // the engine has memory of its own for one call at a time
     Engine<Real> engine_;
 };
@@ -320,6 +343,36 @@ void linear_masses(Array<const Real> x, Array<const Real> weight, Flat<const Rea
                            workers, mass.data());
 }
 
+// Sums over processes, see SharedSum. The memory belongs to the caller.
+class BoundSharedSum {
+  public:
+    BoundSharedSum(Flat<unsigned char> memory, int rank, int size)
+        : memory_(memory), sum_(memory.data(), rank, size, slot_of(memory, rank, size)) {}
+
+    template <class Real>
+    void sum(Flat<Real> array, const nb::object& waiting) {
+        const nb::gil_scoped_release unlocked;
+        sum_(array.data(), static_cast<std::int64_t>(array.shape(0)), [&](double seconds) {
+            const nb::gil_scoped_acquire locked;
+            waiting(seconds);
+        });
+    }
+
+  private:
+    static std::int64_t slot_of(const Flat<unsigned char>& memory, int rank, int size) {
+        expect_within("rank", rank, 0, size - 1);
+        const auto bytes = static_cast<std::int64_t>(memory.shape(0));
+        const std::int64_t slot = (bytes / size - SharedSum::line) / 2 / SharedSum::line * SharedSum::line;
+        if (slot < SharedSum::line || reinterpret_cast<std::uintptr_t>(memory.data()) % SharedSum::line != 0) {
+            throw nb::value_error("memory must have whole lines for all processes");
+        }
+        return slot;
+    }
+
+    Flat<unsigned char> memory_;
+    SharedSum sum_;
+};
+
 template <class Real>
 void bind_real(nb::module_& m, const std::string& suffix) {
     nb::class_<BoundExamples<Real>>(m, ("Examples" + suffix).c_str())
@@ -345,9 +398,11 @@ void bind_real(nb::module_& m, const std::string& suffix) {
              "owner"_a.noconvert(), "used"_a.noconvert());
     nb::class_<BoundEngine<Real>>(m, ("Engine" + suffix).c_str())
         .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool,
-                      const std::optional<std::vector<std::int64_t>>&, const std::string&, double, double, std::int64_t, int>(),
+                      const std::optional<std::vector<std::int64_t>>&, const std::string&, double, double, std::int64_t, int,
+                      const nb::object&>(),
              "depth"_a, "split_columns"_a, "slope_columns"_a, "leaf_columns"_a, "outputs"_a, "leaf_slopes"_a,
-             "shared_slopes"_a, "hidden"_a.none(), "loss"_a, "parameter"_a, "strength"_a, "meant_for"_a, "threads"_a)
+             "shared_slopes"_a, "hidden"_a.none(), "loss"_a, "parameter"_a, "strength"_a, "meant_for"_a, "threads"_a,
+             "sum"_a.none() = nb::none())
         .def_prop_ro("sizes", &BoundEngine<Real>::sizes)
         .def("train", &BoundEngine<Real>::train, "examples"_a, "order"_a.noconvert(), "batch_size"_a, "first"_a,
              "loss_before"_a, "steps_before"_a, "plan"_a.noconvert(), "most_columns"_a.noconvert().none(),
@@ -355,7 +410,7 @@ void bind_real(nb::module_& m, const std::string& suffix) {
         .def("gradient", &BoundEngine<Real>::gradient, "examples"_a, "order"_a.noconvert(), "scale"_a,
              "columns"_a.none(), "theta"_a.noconvert(), "grad"_a.noconvert())
         .def("masses", &BoundEngine<Real>::masses, "examples"_a, "step"_a, "scale"_a, "theta"_a.noconvert(),
-             "mass"_a.noconvert())
+             "mass"_a.noconvert(), "shared"_a = false)
         .def("evaluate", &BoundEngine<Real>::evaluate, "examples"_a, "scale"_a, "theta"_a.noconvert(),
              "mass"_a.noconvert());
 }
@@ -363,6 +418,10 @@ void bind_real(nb::module_& m, const std::string& suffix) {
 }  // namespace
 
 void bind(nb::module_& m) {
+    nb::class_<BoundSharedSum>(m, "SharedSum")
+        .def(nb::init<Flat<unsigned char>, int, int>(), "memory"_a.noconvert(), "rank"_a, "size"_a)
+        .def("sum", &BoundSharedSum::sum<float>, "array"_a.noconvert(), "waiting"_a)
+        .def("sum", &BoundSharedSum::sum<double>, "array"_a.noconvert(), "waiting"_a);
     bind_real<float>(m, "32");
     bind_real<double>(m, "64");
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "../parallel.hpp"
@@ -16,6 +17,7 @@
 #include "leaves.hpp"
 #include "masses.hpp"
 #include "parameters.hpp"
+#include "processes.hpp"
 #include "reach.hpp"
 #include "scans.hpp"
 #include "workers.hpp"
@@ -24,6 +26,7 @@ namespace prunus::engine {
 
 // What changes from step to step, with an entry for each step of the epoch.
 struct Plan {
+    std::int64_t steps;
     const double* rate;              // the learning rate
     const double* scale;             // of the scores
     const double* forget;            // share of the newest parameters in their average
@@ -45,29 +48,32 @@ struct Progress {
 template <class Real>
 class Engine {
   public:
-    Engine(const Parameters& shape, const Objective<Real>& objective, int threads)
-        : shape_(shape), objective_(objective), workers_(threads) {}
+    Engine(const Parameters& shape, const Objective<Real>& objective, int threads, Processes<Real> processes)
+        : shape_(shape), objective_(objective), workers_(threads), processes_(std::move(processes)) {}
 
     // Takes steps until the order ends or the time is over, at least one. `before` is how far earlier calls have come, so
-    // that the sum of the losses does not depend on how many calls an epoch takes.
+    // that the sum of the losses does not depend on how many calls an epoch takes. If processes share the batches, the
+    // order is that of own rows, all steps of the plan are taken, and those after the order's end have no own rows.
     Progress train(const Examples<Real>& examples, const std::int64_t* order, std::int64_t n, std::int64_t batch_size,
                    Progress before, std::int64_t steps_before, const Plan& plan, const Optimizer& optimizer,
                    const Columns<Real>& columns, const Moments<Real>& all, double seconds) {
         const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+        const std::int64_t last = processes_ ? plan.steps * batch_size : n;
         Progress progress = before;
         do {
-            const std::int64_t count = std::min(batch_size, n - progress.row), step = progress.row / batch_size;
+            const std::int64_t first = std::min(progress.row, n), step = progress.row / batch_size;
+            const std::int64_t count = std::min(batch_size, n - first);
             if (columns.used != nullptr && plan.most_columns[step] < columns.count) {
                 columns.leave(plan.most_columns[step], shape_, all);
             }
-            batch_.gather(examples, order + progress.row, 0, 1, count);
+            batch_.gather(examples, order + first, 0, 1, count);
             double squares;
             const double loss = gradients_(batch_, View<Real>(shape_, all.theta), static_cast<Real>(plan.scale[step]),
-                                           objective_, columns, workers_, View<Real>(shape_, all.grad), squares);
+                                           objective_, columns, workers_, processes_, View<Real>(shape_, all.grad), squares);
             update(all, optimizer, plan.rate[step], plan.forget[step], steps_before + step + 1, squares);
             progress.loss += loss * static_cast<double>(count);
-            progress.row += count;
-        } while (progress.row < n && std::chrono::steady_clock::now() < end);
+            progress.row += processes_ ? batch_size : count;
+        } while (progress.row < last && std::chrono::steady_clock::now() < end);
         return progress;
     }
 
@@ -77,12 +83,17 @@ class Engine {
         batch_.gather(examples, order, 0, 1, n);
         double squares;
         return gradients_(batch_, View<Real>(shape_, theta), static_cast<Real>(scale), objective_, columns, workers_,
-                          View<Real>(shape_, grad), squares);
+                          processes_, View<Real>(shape_, grad), squares);
     }
 
-    // Solves for the masses of every step-th example, or of fewer if these reach too many nodes.
-    void masses(const Examples<Real>& examples, std::int64_t step, double scale, Real* theta, Real* mass) {
+    // Solves for the masses of every step-th example, or of fewer if these reach too many nodes. The examples are those
+    // of all processes if these are `shared`.
+    void masses(const Examples<Real>& examples, std::int64_t step, double scale, Real* theta, bool shared, Real* mass) {
         const Splits<Real> splits(View<Real>(shape_, theta), static_cast<Real>(scale));
+        if (shared && processes_) {
+            const auto lam = [&](std::int64_t rows) { return objective_.lam(rows); };
+            return solver_.together(examples, step, splits, lam, processes_, workers_, mass);
+        }
         const std::int64_t rows = (examples.n + step - 1) / step;
         solver_(examples, step, splits, objective_.lam(rows) / static_cast<double>(rows), workers_, mass);
     }
@@ -143,6 +154,7 @@ class Engine {
     Parameters shape_;
     Objective<Real> objective_;
     Workers workers_;
+    Processes<Real> processes_;
     Batch<Real> batch_;
     Gradients<Real> gradients_;
     MassSolver<Real> solver_;

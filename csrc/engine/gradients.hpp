@@ -21,6 +21,7 @@
 #include "losses.hpp"
 #include "network.hpp"
 #include "parameters.hpp"
+#include "processes.hpp"
 #include "reach.hpp"
 #include "squares.hpp"
 #include "workers.hpp"
@@ -64,9 +65,11 @@ template <class Real>
 class Gradients {
   public:
     // Computes the mean loss of a batch and adds its gradient to `grad`. Returns the loss, and in `squares` the sum of
-    // the squared gradients.
+    // the squared gradients. If processes share a batch, the gradient is that of the whole batch, and the loss that of
+    // the rows of this process.
     double operator()(const Batch<Real>& batch, const View<Real>& theta, Real scale, const Objective<Real>& objective,
-                      const Columns<Real>& columns, Workers& workers, const View<Real>& grad, double& squares) {
+                      const Columns<Real>& columns, Workers& workers, const Processes<Real>& processes,
+                      const View<Real>& grad, double& squares) {
         const std::int64_t n_parts = number_of_parts(batch, theta.shape);
         parts_.resize(n_parts);
         const Splits<Real> splits(theta, scale);
@@ -75,22 +78,29 @@ class Gradients {
             reach(batch, parts_[p].rows, splits, parts_[p].scratch, parts_[p].reached);
         });
         meet(n_parts);
-        const double lam = objective.lam(batch.n);
-        solve(batch, theta.shape.tree, lam, n_parts, workers);
+        const std::int64_t n = processes ? solve_together(batch, theta.shape.tree, objective, n_parts, workers, processes)
+                                         : batch.n;
+        const double lam = objective.lam(n);
+        if (!processes) solve(batch, theta.shape.tree, lam, n_parts, workers);
         const std::int64_t outputs = theta.shape.outputs;
         out_.reserve(batch.n * outputs);
         grad_out_.reserve(batch.n * outputs);
         losses_.resize(n_parts);
-        if (theta.shape.has_network()) pass_network(batch, theta, objective, n_parts, workers);
-        workers.run(n_parts, [&](std::int64_t p) { forward(batch, theta, objective, p); });
-        to_masses(lam, n_parts);
+        if (theta.shape.has_network()) pass_network(batch, theta, objective, n, n_parts, workers);
+        workers.run(n_parts, [&](std::int64_t p) { forward(batch, theta, objective, n, p); });
+        if (processes) {
+            to_masses_together(lam, n_parts, processes);
+        } else {
+            to_masses(lam, n_parts);
+        }
         workers.run(n_parts, [&](std::int64_t p) { backward(batch, parts_[p]); });
         to_parameters(batch, scale, columns, n_parts, workers, grad);
         squares = shared_squares_;
         for (const Group& group : groups_) squares += group.squares;
+        if (processes) squares = sum_gradients(grad, processes);
         double sum = 0;
         for (const double loss : losses_) sum += loss;
-        return sum / static_cast<double>(batch.n);
+        return sum / static_cast<double>(std::max<std::int64_t>(1, batch.n));
     }
 
   private:
@@ -219,6 +229,46 @@ class Gradients {
         }
     }
 
+    // The masses of all nodes for a batch that processes share. Returns the number of its rows.
+    std::int64_t solve_together(const Batch<Real>& batch, Tree tree, const Objective<Real>& objective,
+                                std::int64_t n_parts, Workers& workers, const Processes<Real>& processes) {
+        mass_.assign(tree.nodes(), Real(1));
+        if (!(objective.strength > 0)) {
+            auto rows = static_cast<double>(batch.n);
+            processes.sum_doubles(&rows, 1);
+            return static_cast<std::int64_t>(rows);
+        }
+        const auto add = [&](const std::vector<std::int32_t>& nodes, const std::vector<double>& a, double* sums) {
+            place_.assign(tree.nodes(), -1);
+            for (std::size_t k = 0; k < nodes.size(); ++k) place_[nodes[k]] = static_cast<std::int32_t>(k);
+            for_groups(n_parts, workers, [&](std::int64_t first, std::int64_t last, Group&) {
+                for (std::int64_t m = first; m < last; ++m) {
+                    const std::int32_t t = meetings_[m].node;
+                    if (place_[t] >= 0) add_sums(batch, m, a[t], n_parts, sums + 2 * place_[t]);
+                }
+            });
+        };
+        shared_.find(tree.nodes(), batch.n, [&](std::int64_t n) { return objective.lam(n); }, processes, add);
+        for (std::int32_t t = 0; t < tree.nodes(); ++t) {
+            const Real own = floor_to<Real>(shared_.roots[t]);
+            mass_[t] = t == 0 ? own : std::min(own, mass_[Tree::parent(t)]);  // by the lemma only rounding is capped
+        }
+        return shared_.rows;
+    }
+
+    // Adds the sums over the values of the m-th node above a.
+    void add_sums(const Batch<Real>& batch, std::int64_t m, double a, std::int64_t n_parts, double* sums) {
+        for_visits(m, n_parts, [&](const Part& part, const Visit& visit) {
+            const Real* u = part.reached.u.data() + visit.begin;
+            const std::int32_t* row = part.reached.row.data() + visit.begin;
+            const Sums own = batch.weighted()
+                                 ? sum_above(u, visit.count, a, [&](std::int64_t i) { return batch.weight(row[i]); })
+                                 : sum_above(u, visit.count, a, [](std::int64_t) { return Real(1); });
+            sums[0] += own.total;
+            sums[1] += own.active_weight;
+        });
+    }
+
     double root(const Batch<Real>& batch, std::int64_t m, double lam, std::int64_t n_parts, Group& group) {
         if (n_parts == 1 && !batch.weighted()) {
             const Visit& visit = parts_[0].reached.visits[m];
@@ -243,7 +293,7 @@ class Gradients {
 
     // Outputs, losses, and the gradients that go back from a network. Its rows are divided into parts of their own.
     void pass_network(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective,
-                      std::int64_t n_parts, Workers& workers) {
+                      std::int64_t n, std::int64_t n_parts, Workers& workers) {
         nodes_.clear();
         for (const Meeting& meeting : meetings_) nodes_.push_back(meeting.node);
         network_.start(theta, nodes_, batch.n);
@@ -255,20 +305,20 @@ class Gradients {
         workers.run(network_.parts(), [&](std::int64_t p) {
             const Rows rows = network_.part(p);
             network_.forward(rows, theta, out_.data());
-            losses_[p] = losses_of(batch, rows, objective, theta.shape.outputs, batch.n, out_.data(), grad_out_.data());
+            losses_[p] = losses_of(batch, rows, objective, theta.shape.outputs, n, out_.data(), grad_out_.data());
             network_.backward(rows, grad_out_.data());
         });
     }
 
     // Outputs, losses, and the gradients that arrive at routes and masses.
-    void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, std::int64_t p) {
+    void forward(const Batch<Real>& batch, const View<Real>& theta, const Objective<Real>& objective, std::int64_t n,
+                 std::int64_t p) {
         Part& part = parts_[p];
         const Reached<Real>& reached = part.reached;
         const bool network = theta.shape.has_network();
         if (!network) {
             outputs_of(batch, part.rows, theta, reached, mass_.data(), part.routed, out_.data());
-            losses_[p] = losses_of(batch, part.rows, objective, theta.shape.outputs, batch.n, out_.data(),
-                                   grad_out_.data());
+            losses_[p] = losses_of(batch, part.rows, objective, theta.shape.outputs, n, out_.data(), grad_out_.data());
         }
         part.to_u.reserve(reached.size);
         part.to_mass.resize(reached.visits.size());
@@ -304,14 +354,55 @@ class Gradients {
     void to_masses(double lam, std::int64_t n_parts) {
         for (std::int64_t m = 0; m < static_cast<std::int64_t>(meetings_.size()); ++m) {
             if (!is_free(mass_[meetings_[m].node])) continue;
-            ToMass sums;
-            for_visits(m, n_parts, [&](const Part& part, const Visit& visit) {
-                const ToMass& own = part.to_mass[&visit - part.reached.visits.data()];
-                sums.mass_grad += own.mass_grad;
-                sums.active_weight += own.active_weight;
-            });
+            const ToMass sums = to_mass_of(m, n_parts);
             meetings_[m].sum_grad = static_cast<Real>(sums.mass_grad / (lam + sums.active_weight));
         }
+    }
+
+    // The same, summed over processes. Nodes that are free have masses of their own, which all processes know.
+    void to_masses_together(double lam, std::int64_t n_parts, const Processes<Real>& processes) {
+        std::int32_t free = 0;
+        place_.assign(mass_.size(), -1);
+        for (std::size_t t = 0; t < mass_.size(); ++t) {
+            if (is_free(mass_[t])) place_[t] = free++;
+        }
+        std::vector<double> all(2 * free, 0.0);
+        for (std::int64_t m = 0; m < static_cast<std::int64_t>(meetings_.size()); ++m) {
+            const std::int32_t place = place_[meetings_[m].node];
+            if (place < 0) continue;
+            const ToMass sums = to_mass_of(m, n_parts);
+            all[2 * place] = sums.mass_grad;
+            all[2 * place + 1] = sums.active_weight;
+        }
+        if (free > 0) processes.sum_doubles(all.data(), 2 * free);
+        for (Meeting& meeting : meetings_) {
+            const std::int32_t place = place_[meeting.node];
+            if (place >= 0) meeting.sum_grad = static_cast<Real>(all[2 * place] / (lam + all[2 * place + 1]));
+        }
+    }
+
+    // The sums of the m-th node.
+    ToMass to_mass_of(std::int64_t m, std::int64_t n_parts) {
+        ToMass sums;
+        for_visits(m, n_parts, [&](const Part& part, const Visit& visit) {
+            const ToMass& own = part.to_mass[&visit - part.reached.visits.data()];
+            sums.mass_grad += own.mass_grad;
+            sums.active_weight += own.active_weight;
+        });
+        return sums;
+    }
+
+    // Sums all gradients over processes; returns the sum of their squares.
+    static double sum_gradients(const View<Real>& grad, const Processes<Real>& processes) {
+        constexpr std::int64_t block = 512;
+        const std::int64_t size = grad.shape.size();
+        Real* const flat = grad.split_weights;  // the first parameters
+        processes.sum_reals(flat, size);
+        double squares = 0;
+        for (std::int64_t begin = 0; begin < size; begin += block) {
+            squares += squares_of(flat + begin, std::min(block, size - begin));
+        }
+        return squares;
     }
 
     // Adds the gradient of the sum of w u over the active rows of a visit.
@@ -401,6 +492,8 @@ class Gradients {
     std::vector<std::int32_t> nodes_;  // that are reached
     std::vector<double> losses_;       // of each part
     double shared_squares_ = 0;
+    SharedRoots<Real> shared_;
+    std::vector<std::int32_t> place_;  // of nodes in an array that processes sum, or -1
 };
 
 }  // namespace prunus::engine

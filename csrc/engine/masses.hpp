@@ -9,6 +9,7 @@
 #include "../roots.hpp"
 #include "../tree.hpp"
 #include "examples.hpp"
+#include "processes.hpp"
 #include "reach.hpp"
 #include "scans.hpp"
 #include "workers.hpp"
@@ -57,6 +58,36 @@ class MassSolver {
             }
         }
         cap(splits.tree, a, mass);
+    }
+
+    // Writes the masses for every step-th example of all processes, or for fewer if these reach too many nodes.
+    // lam(rows) is the strength for so many rows.
+    template <class Lam>
+    void together(const Examples<Real>& examples, std::int64_t step, const Splits<Real>& splits, const Lam& lam,
+                  const Processes<Real>& processes, Workers& workers, Real* mass) {
+        if (!(lam(1) > 0)) {
+            std::fill_n(mass, splits.tree.nodes(), Real(1));
+            return;
+        }
+        for (double too_many = 1; too_many > 0;) {
+            too_many = collect(examples, step, splits, workers) ? 0 : 1;
+            processes.sum_doubles(&too_many, 1);
+            if (too_many > 0) step *= 2;
+        }
+        const bool weighted = examples.weight != nullptr;
+        const auto add = [&](const std::vector<std::int32_t>& nodes, const std::vector<double>& a, double* sums) {
+            for (std::size_t k = 0; k < nodes.size(); ++k) {
+                for (const Lists& lists : lists_) {
+                    const std::vector<Real>&u = lists.u[nodes[k]], &weight = lists.weight[nodes[k]];
+                    const auto weight_of = [&](std::int64_t i) { return weighted ? weight[i] : Real(1); };
+                    const Sums own = sum_above(u.data(), static_cast<std::int64_t>(u.size()), a[nodes[k]], weight_of);
+                    sums[2 * k] += own.total;
+                    sums[2 * k + 1] += own.active_weight;
+                }
+            }
+        };
+        shared_.find(splits.tree.nodes(), (examples.n + step - 1) / step, lam, processes, add);
+        cap(splits.tree, shared_.roots, mass);
     }
 
   private:
@@ -149,6 +180,7 @@ class MassSolver {
 
     Scans<Real> scans_;
     std::vector<Lists> lists_;
+    SharedRoots<Real> shared_;
 };
 
 }  // namespace prunus::engine

@@ -73,7 +73,7 @@ class Network {
         constexpr std::int64_t products = std::int64_t{1} << 21, most_parts = 8;
         std::int64_t of_row = 0;
         for (const Layer& layer : layers_) of_row += layer.inputs * layer.width();
-        return std::clamp<std::int64_t>(n_ * of_row / products, 1, std::min(most_parts, n_));
+        return std::clamp<std::int64_t>(n_ * of_row / products, 1, std::clamp<std::int64_t>(n_, 1, most_parts));
     }
     Rows part(std::int64_t p) const { return Rows::part(n_, parts(), p); }
 

@@ -6,6 +6,7 @@ __all__ = [
     "InputTypeError",
     "InputValueError",
     "ModelFileError",
+    "ProcessGroupError",
     "PrunusError",
     "TrainingError",
 ]
@@ -33,6 +34,10 @@ class CheckpointError(PrunusError, ValueError):
 
 class TrainingError(PrunusError, ArithmeticError):
     """Training cannot continue, because the loss is NaN or infinite."""
+
+
+class ProcessGroupError(PrunusError, RuntimeError):
+    """Processes that train together cannot go on, because one of them has ended or does not answer."""
 
 
 class ModelFileError(PrunusError, ValueError):

@@ -289,3 +289,13 @@ def test_the_number_of_threads_does_not_matter() -> None:
 def test_no_threads_are_refused() -> None:
     with pytest.raises(InputValueError, match="n_jobs must be None or an int other than 0, got n_jobs=0"):
         regressor(n_jobs=0).fit(X, values(X))
+
+
+@pytest.mark.parametrize("leaf", ["constant", "mlp"])
+def test_columns_that_do_not_vary_change_little(leaf: str) -> None:
+    x = np.random.default_rng(0).normal(size=(1_000, 4))
+    wide, y = np.hstack([x, np.ones((1_000, 40))]), x[:, 0] ** 2 + x[:, 1]
+    scores = [
+        regressor(leaf=leaf, max_split_features=2, max_epochs=20).fit(table, y).score(table, y) for table in (x, wide)
+    ]
+    assert scores[1] > scores[0] - 0.05

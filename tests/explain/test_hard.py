@@ -20,7 +20,7 @@ from prunus import (
     tree_summary,
 )
 from prunus.explain import NodeSummary
-from prunus.explain.curves import ColumnSplit
+from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.page_record import page_record
 from prunus.explain.phrases import split_text
 from tests.estimators.problems import as_pandas, mixed

@@ -9,7 +9,7 @@ import pytest
 
 from prunus import ArgminTreeClusterer, export_rules
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain.curves import ColumnSplit
+from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.rules import _line, _Path
 from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary
 from prunus.explain.wording import Words

@@ -173,6 +173,13 @@ def test_a_split_is_placed_at_the_median(n: int) -> None:
     assert float(scores.quantile(0.5, interpolation="midpoint")) == pytest.approx(0.0, abs=SINGLE_PRECISION_SPREAD)
 
 
+def test_inputs_that_are_always_zero_have_no_weight() -> None:
+    x = inputs(200)
+    x[:, 3] = 0
+    weight = spread(LinearSplit(5, depth=2), x).scores.weight  # type: ignore[union-attr]
+    assert torch.equal(weight != 0, torch.tensor([True, True, True, False, True]).expand(3, 5))  # type: ignore[arg-type]
+
+
 def bent(x: Tensor) -> Tensor:
     """Bends along the sum of the first two columns; along the third one it is steeper, but straight."""
     return (x[:, :1] + x[:, 1:2]).abs() + 3 * x[:, 2:3]
@@ -212,7 +219,7 @@ def test_as_many_samples_as_features_say_nothing_of_the_root() -> None:
 
 def test_the_root_is_drawn_if_eigenvalues_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_matrix: Tensor) -> None:
-        raise torch.linalg.LinAlgError("The algorithm failed to converge")
+        raise RuntimeError("The algorithm failed to converge")
 
     x = inputs(300)
     drawn, split = spread(LinearSplit(5, 2), x), LinearSplit(5, 2)

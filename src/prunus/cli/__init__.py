@@ -13,6 +13,7 @@ from typing import Any
 
 from prunus import __version__
 from prunus.cli.command import Outcome, Parser, common_options, plain
+from prunus.cli.group import Group
 from prunus.cli.mistakes import describe, exit_code
 from prunus.cli.registry import COMMANDS
 
@@ -45,12 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     name = next((word for word in given if word in COMMANDS), None)
     options = argparse.Namespace(traceback="--traceback" in given)
+    group = Group(name)
+    if group.has_nothing_to_do:
+        return 0
     try:
+        group.silence()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             module: Any = None if name is None else import_module(COMMANDS[name].module)
             options = _parse(name, module, given)
             options.command_line = shlex.join(["prunus", *given])
+            options.group = group
+            group.begin()
             _print(module.run(options), as_json=options.json)
     except SystemExit as error:  # argparse has written the reason
         return error.code if isinstance(error.code, int) else 2
@@ -59,10 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.close()
         return 0
     except (Exception, KeyboardInterrupt) as error:
-        if options.traceback:
-            traceback.print_exc()
-        sys.stderr.write(f"prunus{'' if name is None else ' ' + name}: {describe(error)}\n")
+        text = f"prunus{'' if name is None else ' ' + name}: {describe(error)}\n"
+        if group.may_tell(text):
+            if options.traceback:
+                traceback.print_exc()
+            sys.stderr.write(text)
         return exit_code(error)
+    finally:
+        group.end()
     return 0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
-from prunus.cli.fit import forget_run, model_lines, model_record
+from prunus.cli.fit import check_file, forget_run, model_lines, model_record
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_output, check_table
 from prunus.cli.problem import add_column_options, features
@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> Outcome:
     labels = None if options.labels is None else check_table(options.labels, "--labels", force=force, inputs=inputs)
     if labels is not None and not is_special(labels) and is_same_file(labels, path):
         raise Mistake(f"--labels must name another file than --out, got {labels}")
+    check_file(options)
     source = read_source(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806
@@ -72,6 +73,9 @@ def run(options: argparse.Namespace) -> Outcome:
     start = time.perf_counter()
     estimator.fit(X)
     seconds = time.perf_counter() - start
+    options.group.leave()
+    if not options.group.is_first:
+        return Outcome({}, "")
     forget_run(estimator)
     estimator.date_orders_ = source.orders_of(X.columns)
     prunus.save(estimator, path)

@@ -20,6 +20,7 @@ from prunus.files import is_special
 
 __all__ = [
     "add_arguments",
+    "check_file",
     "forget_run",
     "leaves_text",
     "model_lines",
@@ -55,6 +56,8 @@ def run(options: argparse.Namespace) -> Outcome:
         raise Mistake(f"--forest must be at least 1, got {options.forest}")
     path = check_output(options.out, force=options.force, inputs=[options.data])
     checkpoint = _checkpoint(path, options)
+    options.group.wait_for_all()  # nobody takes files of this run for those of an earlier one
+    check_file(options)
     problem = read_problem(options)
     check_task(options.loss, problem.target.task)
     say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
@@ -65,6 +68,9 @@ def run(options: argparse.Namespace) -> Outcome:
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
+    options.group.leave()
+    if not options.group.is_first:
+        return Outcome({}, "")
     forget_run(estimator)
     estimator.target_name_ = problem.target.name
     estimator.date_orders_ = problem.source.orders_of(problem.X.columns)
@@ -91,6 +97,12 @@ def new_estimator(problem: Problem, options: dict[str, Any], n_trees: int | None
     if not len(problem.valid) and not problem.holds_out_itself:
         options = options | {"early_stopping_rounds": None}
     return kind(**options)
+
+
+def check_file(options: argparse.Namespace) -> None:
+    """Raise an error if several processes would have to read one stdin."""
+    if options.group.learns and options.data == "-":
+        raise Mistake("DATA must be a file if several processes learn from it, got stdin")
 
 
 def forget_run(estimator: Any) -> None:

@@ -5,19 +5,20 @@ import numpy.typing as npt
 
 from prunus.code.program import Below, Column, Condition, InRanges, IsLevel
 from prunus.code.variables import Variables
-from prunus.explain.curves import read_curve, split_column
+from prunus.explain.column_splits import split_column
+from prunus.explain.curves import read_curve
 
 __all__ = ["read_condition"]
 
 
 def read_condition(variables: Variables, weight: npt.NDArray[np.floating], bias: float) -> Condition | bool:
     """When rows go left at a split with these weights of the encoded columns, (d,); True or False if all or none do."""
-    features = variables.features(weight)
-    if not features:
+    parts = variables.used_parts(weight)
+    if not parts:
         return bias < 0
-    if len(features) > 1:
+    if len(parts) > 1:
         return Below(variables.formula(weight, bias))
-    own = variables.groups[features[0]]
+    own = variables.parts[parts[0]]
     if any(weight[i] and variables.outputs[i].kind == "effect" for i in own):
         return Below(variables.formula(weight, bias))
     outputs = [variables.outputs[i] for i in own]
@@ -26,19 +27,18 @@ def read_condition(variables: Variables, weight: npt.NDArray[np.floating], bias:
     if curve.kind == "boolean":
         low, high = (values[0] + bias for values in curve.values)
         between = (0.5,) if (low < 0) != (high < 0) else ()
-        return _of_number(variables, features[0], between, low_left=bool(low < 0), missing=missing)
+        return _of_number(variables, parts[0][0], between, low_left=bool(low < 0), missing=missing)
     split = split_column(outputs, weight[own], bias)
     if curve.is_number:
         low_left = split.low_left if split is not None else bool(curve.values[0][0] + bias < 0)
-        return _of_number(variables, features[0], split.thresholds if split else (), low_left=low_left, missing=missing)
-    assert curve.other is not None
-    other = bool(curve.other[0] + bias < 0)
+        return _of_number(variables, parts[0][0], split.thresholds if split else (), low_left=low_left, missing=missing)
+    other = bool((curve.other[0] if curve.other is not None else 0.0) + bias < 0)
     odd = [
         str(level) for level, values in zip(curve.points, curve.values, strict=True) if (values[0] + bias < 0) != other
     ]
     if not odd and other == missing:
         return other
-    return IsLevel(variables.column(features[0]), tuple(odd), other, missing)
+    return IsLevel(variables.levels(parts[0]), tuple(odd), other, missing)
 
 
 def _of_number(

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from prunus.data.calendar import Unit, titled
+
 __all__ = [
     "Below",
     "Branch",
+    "Calendar",
     "Choice",
     "Column",
     "Condition",
@@ -42,6 +45,19 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Calendar:
+    """The weekday, the month or the hour of day of a date, as the text of a level; it is missing if the date is."""
+
+    column: Column
+    unit: Unit
+
+    @property
+    def name(self) -> str:
+        """What it is in words, such as "weekday of sold"."""
+        return titled(self.column.name, self.unit)
+
+
+@dataclass(frozen=True)
 class Limited:
     """A number of the table within limits: ``min(max((x - center) / scale, low), high)``."""
 
@@ -57,9 +73,9 @@ class Limited:
 
 @dataclass(frozen=True)
 class Choice:
-    """A term of a sum that depends on the level of a category, or on whether a number is missing."""
+    """A term of a sum that depends on the level of a category or a date, or on whether a number is missing."""
 
-    column: Column
+    column: Column | Calendar
     levels: tuple[tuple[str, float], ...]
     other: float
     missing: float
@@ -108,9 +124,9 @@ class InRanges:
 
 @dataclass(frozen=True)
 class IsLevel:
-    """Whether a category is one of these levels, or none of them."""
+    """Whether the level of a category or a date is one of these, or none of them."""
 
-    column: Column
+    column: Column | Calendar
     levels: tuple[str, ...]
     negated: bool
     missing: bool
@@ -156,6 +172,8 @@ class Program:
     kind: str
     """The name of the estimator's class."""
     columns: tuple[Column, ...]
+    calendars: tuple[Calendar, ...]
+    """Weekdays, months and hours of dates that are used."""
     limited: tuple[Limited, ...]
     effects: tuple[Shared, ...]
     """Effects of levels, each of which is a choice."""

@@ -12,6 +12,7 @@ from prunus.code.names import Names, sum_lines
 from prunus.code.program import (
     Below,
     Branch,
+    Calendar,
     Choice,
     Column,
     Condition,
@@ -25,7 +26,7 @@ from prunus.code.program import (
     Shared,
     ends,
 )
-from prunus.code.python_readers import HELPERS, READERS
+from prunus.code.python_readers import CALENDARS, HELPERS, READERS
 from prunus.code.reading import read_program
 from prunus.explain.digits import percent
 
@@ -34,6 +35,7 @@ __all__ = ["export_python"]
 OWN = (
     *("predict", "predict_proba", "row", "number", "text", "seconds", "limited"),
     *("output", "outputs", "best", "weights", "factors", "second"),
+    *("weekday_of", "month_of", "hour_of"),
 )
 """Names that the function uses itself."""
 E = "2.718281828459045"
@@ -86,7 +88,8 @@ class _Printer:
         self.program = program
         self.constant = all(not isinstance(value, Output) for end in ends(program.root) for value in end.values)
         names = Names(_identifier, (*OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)))
-        self.names: dict[Column | Limited | Shared, str] = {c: names.new(c.name) for c in program.columns}
+        self.names: dict[Column | Calendar | Limited | Shared, str] = {c: names.new(c.name) for c in program.columns}
+        self.names |= {c: names.new(c.name) for c in program.calendars}
         variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
         self.names |= {variable: names.new(variable.label) for variable in variables}
 
@@ -98,6 +101,7 @@ class _Printer:
         yield ""
         yield from (f"    {line}".rstrip() for line in self._helpers())
         yield from (f"    {self.names[c]} = {READERS[c.kind]}({c.name!r})" for c in program.columns)
+        yield from (f"    {self.names[c]} = {CALENDARS[c.unit]}({self.names[c.column]})" for c in program.calendars)
         yield from (f"    {self.names[v]} = {self._limited(v)}" for v in program.limited)
         for shared in (*program.effects, *program.shared):
             yield from _assigned(f"    {self.names[shared]} = ", self._sum(shared.formula), "    ")
@@ -108,6 +112,8 @@ class _Printer:
         """Functions that read a value, each only if it is used."""
         used = {READERS[column.kind] for column in self.program.columns}
         yield from (line for name in ("number", "text", "seconds") if name in used for line in HELPERS[name])
+        units = dict.fromkeys(calendar.unit for calendar in self.program.calendars)
+        yield from (line for unit in units for line in HELPERS[CALENDARS[unit]])
         if self.program.limited:
             yield from HELPERS["limited"]
 

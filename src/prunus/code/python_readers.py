@@ -1,6 +1,8 @@
 """Functions within exported Python functions, which read the values of a row."""
 
-__all__ = ["HELPERS", "READERS"]
+from prunus.data.calendar import LEVELS, Unit
+
+__all__ = ["CALENDARS", "HELPERS", "READERS"]
 
 READERS = {
     "number": "number",
@@ -10,6 +12,8 @@ READERS = {
     "category": "text",
 }
 """The function that reads a column of each kind."""
+CALENDARS: dict[Unit, str] = {"weekday": "weekday_of", "month": "month_of", "hour": "hour_of"}
+"""The function that reads each unit of a date."""
 HELPERS = {
     "number": (
         "def number(name):  # None if it is missing",
@@ -42,10 +46,37 @@ HELPERS = {
         "    return total",
         "",
     ),
+    "weekday_of": (
+        "def weekday_of(seconds):",
+        "    if seconds is None:",
+        "        return None",
+        f"    names = {list(LEVELS['weekday'])!r}",
+        "    return names[(int(seconds // 1) // 86400 + 3) % 7]",
+        "",
+    ),
+    "month_of": (
+        "def month_of(seconds):  # by years that begin in March, so that leap days are their last days",
+        "    if seconds is None:",
+        "        return None",
+        "    day = int(seconds // 1) // 86400 + 719468",
+        "    century = (4 * day + 3) // 146097",
+        "    day += century - century // 4",
+        "    day -= 1461 * ((4 * day + 3) // 1461) // 4",
+        "    names = [",
+        *(f"        {', '.join(map(repr, LEVELS['month'][i : i + 6]))}," for i in (0, 6)),
+        "    ]",
+        "    return names[((5 * day + 2) // 153 + 2) % 12]",
+        "",
+    ),
+    "hour_of": (
+        "def hour_of(seconds):",
+        "    return None if seconds is None else str(int(seconds // 1) // 3600 % 24)",
+        "",
+    ),
     "limited": (
         "def limited(value, low, high, missing, center=0.0, scale=1.0):",
         "    return missing if value is None else min(max((value - center) / scale, low), high)",
         "",
     ),
 }
-"""The lines of these functions, and of the one that limits numbers."""
+"""The lines of these functions, of those that read the calendar, and of the one that limits numbers."""

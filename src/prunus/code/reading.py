@@ -40,6 +40,7 @@ def read_program(estimator: Any, function: str, *, hard: bool, proba: bool) -> P
     return Program(
         kind=type(estimator).__name__,
         columns=variables.columns,
+        calendars=variables.calendars,
         limited=variables.limited,
         effects=variables.effects,
         shared=outputs.shared,

@@ -8,6 +8,7 @@ from prunus.code.names import Names, sum_lines
 from prunus.code.program import (
     Below,
     Branch,
+    Calendar,
     Choice,
     Column,
     Condition,
@@ -22,6 +23,7 @@ from prunus.code.program import (
     ends,
 )
 from prunus.code.reading import LARGEST, read_program
+from prunus.code.sql_calendar import calendar_steps
 from prunus.code.sql_words import READERS, UNITS, double, in_ranges, is_level, largest, listed, literal, named, quoted
 from prunus.errors import InputTypeError, InputValueError
 from prunus.explain.digits import percent
@@ -55,7 +57,7 @@ def export_sql(
     is within rounding of a threshold may take the other path. It is made for SQLite 3.35, DuckDB and PostgreSQL 12, and
     newer ones. Beyond standard SQL it uses the word ``MATERIALIZED``, which asks to compute a step once and may be
     deleted, and the function ``exp``, but only for models in leaves, if probabilities or the means of a loss such as
-    "poisson" are wanted.
+    "poisson" are wanted. Weekdays, months and hours of dates are computed from seconds, with the function ``floor``.
 
     Parameters
     ----------
@@ -125,9 +127,9 @@ class _Printer:
         if taken:
             raise InputValueError(f"copy must name columns other than those with predictions, got {taken.pop()!r}")
         self.values = Names(str, (*copied, *self.results, ""))
-        self.names: dict[Column | Limited | Shared, str] = {}
-        for column in program.columns:
-            self.names[column] = quoted(self.values.new(column.name))
+        self.names: dict[Column | Calendar | Limited | Shared, str] = {}
+        columns: tuple[Column | Calendar, ...] = (*program.columns, *program.calendars)
+        self.names |= {column: quoted(self.values.new(column.name)) for column in columns}
         variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
         self.names |= {variable: quoted(self.values.new(variable.label)) for variable in variables}
         self.step_names = Names(str, (*table, "t"))
@@ -141,6 +143,9 @@ class _Printer:
         columns = [f"{READERS[c.kind].format('t.' + quoted(c.name))} AS {self.names[c]}" for c in program.columns]
         notes = [""] * len(copied) + [UNITS.get(column.kind, "") for column in program.columns]
         self._step("inputs", [[line] for line in [*copied, *columns] or ["1 AS one_row"]], notes, once=False)
+        if program.calendars:
+            for name, found in calendar_steps(program.calendars, self.names.__getitem__, self._new_name):
+                self._step(name, found)
         if program.limited:
             self._step("limited", [[f"{self._limited(v)} AS {self.names[v]}"] for v in program.limited], once=False)
         if program.effects:
@@ -154,6 +159,10 @@ class _Printer:
         selected = [[quoted(name)] for name in self.copied]
         selected += [named(result, quoted(name)) for result, name in zip(results, self.results, strict=True)]
         return "\n".join([*lines, "SELECT", *listed(selected, "    "), f"FROM {self.source}"]) + "\n"
+
+    def _new_name(self, text: str) -> str:
+        """A name of a value that resembles the text, in quotes."""
+        return quoted(self.values.new(text))
 
     def _step(self, name: str, columns: list[list[str]], notes: Sequence[str] = (), *, once: bool = True) -> None:
         """Add a step that selects these columns, after the first step beside those of the step before.

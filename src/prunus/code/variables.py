@@ -6,9 +6,10 @@ from math import fsum, isfinite
 import numpy as np
 import numpy.typing as npt
 
-from prunus.code.program import Choice, Column, Formula, Limited, Shared, Term
+from prunus.code.program import Calendar, Choice, Column, Formula, Limited, Shared, Term
 from prunus.data import OutputColumn
-from prunus.explain.curves import grouped
+from prunus.data.calendar import Unit
+from prunus.explain.curves import grouped, parted
 
 __all__ = ["Variables"]
 
@@ -16,8 +17,10 @@ FAR = 1e6
 """A number whose center is this many units of scale from 0 is measured from its center, so that no digits are lost."""
 SIZES = (1e-100, 1e100)
 """Scales beyond these are not multiplied into weights."""
-OF_CATEGORIES = ("category", "infrequent", "missing", "effect")
-"""The kinds of encoded columns that are not the number of a column of the table."""
+OF_LEVELS = ("category", "infrequent", "missing", "calendar")
+"""The kinds of encoded columns that say whether a column of the table has a certain level."""
+Part = tuple[int, Unit | None]
+"""A column of the table by its position, or the calendar of a column of dates."""
 
 
 class Variables:
@@ -31,9 +34,10 @@ class Variables:
 
     def __init__(self, columns: Sequence[OutputColumn]) -> None:
         self.outputs = columns
-        self.groups = grouped(columns)
-        self._columns = {feature: _column([columns[i] for i in own]) for feature, own in self.groups.items()}
+        self.parts = parted(columns)
+        self._columns = {feature: _column([columns[i] for i in own]) for feature, own in grouped(columns).items()}
         self._used: set[int] = set()
+        self._calendars: dict[Part, Calendar] = {}
         self._limited: dict[int, Limited] = {}
         self._effects: dict[int, Shared] = {}
 
@@ -41,6 +45,11 @@ class Variables:
     def columns(self) -> tuple[Column, ...]:
         """The columns of the table that are used."""
         return tuple(self._columns[feature] for feature in sorted(self._used))
+
+    @property
+    def calendars(self) -> tuple[Calendar, ...]:
+        """The weekdays, months and hours of dates that are used."""
+        return tuple(self._calendars.values())
 
     @property
     def limited(self) -> tuple[Limited, ...]:
@@ -57,23 +66,27 @@ class Variables:
         self._used.add(feature)
         return self._columns[feature]
 
-    def features(self, weight: npt.NDArray[np.floating]) -> list[int]:
-        """The columns of the table that matter for a sum with these weights of the encoded columns, (d,)."""
-        return [
-            f for f, own in self.groups.items() if any(weight[i] and not _is_constant(self.outputs[i]) for i in own)
-        ]
+    def levels(self, part: Part) -> Column | Calendar:
+        """A category of the table, or the calendar of a date, which counts as used from now on."""
+        feature, unit = part
+        column = self.column(feature)
+        return column if unit is None else self._calendars.setdefault(part, Calendar(column, unit))
+
+    def used_parts(self, weight: npt.NDArray[np.floating]) -> list[Part]:
+        """The parts of the table that matter for a sum with these weights of the encoded columns, (d,)."""
+        return [p for p, own in self.parts.items() if any(weight[i] and not _is_constant(self.outputs[i]) for i in own)]
 
     def formula(self, weight: npt.NDArray[np.floating], constant: float) -> Formula:
         """The sum with these weights of the encoded columns, (d,), strongest terms first, missing numbers last."""
         strengths: list[tuple[float, Term | Choice]] = []
         constants = [constant]
-        for feature in self.features(weight):
+        for part in self.used_parts(weight):
             marks: dict[tuple[str, str | None], float] = {}
-            for i in self.groups[feature]:
+            for i in self.parts[part]:
                 w, output = float(weight[i]), self.outputs[i]
                 if w == 0 or _is_constant(output):
                     continue
-                if output.kind in ("category", "infrequent", "missing"):
+                if output.kind in OF_LEVELS:
                     marks[output.kind, output.category] = w * output.encode(1.0)
                     continue
                 variable = self._effect(i) if output.kind == "effect" else self._limit(i)
@@ -83,20 +96,20 @@ class Variables:
                 else:
                     strengths.append((abs(w), Term(w, variable)))
             if marks:
-                choice = self._choice(feature, marks)
+                choice = self._choice(part, marks)
                 strengths.append((max(map(abs, marks.values())) if choice.levels else 0.0, choice))
         strengths.sort(key=lambda pair: -pair[0])
         return Formula(fsum(constants), tuple(term for _, term in strengths))
 
-    def _choice(self, feature: int, marks: dict[tuple[str, str | None], float]) -> Choice:
-        levels = tuple((str(level), w) for (kind, level), w in marks.items() if kind == "category")
+    def _choice(self, part: Part, marks: dict[tuple[str, str | None], float]) -> Choice:
+        levels = tuple((str(level), w) for (_, level), w in marks.items() if level is not None)
         others = marks.get(("infrequent", None), 0.0)
         if others:  # levels without a weight are no others
-            known = (self.outputs[i] for i in self.groups[feature])
+            known = (self.outputs[i] for i in self.parts[part])
             levels = tuple(
                 (str(o.category), dict(levels).get(str(o.category), 0.0)) for o in known if o.kind == "category"
             )
-        return Choice(self.column(feature), levels, others, marks.get(("missing", None), 0.0))
+        return Choice(self.levels(part), levels, others, marks.get(("missing", None), 0.0))
 
     def _limit(self, i: int) -> Limited:
         if i not in self._limited:
@@ -116,7 +129,7 @@ class Variables:
 
 
 def _column(outputs: list[OutputColumn]) -> Column:
-    numbers = [output.kind for output in outputs if output.kind not in OF_CATEGORIES]
+    numbers = [output.kind for output in outputs if output.kind not in (*OF_LEVELS, "effect")]
     return Column(outputs[0].name, numbers[0] if numbers else "category")
 
 

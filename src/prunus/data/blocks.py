@@ -15,7 +15,7 @@ from prunus.data.outputs import OutputColumn
 from prunus.data.tables import ArrayTable, Table
 from prunus.errors import InputValueError
 
-__all__ = ["Block", "Numbered", "infinity"]
+__all__ = ["Block", "Numbered", "as_slice", "infinity"]
 
 Floats = npt.NDArray[np.float64]
 Numbered = tuple[int, OutputColumn]
@@ -48,12 +48,12 @@ class Block:
 
     def __init__(self, numbers: Sequence[Numbered], flags: Sequence[Numbered]) -> None:
         self.numbers = [output for _, output in numbers]
-        self.outputs = _as_slice([i for i, _ in numbers])
-        self.features = _as_slice([output.feature for output in self.numbers])
+        self.outputs = as_slice([i for i, _ in numbers])
+        self.features = as_slice([output.feature for output in self.numbers])
         self.has_times = any(output.kind in ("datetime", "duration") for output in self.numbers)
         position = {output.feature: k for k, output in enumerate(self.numbers)}
         self.flags = np.array([position[output.feature] for _, output in flags], dtype=np.intp)
-        self.flag_outputs = _as_slice([i for i, _ in flags])
+        self.flag_outputs = as_slice([i for i, _ in flags])
         self.flag_values = np.array([output.encode(1.0) for _, output in flags], dtype=np.float32)
         self.absent = np.array([output.encode_missing() for output in self.numbers])
         width = max(1, len(self.numbers))
@@ -127,7 +127,7 @@ class Block:
             raise infinity(self.numbers[int(infinite.argmax())].name)
 
 
-def _as_slice(positions: list[int]) -> slice | npt.NDArray[np.intp]:
-    """The positions as a slice if they have no gaps, which is much faster to write to; else as an array."""
+def as_slice(positions: list[int]) -> slice | npt.NDArray[np.intp]:
+    """Return the positions as a slice if they have no gaps, which is much faster to write to; else as an array."""
     first, last = (positions[0], positions[-1] + 1) if positions else (0, 0)
     return slice(first, last) if positions == list(range(first, last)) else np.array(positions, dtype=np.intp)

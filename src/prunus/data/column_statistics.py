@@ -110,6 +110,8 @@ class ColumnStatistics:
             raise self._mixture("text", kind)
         if self.kind in (None, kind):
             self.kind = kind
+            if kind == "datetime":
+                self.numbers.count_dates()
         elif {self.kind, kind} == {"number", "boolean"}:
             self.kind = "number"
         else:

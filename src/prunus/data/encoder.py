@@ -18,13 +18,19 @@ from prunus.data.outputs import OutputColumn, category_outputs
 from prunus.data.plan import Plan
 from prunus.data.spread import measure
 from prunus.data.tables import ArrayTable, Table, read_table
-from prunus.data.training_effects import EffectTargets, many_levels, read_effects
+from prunus.data.training_effects import (
+    EffectTargets,
+    calendar_units,
+    many_levels,
+    read_effects,
+    units_that_matter,
+)
 from prunus.errors import InputValueError
 
 __all__ = ["TableEncoder"]
 
-_FORMATS = (1, 2)
-"""Formats of states: what the second one has besides, effects and what missing values count as, may be absent."""
+_FORMATS = (1, 2, 3)
+"""Formats of states: the second one also has effects and what missing values count as, the third one calendars."""
 
 
 class TableEncoder:
@@ -35,6 +41,13 @@ class TableEncoder:
     only one column if there are two levels. A missing number is encoded like the median, and if numbers were missing in
     fit, a further column marks the rows where they are. Missing values of a category are a level of it. The attribute
     ``columns_`` says which columns come from where, and in which units.
+
+    Dates also get columns for the calendar where it can mean something: one for each weekday if they fall on many days
+    of at least three weeks, one for each month if they fall in many months of one and a half years, and one for each
+    hour of the day if they fall in many hours of three days (see `prunus.data.calendar.meaningful_units`); what comes
+    back less often is just a stretch of time. Only levels that occur have columns, and only if at least two do. Times
+    are taken as they are stored, those with a time zone in UTC.
+    `fit_effects` leaves out weekdays, months or hours on which the target does not depend.
 
     If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what tells
     them apart: the effect of the level, which is the mean of the target over rows of that level, drawn to the mean over
@@ -120,7 +133,9 @@ class TableEncoder:
 
         Only categories with more levels than ``max_categories`` get effects, and only if the target depends on the
         level by more than chance would explain: one column for each column of the targets. The effects that the rows
-        get here are computed without them, see `transform_training`. Without such categories nothing changes.
+        get here are computed without them, see `transform_training`. Likewise, weekdays, months and hours of dates lose
+        their columns if the target does not depend on them by more than chance would explain. Without such categories
+        and dates nothing changes.
 
         Parameters
         ----------
@@ -144,18 +159,28 @@ class TableEncoder:
         ('mean of the target for x0', {'A': 1.0, 'B': 2.0, 'C': 6.0})
         """
         table = self._read_fitted(X)
-        found = list(
-            read_effects(table, many_levels(self.columns_), targets, *check_weight(sample_weight, table.shape[0]))
-        )
+        weights = check_weight(sample_weight, table.shape[0])
+        found = list(read_effects(table, many_levels(self.columns_), targets, *weights))
+        units = units_that_matter(table, calendar_units(self.columns_), targets, *weights)
         added = {effects.feature: effects.outputs(float(self.clip)) for effects in found}
         columns: list[OutputColumn] = []
-        for column in (column for column in self.columns_ if column.kind != "effect"):
-            columns += [column] + (added[column.feature] if column.kind == "infrequent" else [])
+        for column in self.columns_:
+            if column.kind != "effect" and (column.unit is None or (column.feature, column.unit) in units):
+                columns += [column] + (added[column.feature] if column.kind == "infrequent" else [])
         self._set(columns, self.n_features_in_, getattr(self, "feature_names_in_", None))
         out = self.transform(X)
         for effects in found:
             effects.write(self.columns_, out)
         return out
+
+    def drop_calendar(self) -> None:
+        """Leave out the columns for the weekdays, months and hours of dates.
+
+        Without a target nothing tells which of them matter. Where the columns of the matrix are themselves what is to
+        be predicted, they would outweigh the dates and all else.
+        """
+        columns = [column for column in self.columns_ if column.kind != "calendar"]
+        self._set(columns, self.n_features_in_, getattr(self, "feature_names_in_", None))
 
     def transform_training(
         self,
@@ -243,7 +268,7 @@ class TableEncoder:
         """
         names = getattr(self, "feature_names_in_", None)
         return {
-            "format": _FORMATS[any(column.missing is not None or column.effects for column in self.columns_)],
+            "format": max(map(_format, self.columns_)),
             "max_categories": int(self.max_categories),
             "clip": float(self.clip),
             "pieces": int(self.pieces),
@@ -326,4 +351,11 @@ class TableEncoder:
 
 def _column_state(column: OutputColumn) -> dict[str, Any]:
     """The column as a dict, without what only some columns have."""
-    return {k: v for k, v in asdict(column).items() if v is not None or k not in ("effects", "missing")}
+    return {k: v for k, v in asdict(column).items() if v is not None or k not in ("effects", "missing", "unit")}
+
+
+def _format(column: OutputColumn) -> int:
+    """The first format of states that can hold the column."""
+    if column.kind == "calendar":
+        return 3
+    return 2 if column.missing is not None or column.effects else 1

@@ -3,8 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data.calendar import CalendarCounts, meaningful_units
 from prunus.data.columns import NumberKind
-from prunus.data.outputs import OutputColumn, missing_output, number_output, piece_outputs
+from prunus.data.outputs import OutputColumn, calendar_outputs, missing_output, number_output, piece_outputs
 from prunus.data.pieces import piece_edges
 from prunus.data.spread import Spread
 
@@ -23,6 +24,7 @@ def number_columns(
     *,
     clip: float,
     pieces: int,
+    counts: CalendarCounts | None = None,
 ) -> tuple[list[OutputColumn], list[OutputColumn]]:
     """Columns of the matrix for numbers, and the one that marks where they are missing, if any are.
 
@@ -43,6 +45,8 @@ def number_columns(
         Scaled numbers are limited to the range from ``-clip`` to ``clip``.
     pieces : int
         Largest number of pieces of the range; 0 for none.
+    counts : CalendarCounts, optional
+        Counts of all dates, if the values are a sample of dates; by default those of the values.
 
     Returns
     -------
@@ -61,4 +65,10 @@ def number_columns(
         edges = piece_edges(values, weight, pieces)
         if len(edges) > 2:
             outputs += piece_outputs(feature, name, kind, edges, spread.center)
+    if kind == "datetime":
+        if counts is None:
+            counts = CalendarCounts()
+            counts.add(values, weight)
+        for unit in meaningful_units(counts, values):
+            outputs += calendar_outputs(feature, name, unit, counts, spread.missing)
     return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data.calendar import CalendarCounts
 from prunus.data.columns import NumberKind
 from prunus.data.number_columns import number_columns
 from prunus.data.outputs import OutputColumn
@@ -38,8 +39,14 @@ class NumberStatistics:
         self.rows = 0
         self.exact: list[Weighted] | None = []
         self.sketch = QuantileSketch()
+        self.calendar: CalendarCounts | None = None  # counts of the numbers in the sketch, if these are dates
         self.low, self.high = np.inf, -np.inf
         self.total = self.present = self.missing = 0.0  # sum of the numbers, weights of those present and missing
+
+    def count_dates(self) -> None:
+        """Note that all numbers are dates, whose weekdays, months and hours are counted; all before are missing."""
+        if self.calendar is None:
+            self.calendar = CalendarCounts()
 
     def add(self, x: npt.NDArray[Any], weight: Floats | None) -> None:
         """Add finite or missing numbers of shape (n,) with their weights."""
@@ -61,6 +68,8 @@ class NumberStatistics:
         self.compress()
         self.rows += other.rows
         self.sketch.merge(other.sketch)
+        if self.calendar is not None and other.calendar is not None:
+            self.calendar.merge(other.calendar)
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.total += other.total
         self.present += other.present
@@ -100,7 +109,9 @@ class NumberStatistics:
         self, feature: int, name: str, kind: NumberKind, *, clip: float, pieces: int
     ) -> tuple[list[OutputColumn], list[OutputColumn]]:
         """Return the columns of the matrix, and the one that marks missing numbers, if any."""
-        return number_columns(feature, name, kind, self.spread(), *self.values(), clip=clip, pieces=pieces)
+        counts = self.calendar if self.exact is None else None
+        options: dict[str, Any] = {"clip": clip, "pieces": pieces, "counts": counts}
+        return number_columns(feature, name, kind, self.spread(), *self.values(), **options)
 
     def _summarize(self, x: npt.NDArray[Any], weight: Floats | None) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -116,3 +127,5 @@ class NumberStatistics:
         self.present += float(x.size if weight is None else weight.sum())
         self.low, self.high = min(self.low, float(x.min())), max(self.high, float(x.max()))
         self.sketch.add(x, weight)
+        if self.calendar is not None:
+            self.calendar.add(x, weight)

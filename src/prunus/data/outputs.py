@@ -1,7 +1,7 @@
 """Records that say what the columns of the matrix stand for, and how they are made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import sqrt
 from typing import Literal
@@ -9,12 +9,21 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data.calendar import LEVELS, CalendarCounts, Unit, level_at, titled
 from prunus.data.columns import Labels, NumberKind
 from prunus.data.spread import Spread
 
-__all__ = ["OutputColumn", "OutputKind", "category_outputs", "missing_output", "number_output", "piece_outputs"]
+__all__ = [
+    "OutputColumn",
+    "OutputKind",
+    "calendar_outputs",
+    "category_outputs",
+    "missing_output",
+    "number_output",
+    "piece_outputs",
+]
 
-OutputKind = Literal[NumberKind, "category", "infrequent", "missing", "effect"]
+OutputKind = Literal[NumberKind, "category", "infrequent", "missing", "effect", "calendar"]
 
 # The indicator of a rare level is at most 1 / 0.2 = 5 units away from 0.
 _SMALLEST_INDICATOR_SCALE = 0.2
@@ -34,12 +43,13 @@ class OutputColumn:
         Position of the source column in the table.
     name : str
         Name of the source column; ``x0``, ``x1`` ... if it has none.
-    kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing", "effect"}
+    kind : {"number", "boolean", "datetime", "duration", "category", "infrequent", "missing", "effect", "calendar"}
         What ``x`` is: a value, or whether the source is a certain category, an infrequent category, or missing; or the
-        effect of the level, which is a mean of the target over rows of that level, drawn to the mean over all rows.
+        effect of the level, which is a mean of the target over rows of that level, drawn to the mean over all rows; or
+        whether a date has a certain weekday, month or hour of day.
     category : str or None
         The category, if ``kind`` is "category". If it is "effect": what the effect is, such as "mean of the target"
-        or "share of yes".
+        or "share of yes". If it is "calendar": the level, such as "Monday", "May" or "13".
     center, scale, low, high : float
         The scaling and the limits in the formula above; ``low == high == 0`` if the column was constant in fit.
     piece : bool
@@ -50,6 +60,8 @@ class OutputColumn:
     missing : float or None
         What a missing value counts as: the effect of missing values, or for a piece the center of the number. If it is
         None, a missing value is encoded as 0, but as 1 before scaling if ``kind`` is "missing".
+    unit : {"weekday", "month", "hour"} or None
+        What of a date is the level, if ``kind`` is "calendar".
     """
 
     feature: int
@@ -63,6 +75,7 @@ class OutputColumn:
     piece: bool = False
     effects: dict[str, float] | None = field(default=None, hash=False)
     missing: float | None = None
+    unit: Unit | None = None
 
     @property
     def label(self) -> str:
@@ -77,12 +90,27 @@ class OutputColumn:
             return f"{self.name} from {self.center:.6g} to {self.center + self.scale:.6g}"
         if self.kind == "effect":
             return f"{self.category} for {self.name}"
+        if self.kind == "calendar":
+            what = f"{self.name} is a" if self.unit == "weekday" else f"{titled(self.name, self.unit)} is"
+            return f"{what} {self.category}"
         suffix = {"category": f" = {self.category}", "infrequent": " is infrequent", "missing": " is missing"}
         return self.name + suffix.get(self.kind, "")
 
     def encode(self, x: float) -> float:
         """Return the value of the column for a number x that is not missing."""
         return min(max((x - self.center) / self.scale, self.low), self.high)
+
+    def encode_value(self, x: float) -> float:
+        """Return the value of the column for a number of the table (seconds for times) that is not missing.
+
+        Examples
+        --------
+        >>> OutputColumn(0, "sold", "calendar", "Thursday", 0.0, 0.5, 0.0, 2.0, unit="weekday").encode_value(0.0)
+        2.0
+        """
+        if self.kind == "missing":
+            return self.encode(0.0)
+        return self.encode(x if self.unit is None else float(level_at(x, self.unit) == self.category))
 
     def encode_level(self, level: str | None) -> float:
         """Return the value of a column of a category for a level that has a column or an effect; None is missing.
@@ -122,6 +150,17 @@ def piece_outputs(
     return [
         OutputColumn(feature, name, kind, None, low, min(high - low, largest), 0.0, 1.0, piece=True, missing=center)
         for low, high in pairwise(edges.tolist())
+    ]
+
+
+def calendar_outputs(feature: int, name: str, unit: Unit, counts: CalendarCounts, missing: float) -> list[OutputColumn]:
+    """The columns of the levels of a unit that occur; ``missing`` is the share of the rows without a date."""
+    weights = counts.weights[unit]
+    shares = weights / weights.sum() * (1 - missing)
+    return [
+        replace(_indicator(feature, name, "calendar", level, share), unit=unit)
+        for level, share in zip(LEVELS[unit], shares.tolist(), strict=True)
+        if share > 0
     ]
 
 

@@ -12,12 +12,13 @@ try:
     from prunus import _core
 except ImportError:  # installed without a compiler
     _core = None  # type: ignore[assignment]
-from prunus.data.blocks import Block, Numbered
-from prunus.data.columns import read_labels
+from prunus.data.blocks import Block, Numbered, as_slice
+from prunus.data.calendar import LEVELS, Unit, level_codes
+from prunus.data.columns import read_labels, read_numbers
 from prunus.data.outputs import OutputColumn
 from prunus.data.tables import ArrayTable, Table
 
-__all__ = ["Plan"]
+__all__ = ["Calendar", "Plan"]
 
 _NUMBERS: tuple[str, ...] = ("number", "boolean", "datetime", "duration")
 # Columns of a frame that are read at a time: few, for they take memory, but enough to fill the lines of the cache.
@@ -40,6 +41,7 @@ class Plan:
         self.whole = Block(numbers, flags)
         self.blocks = list(_cut(numbers, flags))
         self.categories = [_Category(*group) for group in _groups(outputs, features)]
+        self.calendars = list(_calendars(outputs))
         self.numbers_only = len(numbers) == len(outputs) and not self.whole.has_times
 
     @property
@@ -58,6 +60,8 @@ class Plan:
                 block.write(table, out)
         for category in self.categories:
             category.write(table, out)
+        for calendar in self.calendars:
+            calendar.write(table, out)
 
     def _write_at_once(self, table: Table, out: npt.NDArray[np.float32]) -> bool:
         """Encode an array of finite numbers by the compiled kernel; return False if the table is of another kind."""
@@ -102,6 +106,41 @@ class _Category:
     @staticmethod
     def _find(outputs: Sequence[OutputColumn], kind: str) -> int:
         return next((i for i, output in enumerate(outputs) if output.kind == kind), -1)
+
+
+class Calendar:
+    """Writes the columns of the weekdays, months and hours of one column of dates.
+
+    Parameters
+    ----------
+    columns : sequence of (int, OutputColumn)
+        The columns and their positions in the matrix.
+    """
+
+    def __init__(self, columns: Sequence[Numbered]) -> None:
+        self.feature, self.name = columns[0][1].feature, columns[0][1].name
+        self.units: dict[Unit, list[Numbered]] = {}
+        for i, output in columns:
+            if output.unit is not None:
+                self.units.setdefault(output.unit, []).append((i, output))
+
+    def write(self, table: Table, out: npt.NDArray[np.float32]) -> None:
+        """Encode all rows of a table into their columns of the matrix."""
+        seconds = read_numbers(table.column(self.feature), "datetime", self.name)
+        for unit, columns in self.units.items():
+            values = np.zeros((len(LEVELS[unit]) + 1, len(columns)), dtype=np.float32)  # the last row is missing
+            for j, (_, output) in enumerate(columns):
+                values[LEVELS[unit].index(str(output.category)), j] = output.encode(1.0)
+            out[:, as_slice([i for i, _ in columns])] = values.take(level_codes(seconds, unit), axis=0)
+
+
+def _calendars(outputs: Sequence[OutputColumn]) -> Iterator[Calendar]:
+    """The calendars of all columns of dates that have one."""
+    groups: dict[int, list[Numbered]] = {}
+    for i, output in enumerate(outputs):
+        if output.kind == "calendar":
+            groups.setdefault(output.feature, []).append((i, output))
+    return map(Calendar, groups.values())
 
 
 def _groups(outputs: Sequence[OutputColumn], numbers: set[int]) -> Iterator[tuple[int, list[OutputColumn]]]:

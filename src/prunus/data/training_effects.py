@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.columns import Labels, read_labels
+from prunus.data.calendar import Unit, calendar_labels
+from prunus.data.columns import Labels, read_labels, read_numbers
 from prunus.data.effects import LevelSums, TargetUnits, cells_of, effect_outputs, folds_of, out_of_fold
 from prunus.data.outputs import OutputColumn
 from prunus.data.tables import Table
 from prunus.errors import InputValueError
 
-__all__ = ["EffectTargets", "TrainingEffects", "many_levels", "read_effects"]
+__all__ = ["EffectTargets", "TrainingEffects", "calendar_units", "many_levels", "read_effects", "units_that_matter"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -84,15 +85,61 @@ def read_effects(
     weight: Doubles | None,
 ) -> Iterator[TrainingEffects]:
     """The effects of each of these categories, from the kept rows of a table with these weights (None means 1)."""
-    n = table.shape[0]
-    if len(targets.values) != n:
-        raise InputValueError(f"values must have {n} rows, as the table has, got values.shape={targets.values.shape}")
-    folds = np.full(n, -1)
-    some = slice(None) if kept is None else kept
-    folds[some] = folds_of(n if kept is None else int(np.count_nonzero(kept)))
-    units = TargetUnits.of(targets.values[some], weight)
-    standard = units.standard(targets.values[some])
+    rows = _Rows(table, targets, kept, weight)
     for feature, name in features.items():
         labels = read_labels(table.column(feature), name)
-        sums = LevelSums.of(Labels(labels.codes[some], labels.levels), standard, weight, folds[some])
-        yield TrainingEffects(feature, name, labels, folds, sums, units, targets.words)
+        yield TrainingEffects(feature, name, labels, rows.folds, rows.sums(labels), rows.units, targets.words)
+
+
+def calendar_units(columns: Sequence[OutputColumn]) -> dict[tuple[int, Unit], str]:
+    """The units of dates that have columns: names of source columns by their positions and units."""
+    return {(column.feature, column.unit): column.name for column in columns if column.unit is not None}
+
+
+def units_that_matter(
+    table: Table,
+    units: dict[tuple[int, Unit], str],
+    targets: EffectTargets,
+    kept: npt.NDArray[np.bool_] | None,
+    weight: Doubles | None,
+) -> set[tuple[int, Unit]]:
+    """Those of the units of dates on whose levels a mean of the target depends by more than chance would explain.
+
+    Missing dates have a column of their own, and do not count as a level.
+    """
+    if not units:
+        return set()
+    rows, found = _Rows(table, targets, kept, weight), set()
+    for (feature, unit), name in units.items():
+        labels = calendar_labels(read_numbers(table.column(feature), "datetime", name), unit)
+        if np.isfinite(rows.sums(labels, with_missing=False).prior_weight()).any():
+            found.add((feature, unit))
+    return found
+
+
+class _Rows:
+    """The targets of the kept rows of a table in standard units, with their weights and folds."""
+
+    def __init__(
+        self, table: Table, targets: EffectTargets, kept: npt.NDArray[np.bool_] | None, weight: Doubles | None
+    ) -> None:
+        n = table.shape[0]
+        if len(targets.values) != n:
+            raise InputValueError(
+                f"values must have {n} rows, as the table has, got values.shape={targets.values.shape}"
+            )
+        self.folds = np.full(n, -1)
+        self.some = slice(None) if kept is None else kept
+        self.folds[self.some] = folds_of(n if kept is None else int(np.count_nonzero(kept)))
+        self.weight = weight
+        self.units = TargetUnits.of(targets.values[self.some], weight)
+        self.standard = self.units.standard(targets.values[self.some])
+
+    def sums(self, labels: Labels, *, with_missing: bool = True) -> LevelSums:
+        """The sums for the levels of all rows, or of those in which the level is not missing."""
+        codes, folds, standard, weight = labels.codes[self.some], self.folds[self.some], self.standard, self.weight
+        if not with_missing and (codes < 0).any():
+            present = codes >= 0
+            codes, folds, standard = codes[present], folds[present], standard[present]
+            weight = None if weight is None else weight[present]
+        return LevelSums.of(Labels(codes, labels.levels), standard, weight, folds)

@@ -49,6 +49,7 @@ from prunus.training import (
 )
 from prunus.training.many import n_threads
 from prunus.training.masses import refresh_masses
+from prunus.training.processes import processes
 from prunus.tree import Tree
 from prunus.tree.columns import without_columns
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
@@ -248,6 +249,8 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
             x = encode(before, X) if is_new else encode_training(before, X, y, sample_weight, target)
             return encoder, target, read_rows(x, y, sample_weight, target)
         encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=sample_weight)
+        if y is None:
+            encoder.drop_calendar()
         target = make_target(encoder)
         x = fit_encoder(encoder, X, y, sample_weight, target)
         rows = read_rows(x, y, sample_weight, target, merged=merged)
@@ -261,7 +264,10 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
     def _seed(self) -> int:
         if self.random_state is None and self.checkpoint is not None:
             return 0  # a run can only be resumed with the seed it began with
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if isinstance(self.random_state, Integral):
+            return seed
+        return processes().broadcast(seed)  # those of processes that train together may differ
 
     def _recipe(self, n: int, target: Target, max_epochs: int | None) -> Recipe:
         """The options of training: the user's, and defaults where the user has not set any."""
@@ -317,7 +323,7 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
             threads=n_threads(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
-        with ProgressBar(recipe.max_epochs, shown=bool(self.verbose)) as bar:
+        with ProgressBar(recipe.max_epochs, shown=bool(self.verbose) and processes().is_first) as bar:
             loss = self._find_loss()
             trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
             tasks = self._tasks(trainer, recipe.max_epochs, data, learned)

@@ -20,6 +20,7 @@ from prunus.estimators.screening import narrowed
 from prunus.training import EpochRecord
 from prunus.training.losses import mean_loss
 from prunus.training.many import n_threads, side_by_side
+from prunus.training.processes import processes
 from prunus.tree.prediction import row_outputs
 
 __all__ = ["CHOSEN", "Candidate", "Lesson", "candidates", "choose", "tree_kinds"]
@@ -125,7 +126,7 @@ def choose(
     losses: dict[Candidate, float] = {}
     ranked = left
     for share, kept in ROUNDS if n_rows > 1 or first.valid is not None else ():
-        if len(left) == 1 or time.monotonic() > end:
+        if len(left) == 1 or processes().broadcast(time.monotonic() > end):
             break
         found = _compete(tree, left, lessons, share, seed, end)
         losses |= found
@@ -190,7 +191,9 @@ def _compete(
     ]
     before = torch.get_num_threads()
     try:
-        found = side_by_side(tasks, threads, partial(torch.set_num_threads, 1))
+        found = processes().share_out(
+            tasks, partial(side_by_side, threads=threads, initializer=partial(torch.set_num_threads, 1))
+        )
     finally:
         torch.set_num_threads(before)
     means = {

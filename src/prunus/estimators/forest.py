@@ -1,6 +1,7 @@
 """The base class of the forests: their options, and the steps of a fit."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -29,6 +30,7 @@ from prunus.estimators.preparation import Rows, encode_training, merge_rows, rea
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
 from prunus.training.many import n_threads, side_by_side
+from prunus.training.processes import processes
 from prunus.tree.columns import without_columns
 
 __all__ = ["ArgminForest"]
@@ -240,6 +242,14 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
             )
 
     def _train(self, numbers: range, lesson: _Lesson) -> list[ArgminTree]:
+        """The trees with these numbers; in a group of processes, each trains some of them."""
+        group = processes()
+        trees = group.share_out(numbers, partial(self._train_some, lesson=lesson, shows=group.is_first))
+        for tree in trees:  # those of other processes have copies
+            tree.encoder_, tree.target_ = lesson.encoder, lesson.target
+        return trees
+
+    def _train_some(self, numbers: Sequence[int], lesson: _Lesson, *, shows: bool) -> list[ArgminTree]:
         """The trees with these numbers, each trained by one thread if there are as many trees as threads.
 
         Outside of the engines each thread computes alone, so that results do not depend on the number of threads. On a
@@ -248,7 +258,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         threads = (n_threads(self.n_jobs) or torch.get_num_threads()) if lesson.device.type == "cpu" else 1
         own = max(1, threads // max(1, len(numbers)))
         done = count(1)
-        with ProgressBar(len(numbers), shown=bool(self.verbose), title="training trees") as bar:
+        with ProgressBar(len(numbers), shown=bool(self.verbose) and shows, title="training trees") as bar:
 
             def fit(k: int, interrupted: Event) -> ArgminTree:
                 tree = self._fit_tree(lesson, k, own, interrupted)

@@ -6,6 +6,7 @@ from typing import Any, get_args
 import numpy as np
 
 from prunus.data import OutputColumn
+from prunus.data.calendar import LEVELS
 from prunus.data.outputs import OutputKind
 from prunus.errors import InputValueError
 from prunus.nn.registry import LEAVES
@@ -98,6 +99,8 @@ def _check_encoder(state: Record) -> None:
         is_place = isinstance(column.feature, int) and not isinstance(column.feature, bool)
         sound = is_place and 0 <= column.feature < features
         sound = sound and isinstance(column.name, str) and column.kind in _KINDS and _are_effects(column)
+        sound = sound and (column.kind == "calendar") == (column.unit is not None)
+        sound = sound and (column.unit is None or column.category in LEVELS.get(column.unit, ()))
         sound = sound and all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
         if not sound or column.scale <= 0 or column.low > column.high:
             raise InputValueError(f"the columns of an encoder must say how they are made, got {entry}")
@@ -125,7 +128,8 @@ def _check_groups(columns: list[OutputColumn]) -> None:
         kinds = {columns[i].kind for i in own}
         is_number = bool(kinds & _NUMBERS)
         beside = own[-1] - own[0] == len(own) - 1
-        if (is_number and kinds - _NUMBERS - {"missing"}) or (not is_number and not beside):
+        of_number = {*_NUMBERS, "missing", *(["calendar"] if "datetime" in kinds else [])}
+        if (is_number and kinds - of_number) or (not is_number and not beside):
             raise InputValueError(f"the columns of {columns[own[0]].name[:80]!r} must belong together, got others")
 
 

@@ -18,6 +18,7 @@ from prunus.targets.links import LOG
 from prunus.training import History, ProgressBar, Samples, Trainer, TrainingOptions, as_callbacks
 from prunus.training.losses import Loss, NamedLoss, find_loss
 from prunus.training.many import n_threads
+from prunus.training.processes import processes
 
 __all__ = ["HardenedTree", "checkpoint_files", "forest_checkpoints", "joined"]
 
@@ -106,7 +107,7 @@ class HardenedTree:
         def train_student(student: TreeModel, loss: Loss, options: TrainingOptions, samples: Samples) -> None:
             checkpoint = None if self.checkpoint is None or history is None else checkpoint_files(self.checkpoint)[1]
             options = replace(options, checkpoint=checkpoint, threads=n_threads(self.n_jobs))
-            shown = bool(self.verbose) and history is not None
+            shown = bool(self.verbose) and history is not None and processes().is_first
             with ProgressBar(options.max_epochs, shown=shown, title="training the hard tree") as bar:
                 trainer = Trainer(student, loss, options, callbacks=[bar])
                 if history is not None:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from prunus.data import TableEncoder
 from prunus.data.arrays import reading, sound_weight
-from prunus.data.training_effects import EffectTargets, many_levels
+from prunus.data.training_effects import EffectTargets, calendar_units, many_levels
 from prunus.errors import InputValueError
 from prunus.estimators.fitted import encode
 from prunus.targets import Target
@@ -77,8 +77,8 @@ def fit_encoder(
     sample_weight: Any,
     target: Target,
 ) -> npt.NDArray[np.float32]:
-    """The encoded rows of a table that an encoder was fitted to; effects of levels on the target are added to it."""
-    if target.task == "clusters" or not many_levels(encoder.columns_):
+    """The encoded rows of a table that an encoder was fitted to; it learns which levels affect the target."""
+    if target.task == "clusters" or not (many_levels(encoder.columns_) or calendar_units(encoder.columns_)):
         return encoder.transform(X)
     targets = _effect_targets(target, y, X)
     return encoder.transform(X) if targets is None else encoder.fit_effects(X, targets, sample_weight)

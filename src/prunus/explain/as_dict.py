@@ -3,7 +3,8 @@
 from math import isfinite
 from typing import Any
 
-from prunus.explain.curves import ColumnSplit, Curve
+from prunus.explain.column_splits import ColumnSplit
+from prunus.explain.curves import Curve
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.phrases import split_text
 from prunus.explain.summary import NodeSummary
@@ -38,7 +39,8 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
 
         If leaves are additive, a prediction is the sum of the `offset` of a leaf and of all `curves`, one for each
         column that matters, strongest first: `x` are numbers (seconds for times), between which a curve is linear and
-        beyond which it is constant, or the levels of a category; `y` are the values there, one for each output, in the
+        beyond which it is constant, or the levels of a category; dates have further curves, whose `unit` says that
+        levels are weekdays, months or hours of day. `y` are the values there, one for each output, in the
         units of the target, or as scores of the classes before softmax; `missing` and `other` are those of missing
         values and of all other levels. If `link` is "log" the sum is the logarithm of the prediction, and if it is
         "logit" the one logit of the second class.
@@ -69,6 +71,7 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
 
 def _curve(curve: Curve) -> dict[str, Any]:
     other = {} if curve.other is None else {"other": [_plain(value) for value in curve.other]}
+    unit = {} if curve.unit is None else {"unit": curve.unit}
     return {
         "column": curve.name,
         "kind": curve.kind,
@@ -76,11 +79,13 @@ def _curve(curve: Curve) -> dict[str, Any]:
         "y": [[_plain(value) for value in values] for values in curve.values],
         "missing": [_plain(value) for value in curve.missing],
         **other,
+        **unit,
     }
 
 
 def _column(split: ColumnSplit) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(split).items()}
+    found = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(split).items()}
+    return {name: value for name, value in found.items() if name != "unit" or value is not None}
 
 
 def _weights(weights: tuple[SplitWeight, ...]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data.calendar import calendar_labels
 from prunus.data.columns import NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.explain.curves import Curve
@@ -34,7 +35,10 @@ def count_rows(estimator: Any, X: Any, curves: tuple[Curve, ...]) -> list[tuple[
 
 def _counted(curve: Curve, column: Any) -> tuple[Curve, ColumnCounts]:
     if curve.kind == "category":
-        labels = read_labels(column, curve.name)
+        if curve.unit is None:
+            labels = read_labels(column, curve.name)
+        else:
+            labels = calendar_labels(read_numbers(column, "datetime", curve.name), curve.unit)
         known = labels.codes[labels.codes >= 0]
         found = dict(zip(labels.levels, np.bincount(known, minlength=len(labels.levels)).tolist(), strict=True))
         named = [found.get(str(level), 0) for level in curve.points]

@@ -158,7 +158,7 @@ def _new_axes(n: int, n_left_out: int, of_what: str) -> "list[Axes]":
 
 def _draw(ax: "Axes", curve: Curve, outputs: Sequence[str], counts: ColumnCounts | None) -> None:
     ax.axhline(0.0, color="0.75", linewidth=0.8, zorder=1)
-    ax.set_title(curve.name, fontsize="medium", parse_math=False)
+    ax.set_title(curve.title, fontsize="medium", parse_math=False)
     ax.tick_params(labelsize="small")
     if curve.is_number:
         _draw_number(ax, curve, outputs, counts)
@@ -218,12 +218,13 @@ def _draw_levels(ax: "Axes", curve: Curve, outputs: Sequence[str], counts: Colum
     if curve.other is not None:
         names, values = [*names, "any other"], [*values, curve.other]
     table = np.array(values)  # (levels, k)
-    shown = np.sort(np.argsort(-np.abs(table).max(1), kind="stable")[:_MOST_LEVELS])
+    most = _MOST_LEVELS if curve.unit is None else len(names)
+    shown = np.sort(np.argsort(-np.abs(table).max(1), kind="stable")[:most])
     at, width = np.arange(len(shown), dtype=np.float64), 0.8 / len(outputs)
     for k, name in enumerate(outputs):
         place = at + (k - (len(outputs) - 1) / 2) * width
         ax.bar(place, table[shown, k], width, color=class_color(k), label=name, zorder=3)
-    ticks = [names[i] for i in shown]
+    ticks = [names[i] if curve.unit != "hour" or i % 3 == 0 else "" for i in shown.tolist()]
     if counts is not None:
         rows = np.array([*counts.counts[shown], *([counts.missing] if curve.has_missing else [])])
         _add_bars(ax, np.arange(len(rows)), rows, 0.8, _largest(rows))

@@ -1,26 +1,25 @@
-"""Functions of single columns of the table: the curves of additive leaves, and splits that use one column."""
+"""Functions of single columns of the table, such as the curves of additive leaves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.data import OutputColumn
+from prunus.data.calendar import LEVELS, Unit, level_at, titled
 
 __all__ = [
     "UNNAMED",
-    "ColumnSplit",
     "Curve",
     "LeafCurves",
     "grouped",
     "leaf_curves",
     "log_odds",
+    "parted",
     "read_curve",
     "scaled",
-    "split_column",
     "typical_value",
 ]
 
@@ -58,6 +57,13 @@ class Curve:
     """Whether values were missing in training."""
     shown: tuple[float, float] | None = None
     """The range of numbers that is worth showing; None for categories and booleans."""
+    unit: Unit | None = None
+    """"weekday", "month" or "hour", if the levels are those of the calendar of a date."""
+
+    @property
+    def title(self) -> str:
+        """What the curve is a function of, such as "age" or "weekday of sold"."""
+        return titled(self.name, self.unit)
 
     @property
     def is_number(self) -> bool:
@@ -104,35 +110,16 @@ class LeafCurves:
     """What the encoded model gives for a row of typical values, (k,), in standard units of the outputs."""
 
 
-@dataclass(frozen=True)
-class ColumnSplit:
-    """A split that uses one column of the table: which of its values go left."""
-
-    name: str
-    kind: str
-    thresholds: tuple[float, ...] = ()
-    """Where the side changes, in increasing order, if the column is a number (seconds for times)."""
-    low_left: bool = True
-    """Whether numbers below the first threshold go left."""
-    left: tuple[str, ...] = ()
-    """The levels that go left, if the column is a category or a boolean."""
-    right: tuple[str, ...] = ()
-    other_left: bool | None = None
-    """Whether all other levels go left; None if there are no others."""
-    missing_left: bool | None = None
-    """Whether missing values go left; None if no values were missing in training, or if no missing values arrive."""
-
-    def without_missing(self) -> "ColumnSplit":
-        """The same for rows among which no value is missing, unless the split asks for nothing else."""
-        sides = {*([True] if self.left else []), *([False] if self.right else []), *({self.other_left} - {None})}
-        return replace(self, missing_left=None) if self.thresholds or len(sides) == 2 else self
-
-
 def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
-    """The sum of the encoded columns of one column of the table, (d,), with these weights, (k, d)."""
+    """The sum of the encoded columns of one column of the table, (d,), with these weights, (k, d).
+
+    The columns of a unit of the calendar are another curve than those of the date itself, see `parted`.
+    """
     weight = np.asarray(weight, dtype=np.float64)
     own = [column for column in columns if column.kind != "missing"] or list(columns)
-    kind = "category" if any(column.kind in ("category", "infrequent") for column in own) else str(own[0].kind)
+    unit = own[0].unit
+    is_category = any(column.kind in ("category", "infrequent", "calendar") for column in own)
+    kind = "category" if is_category else str(own[0].kind)
     indicators = {column.kind: i for i, column in enumerate(columns) if column.kind in ("missing", "infrequent")}
 
     def marked(i: int | None) -> tuple[float, ...]:
@@ -148,7 +135,11 @@ def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
         values=(),
         missing=tuple((weight @ [column.encode_missing() for column in columns]).tolist()),
         has_missing="missing" in indicators,
+        unit=unit,
     )
+    if unit is not None:
+        other = None if len(own) == len(LEVELS[unit]) else marked(None)
+        return _of_levels(replace(curve, other=other), columns, weight)
     if kind == "category":
         return _of_levels(replace(curve, other=marked(indicators.get("infrequent"))), columns, weight)
     numbers = [i for i, column in enumerate(columns) if column.kind != "missing"]
@@ -162,14 +153,14 @@ def read_curve(columns: Sequence[OutputColumn], weight: Floats) -> Curve:
 
 def _of_levels(curve: Curve, columns: Sequence[OutputColumn], weight: Floats) -> Curve:
     """The curve of a category: levels that have columns of their own come first, then those that only have effects."""
-    named = [str(column.category) for column in columns if column.kind == "category"]
+    named = [str(column.category) for column in columns if column.kind in ("category", "calendar")]
     effects = [(i, column) for i, column in enumerate(columns) if column.kind == "effect"]
     levels = list(dict.fromkeys([*named, *(level for _, column in effects for level in column.effects or {})]))
     values = np.tile(curve.other or np.zeros(len(weight)), (len(levels), 1))
     values[: len(named)] = 0.0
     at = {level: j for j, level in enumerate(levels)}
     for i, column in enumerate(columns):
-        if column.kind == "category":
+        if column.kind in ("category", "calendar"):
             values[at[str(column.category)]] += weight[:, i] * column.encode(1.0)
         elif column.kind == "effect":
             values += np.outer([column.encode_level(level) for level in levels], weight[:, i])
@@ -179,10 +170,12 @@ def _of_levels(curve: Curve, columns: Sequence[OutputColumn], weight: Floats) ->
 def leaf_curves(columns: Sequence[OutputColumn], shared: Floats) -> LeafCurves:
     """The curves of a linear model of the encoded columns, (k, d), in standard units of the outputs."""
     found, offset = [], np.zeros(len(shared))
-    for own in grouped(columns).values():
-        part = [columns[i] for i in own]
-        curve = read_curve(part, shared[:, own])
-        value = typical_value(part)
+    groups = grouped(columns)
+    for (feature, unit), own in parted(columns).items():
+        curve = read_curve([columns[i] for i in own], shared[:, own])
+        value = typical_value([columns[i] for i in groups[feature]])
+        if unit is not None and isinstance(value, float):
+            value = level_at(value, unit)
         typical = curve.at("false" if curve.kind == "boolean" else value)
         offset += typical
         if np.any(curve.values) or np.any(curve.missing) or np.any(curve.other):
@@ -203,43 +196,20 @@ def log_odds(curve: Curve) -> Curve:
     return _changed(curve, lambda values: values[1:] - values[:1] if len(values) == 2 else values)
 
 
-def split_column(columns: Sequence[OutputColumn], weight: Floats, bias: float) -> ColumnSplit | None:
-    """A split with these weights, (d,), for the encoded columns of one column; None if all rows go the same way.
-
-    It is also None if effects of levels matter: each level may then go another way, and the sum is told instead.
-    """
-    if any(column.kind == "effect" and w != 0 for column, w in zip(columns, weight, strict=True)):
-        return None
-    curve = read_curve(columns, np.asarray(weight)[None])
-    missing = curve.missing[0] + bias < 0 if curve.has_missing else None
-    scores = [values[0] + bias for values in curve.values]
-    if not curve.is_number:
-        left, right = (
-            tuple(str(level) for level, score in zip(curve.points, scores, strict=True) if (score < 0) == side)
-            for side in (True, False)
-        )
-        other = None if curve.other is None else curve.other[0] + bias < 0
-        sides = {bool(score < 0) for score in scores} | ({missing, other} - {None})
-        if len(sides) < 2:
-            return None
-        return ColumnSplit(curve.name, curve.kind, left=left, right=right, other_left=other, missing_left=missing)
-    thresholds = []
-    for (x, score), (next_x, next_score) in pairwise(zip(map(float, curve.points), scores, strict=True)):
-        if (score < 0) != (next_score < 0):
-            way = score / (score - next_score)
-            thresholds.append((1 - way) * x + way * next_x)
-    low_left = scores[0] < 0
-    if not thresholds and missing in (None, low_left):
-        return None
-    return ColumnSplit(curve.name, curve.kind, tuple(thresholds), low_left, missing_left=missing)
-
-
 def grouped(columns: Sequence[OutputColumn]) -> dict[int, list[int]]:
     """The positions of the encoded columns of each column of the table."""
     groups: dict[int, list[int]] = {}
     for i, column in enumerate(columns):
         groups.setdefault(column.feature, []).append(i)
     return groups
+
+
+def parted(columns: Sequence[OutputColumn]) -> dict[tuple[int, Unit | None], list[int]]:
+    """The same, but those of each unit of the calendar of a date are apart from the date itself."""
+    parts: dict[tuple[int, Unit | None], list[int]] = {}
+    for i, column in enumerate(columns):
+        parts.setdefault((column.feature, column.unit), []).append(i)
+    return parts
 
 
 def _breaks(columns: list[OutputColumn]) -> list[float]:

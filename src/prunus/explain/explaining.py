@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from prunus.data.calendar import Unit, level_at
 from prunus.estimators.forest import ArgminForest
 from prunus.estimators.torch_state import plain_torch
 from prunus.explain.checks import check_whole
@@ -20,7 +21,7 @@ from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.scale import Scale, told_scale
 from prunus.explain.sentences import split_sentence
 from prunus.explain.values import TableColumn
-from prunus.explain.wording import Words, read_words
+from prunus.explain.wording import YES_OR_NO, Words, read_words
 from prunus.targets import Target
 from prunus.tree.linear import outputs_along, outputs_at
 from prunus.tree.paths import path_nodes
@@ -191,7 +192,7 @@ class _Story:
             return SplitStep(t, sentence, side, score, None, is_undecided=not tree.is_hard and abs(score) < MARGIN)
         weight, bias = tree.weight[t].astype(np.float64), float(tree.bias[t])
         score = float(weight @ self.rows.x[i] + bias)
-        value = None if node.column is None else self.told.values[self._position(node.split[0].feature)][i]
+        value = None if node.column is None else self._asked(i, node.split[0].feature, node.column.unit)
         return SplitStep(
             node=t,
             sentence=split_sentence(replace(node, split=self._present(i, node.split)), score, value, self.max_features),
@@ -209,13 +210,15 @@ class _Story:
 
         def is_present(part: SplitWeight) -> bool:
             column = columns[part.column]
-            always = not column.piece and column.kind not in ("category", "infrequent", "missing", "boolean")
-            return always or bool(x[part.column])
+            return not (column.piece or column.kind in YES_OR_NO) or bool(x[part.column])
 
         return tuple(filter(is_present, weights))
 
-    def _position(self, feature: int) -> int:
-        return next(c for c, column in enumerate(self.columns) if column.feature == feature)
+    def _asked(self, i: int, feature: int, unit: Unit | None) -> str:
+        """The value of a column in row i, or the level of this unit of a date, in words."""
+        c = next(c for c, column in enumerate(self.columns) if column.feature == feature)
+        seconds = self.told.table_values[c][i]
+        return self.told.values[c][i] if unit is None or seconds is None else level_at(seconds, unit)
 
     def _sums(self, i: int) -> tuple[SumOfTerms, ...]:
         tree, scale = self.rows.tree, self.scale

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data import OutputColumn
+from prunus.data.calendar import Unit, calendar_labels
 from prunus.data.columns import Labels, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
-from prunus.explain.curves import ColumnSplit
+from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.digits import short_number
 from prunus.explain.phrases import point_text
 from prunus.explain.rows import RowsInTree
@@ -87,8 +88,10 @@ class TableColumns:
             self.known[feature] = np.asarray(column, dtype=np.float64)
         return cast(Doubles, self.known[feature])
 
-    def levels(self, feature: int) -> Labels:
-        """The levels of a column that is a category or a boolean; the code -1 is missing."""
+    def levels(self, feature: int, unit: Unit | None = None) -> Labels:
+        """The levels of a column that is a category or a boolean, or of this unit of a date; the code -1 is missing."""
+        if unit is not None:
+            return calendar_labels(self.numbers(feature), unit)
         output = self.outputs.get(feature)
         if output is not None and output.kind == "boolean":
             numbers = self.numbers(feature)
@@ -181,8 +184,8 @@ def _split_chart(node: NodeSummary, rows: RowsInTree, here: Rows, columns: Table
     if not (column.left or column.right):  # it only asks whether the value is missing
         labels = Labels(np.where(np.isnan(columns.numbers(feature)), -1, 0), ["not missing"])
     else:
-        labels = columns.levels(feature)
-    return {"kind": "levels", "name": column.name, "bars": list(_bars(labels, here, scores < 0, coloring))}
+        labels = columns.levels(feature, column.unit)
+    return {"kind": "levels", "name": column.title, "bars": list(_bars(labels, here, scores < 0, coloring))}
 
 
 def _number_chart(column: ColumnSplit, values: Doubles, here: Rows, coloring: Coloring) -> Record:

@@ -65,11 +65,13 @@ def curve_record(curve: Curve, columns: TableColumns | None = None) -> Record:
     points, values = curve.visible()
     write = partial(short_number, digits=DIGITS)
     record: Record = {
-        "name": curve.name,
+        "name": curve.title,
         "x": [rounded(point) for point in points] if curve.is_number else None,  # type: ignore[arg-type]
         "points": [point_text(curve, point, write) for point in points],
         "values": [[rounded(value) for value in row] for row in values.tolist()],
     }
+    if curve.unit is not None:
+        record["unit"] = curve.unit
     if curve.other is not None:
         record["points"].append("any other")
         record["values"].append([rounded(value) for value in curve.other])
@@ -87,7 +89,7 @@ def _counts(curve: Curve, columns: TableColumns) -> list[int]:
         values = columns.numbers(curve.feature)
         inside = values[(values >= low) & (values <= high)]
         return np.histogram(inside, BINS, (low, high))[0].tolist() if high > low else [len(inside)]
-    counts = counted_levels(columns.levels(curve.feature))
+    counts = counted_levels(columns.levels(curve.feature, curve.unit))
     counts.pop(None, None)
     known = [counts.pop(str(point), 0) for point in curve.points]
     return known if curve.other is None else [*known, sum(counts.values())]

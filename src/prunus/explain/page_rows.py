@@ -70,6 +70,7 @@ def column_record(column: OutputColumn) -> Record:
         | ({"piece": True} if column.piece else {})
         | ({"effects": column.effects} if column.effects is not None else {})
         | ({"missing": column.missing} if column.missing is not None else {})
+        | ({"unit": column.unit} if column.unit is not None else {})
     )
 
 
@@ -140,7 +141,7 @@ def add_split_columns(nodes: dict[int, Record], summary: TreeSummary) -> None:
                 "thresholds": list(node.column.thresholds),
                 "low_left": node.column.low_left,
                 "missing_left": node.column.missing_left,
-            }
+            } | ({} if node.column.unit is None else {"unit": node.column.unit})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from prunus.explain.curves import ColumnSplit, Curve
+from prunus.explain.column_splits import ColumnSplit
+from prunus.explain.curves import Curve
 from prunus.explain.digits import number, percent
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.summary import NodeSummary
@@ -93,7 +94,7 @@ def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], st
     """
     points, values = curve.visible()
     k = int((values.max(0) - values.min(0)).argmax())
-    name = f"{curve.name}, {outputs[k]}" if len(outputs) > 1 else curve.name
+    name = f"{curve.title}, {outputs[k]}" if len(outputs) > 1 else curve.title
     low, high = int(values[:, k].argmin()), int(values[:, k].argmax())
     ends = [f"{write(values[i, k])} at {point_text(curve, points[i], write)}" for i in (low, high)]
     missing = f", {write(curve.missing[k])} if missing" if curve.has_missing else ""
@@ -168,7 +169,7 @@ def _of_levels(split: ColumnSplit, *, left: bool) -> list[str]:
     for side, levels in ((True, split.left), (False, split.right)):
         missing = ["missing"] if split.missing_left is side else []
         sides[side] = [*levels, *missing, *(["another level"] if split.other_left is side else [])]
-    if split.other_left is None:  # all levels have names
+    if split.other_left is None and split.unit is None:  # all levels have names, and they are few
         listed = left
     else:
         listed = min(sides, key=lambda side: (len(sides[side]), split.other_left is side))
@@ -176,7 +177,7 @@ def _of_levels(split: ColumnSplit, *, left: bool) -> list[str]:
     if len(names) > MOST_LEVELS:
         names = [*names[: MOST_LEVELS - 1], f"{len(names) - MOST_LEVELS + 1} more"]
     words = [f"{name}," for name in names[:-2]] + names[-2:-1] + [f"or {names[-1]}" if len(names) > 1 else names[0]]
-    return [f"{_term(split.name)} is" if listed is left else f"{_term(split.name)} is not", *words]
+    return [f"{_term(split.title)} is" if listed is left else f"{_term(split.title)} is not", *words]
 
 
 def _term(label: str) -> str:

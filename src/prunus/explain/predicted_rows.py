@@ -51,11 +51,16 @@ class PredictedRows:
         return typical_row(self.columns)
 
     @cached_property
+    def table_values(self) -> list[npt.NDArray[np.object_]]:
+        """The values of each column, (n,): numbers, seconds of times, names of levels, and None for missing values."""
+        return table_values(self.encoder, self.table)
+
+    @cached_property
     def values(self) -> list[list[str]]:
         """The values of each column in words."""
-        found = table_values(self.encoder, self.table)
         return [
-            [value_text(column, value) for value in values] for column, values in zip(self.columns, found, strict=True)
+            [value_text(column, value) for value in values]
+            for column, values in zip(self.columns, self.table_values, strict=True)
         ]
 
     @cached_property

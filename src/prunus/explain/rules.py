@@ -6,8 +6,9 @@ from functools import partial
 from math import inf
 from typing import Any
 
+from prunus.data.calendar import LEVELS
 from prunus.explain.checks import check_whole
-from prunus.explain.curves import ColumnSplit
+from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.digits import number, percent
 from prunus.explain.phrases import formula_text, point_text, prediction, split_parts
 from prunus.explain.summary import NodeSummary
@@ -97,7 +98,7 @@ def _paths(words: Words, node: NodeSummary, splits: tuple[tuple[NodeSummary, boo
 
 def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | None:
     """The rule of a path; None if no training row takes it or its conditions cannot hold."""
-    columns: dict[int, _Numbers | _Levels] = {}
+    columns: dict[tuple[int, str | None], _Numbers | _Levels] = {}
     sums: list[str] = []
     for node, left in path.splits:
         if node.column is None:
@@ -105,8 +106,8 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
                 sums.append(" ".join(split_parts(node, max_features, write)[0 if left else 1]))
             continue
         own = _side(node.column, left=left)
-        feature = node.split[0].feature
-        columns[feature] = columns[feature].both(own) if feature in columns else own
+        key = (node.split[0].feature, node.column.unit)
+        columns[key] = columns[key].both(own) if key in columns else own
     parts = [column.text(write) for column in columns.values()]
     if path.share <= 0 or None in parts:
         return None
@@ -118,8 +119,8 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
 def _goes_one_way(words: Words, node: NodeSummary) -> bool:
     """Whether all rows go the same way at a split that is not told as one of a single column."""
     used = {part.column for part in node.split}
-    has_effect = any(column.kind == "effect" and i in used for i, column in enumerate(words.columns))
-    return not has_effect and len({part.feature for part in node.split}) < 2
+    has_levels = any(c.kind in ("effect", "calendar") and i in used for i, c in enumerate(words.columns))
+    return not has_levels and len({part.feature for part in node.split}) < 2
 
 
 def _outcome(words: Words, node: NodeSummary, write: Write, max_features: int) -> str:
@@ -219,7 +220,7 @@ class _Levels:
         )
 
     def text(self, write: Write) -> str | None:  # noqa: ARG002
-        known = sorted({*self.split.left, *self.split.right})
+        known = sorted({*self.split.left, *self.split.right}, key=self._place)
         into = [level for level in known if level in self.levels]
         out = [level for level in known if level not in self.levels]
         into += ["missing"] * (self.missing is True) + ["another level"] * (self.other is True)
@@ -228,9 +229,13 @@ class _Levels:
         not_in = out + ["missing"] * (self.missing is False)
         if not not_in and self.other is not False:
             return ""
-        if self.other and len(not_in) <= len(into):
-            return f"{self.split.name} is not {_either(not_in)}"
-        return f"{self.split.name} is {_either(into)}"
+        if (self.other or self.split.unit is not None) and 0 < len(not_in) <= len(into):
+            return f"{self.split.title} is not {_either(not_in)}"
+        return f"{self.split.title} is {_either(into)}"
+
+    def _place(self, level: str) -> tuple[int, str]:
+        """The levels of a calendar have an order of their own."""
+        return (0 if self.split.unit is None else LEVELS[self.split.unit].index(level), level)
 
 
 def _either(names: list[str]) -> str:

@@ -36,7 +36,8 @@ def split_sentence(node: NodeSummary, score: float, value: str | None, max_featu
     if node.threshold is None:
         return f"split {node.node} scores {write(score)}, {_place(score)} 0: {side}"
     if node.column is not None and value is not None:
-        return f"{node.column.name} {_is(value)}{_single(node, score, value)}: {side}"
+        name = node.column.name if value == "missing" else node.column.title
+        return f"{name} {_is(value)}{_single(node, score, value)}: {side}"
     if len(node.split) == 1:  # it is an effect, since splits of other columns have been told
         (part,) = node.split
         found, limit = (node.threshold + score) / part.weight, node.threshold / part.weight

@@ -11,7 +11,8 @@ from prunus.data import TableEncoder
 from prunus.errors import InputTypeError
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.forest import ArgminForest
-from prunus.explain.curves import ColumnSplit, Curve, LeafCurves, grouped, leaf_curves, scaled, split_column
+from prunus.explain.column_splits import ColumnSplit, split_column
+from prunus.explain.curves import Curve, LeafCurves, grouped, leaf_curves, scaled
 from prunus.explain.formulas import Formula, SplitWeight, leaf_formulas, table_sum
 from prunus.explain.rows import RowsInTree, agreement, send_rows
 from prunus.explain.scale import told_scale

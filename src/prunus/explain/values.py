@@ -9,7 +9,8 @@ import numpy.typing as npt
 from prunus.data import OutputColumn, TableEncoder
 from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
-from prunus.explain.curves import UNNAMED, ColumnSplit, grouped, typical_value
+from prunus.explain.column_splits import ColumnSplit
+from prunus.explain.curves import UNNAMED, grouped, typical_value
 from prunus.explain.digits import short_number
 from prunus.explain.phrases import point_text
 
@@ -47,7 +48,7 @@ class TableColumn:
         self.encoded = np.zeros(len(own), dtype=np.float32)
         """The typical value, encoded, (m,)."""
         if isinstance(self.typical, float):
-            self.encoded[:] = [0.0 if column.kind == "missing" else column.encode(self.typical) for column in own]
+            self.encoded[:] = [column.encode_value(self.typical) for column in own]
         else:
             self.encoded[:] = [column.encode_level(self.typical) for column in own]
 

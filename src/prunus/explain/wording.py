@@ -10,10 +10,13 @@ from prunus.explain.formulas import SplitWeight
 from prunus.explain.scale import told_scale
 from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
 
-__all__ = ["Words", "read_words", "traits"]
+__all__ = ["YES_OR_NO", "Words", "read_words", "traits"]
 
 NOTABLE = 0.5
 """A feature of a cluster is shown if its mean is this many standard deviations from the mean of the table."""
+
+YES_OR_NO = ("boolean", "category", "infrequent", "missing", "calendar")
+"""Kinds of encoded columns that are 0 or 1 before they are scaled."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def read_words(estimator: Any, feature_names: Any = None, class_names: Any = Non
     elif target.task == "clusters":
         reconstructed = columns if target.positions is None else [columns[i] for i in target.positions]
         outputs = [column.label for column in reconstructed]
-        yes_or_no = tuple(column.kind in ("boolean", "category", "infrequent", "missing") for column in reconstructed)
+        yes_or_no = tuple(column.kind in YES_OR_NO for column in reconstructed)
         names = _names("class_names", class_names, estimator.n_clusters_)
         labels = {t: int(tree.cluster[t]) for t, node in nodes.items() if node.is_leaf}
         clusters = {t: f"cluster {k}" if names is None else names[k] for t, k in labels.items()}

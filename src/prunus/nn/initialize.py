@@ -76,6 +76,7 @@ def spread_splits(
         features = split.features(x)
     weight, bias = split.scores.weight, split.scores.bias
     weight.copy_(torch.randn(weight.shape, generator=generator).to(weight))
+    weight *= features.any(0)  # what is always zero has no weight, so that splits of few columns do not choose it
     if wanted is not None and len(weight):
         direction = _bending_direction(features[:BENT_SAMPLES], wanted[:BENT_SAMPLES])
         weight[0] = weight[0] if direction is None else direction.to(weight)

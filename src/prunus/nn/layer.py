@@ -26,6 +26,10 @@ CELLS = 2**22
 """Largest number of routes, samples times nodes, for which masses are solved at once: they take 16 MiB."""
 
 
+Solve = Callable[[Tensor, Tensor | None, Callable[[Tensor, Tensor | None], TreeArgmin]], TreeArgmin]
+"""Routes and masses of a part of a batch, given scores, weights, and a function that solves for the whole batch."""
+
+
 class TreeLayer(nn.Module):
     """A tree whose splits, routes and pruning are learned together.
 
@@ -61,6 +65,8 @@ class TreeLayer(nn.Module):
     scale: Tensor
     settled: bool
     """Whether the scale of the scores no longer changes."""
+    solve_together: Solve | None = None
+    """Solves in training mode, if other processes have rows of the same batch; the trainer sets it."""
 
     def __init__(
         self,
@@ -87,9 +93,14 @@ class TreeLayer(nn.Module):
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> TreeArgmin:
         """Routes z, (n, T), and node masses a, (T,)."""
         s = self._scores(x)
-        if self.training:
-            return tree_traverse(s, self._strength(s.shape[0]), sample_weight=sample_weight)
-        return TreeArgmin(tree_routes(s, self.a), self.a)
+        if not self.training:
+            return TreeArgmin(tree_routes(s, self.a), self.a)
+        if self.solve_together is not None:
+            return self.solve_together(s, sample_weight, self._solve)
+        return self._solve(s, sample_weight)
+
+    def _solve(self, s: Tensor, sample_weight: Tensor | None) -> TreeArgmin:
+        return tree_traverse(s, self._strength(s.shape[0]), sample_weight=sample_weight)
 
     def on_progress(self, share: float) -> None:
         """Set the scale of the scores by the share of the training that is over; the trainer calls this."""

@@ -23,6 +23,7 @@ __all__ = [
     "NativePart",
     "hidden_units",
     "leaf_inputs",
+    "live_columns",
     "native_parts",
     "why_not_native",
 ]
@@ -49,10 +50,15 @@ def _all_parts(count: int) -> list[str]:
 
 
 class LeafInputs(NamedTuple):
-    """Where the engine has the inputs of leaves with curves: first those that models of nodes use, then the others."""
+    """Which inputs of the leaves the engine has, and where: those that vary.
 
+    If the leaves have curves, these are all inputs: first those that models of nodes use, then the others.
+    """
+
+    columns_used: Tensor
+    """The inputs that the engine has, (m,)."""
     places: Tensor
-    """The place of each input, (d,)."""
+    """The place of each of them, (m,)."""
     slope_columns: int
     """How many places, with padding, are for the models of the nodes."""
     columns: int
@@ -61,7 +67,7 @@ class LeafInputs(NamedTuple):
     def of(self, x: Tensor) -> Tensor:
         """Inputs, (n, d), in their places, (n, columns)."""
         placed = x.new_zeros(len(x), self.columns)
-        placed[:, self.places] = x
+        placed[:, self.places] = x[:, self.columns_used]
         return placed
 
 
@@ -69,14 +75,23 @@ def leaf_inputs(model: TreeModel) -> LeafInputs | None:
     """Where the engine has the inputs of the leaves of a model; None if they stay in their order."""
     head = model.head
     if not isinstance(head, Head) or not head.curved:
-        return None
+        live = live_columns(model.inputs)
+        return None if live is None else LeafInputs(live, torch.arange(len(live)), len(live), len(live))
     curved, d = torch.tensor(head.curved), head.in_features
     others = _padded(d - len(curved))
     is_plain = torch.ones(d, dtype=torch.bool)
     is_plain[curved] = False
     places = is_plain.cumsum(0) - 1
     places[curved] = torch.arange(others, others + len(curved))
-    return LeafInputs(places, others, others + len(curved))
+    return LeafInputs(torch.arange(d), places, others, others + len(curved))
+
+
+def live_columns(inputs: nn.Module | None) -> Tensor | None:
+    """The columns of the inputs that are not always zero, (m,); None if all may vary."""
+    if not isinstance(inputs, Whiten):
+        return None
+    live = torch.nonzero(inputs.matrix.any(1) | (inputs.offset != 0)).flatten()
+    return None if len(live) == len(inputs.offset) else live
 
 
 def hidden_units(parts: dict[str, NativePart]) -> list[int] | None:
@@ -156,14 +171,17 @@ class FlatParameters:
         flat = next(self.model.parameters()).new_zeros(sum(self.sizes))
         for part, piece, values in self._parts(self.model, flat):
             columns, places = self._columns(part, values.shape[-1])
-            piece[..., places] = values[..., columns]
+            piece[..., places] = values[self._rows(part, values)][..., columns]
         return flat
 
     def write(self, flat: Tensor, model: TreeModel | None = None) -> None:
         """Give the model, or another one of the same shape, the parameters of a flat array."""
         for part, piece, values in self._parts(model or self.model, flat):
             columns, places = self._columns(part, values.shape[-1])
-            values[..., columns] = piece[..., places]
+            rows = self._rows(part, values)
+            changed = values[rows]
+            changed[..., columns] = piece[..., places]
+            values[rows] = changed
 
     def decays(self, decaying: dict[str, bool]) -> Tensor:
         """Whether each part decays, as bytes, given the same for each parameter."""
@@ -175,8 +193,26 @@ class FlatParameters:
         if part == "split_weights" and self.split_columns is not None:
             return self.split_columns, slice(len(self.split_columns))
         if part == "shared_slopes" and self.leaf_inputs is not None:
-            return slice(None), self.leaf_inputs.places
+            return self.leaf_inputs.columns_used, self.leaf_inputs.places
+        if part == "slopes" and self._leaves_some_out:
+            assert self.leaf_inputs is not None
+            return self.leaf_inputs.columns_used, self.leaf_inputs.places
         return slice(None), slice(count)
+
+    @property
+    def _leaves_some_out(self) -> bool:
+        """Whether the engine does not have some of the inputs of the leaves."""
+        head = self.model.head
+        return self.leaf_inputs is not None and isinstance(head, Head) and not head.curved
+
+    def _rows(self, part: str, values: Tensor) -> Tensor | slice:
+        """Which of the rows of a parameter are in the flat array: those of a network's first layer are its inputs."""
+        if part != layer_parts(0)[0] or not self._leaves_some_out:
+            return slice(None)
+        assert self.leaf_inputs is not None
+        assert isinstance(self.model.head, Head)
+        routes = torch.arange(self.model.head.in_features, len(values))
+        return torch.cat((self.leaf_inputs.columns_used, routes))
 
     def _width(self, part: str, count: int) -> int:
         """The length of a row of the flat array, with padding, for a parameter with so many columns."""
@@ -186,6 +222,8 @@ class FlatParameters:
             count = len(self.split_columns)
         if part == "shared_slopes" and self.leaf_inputs is not None:
             count = self.leaf_inputs.columns
+        if part == "slopes" and self.leaf_inputs is not None:
+            count = self.leaf_inputs.slope_columns
         return _padded(count)
 
     def _parts(self, model: TreeModel, flat: Tensor) -> list[tuple[str, Tensor, Tensor]]:
@@ -195,7 +233,8 @@ class FlatParameters:
             if part not in views:
                 continue
             values = views[part].values.detach()
-            found.append((part, piece.view(*values.shape[:-1], self._width(part, values.shape[-1])), values))
+            shape = values[self._rows(part, values)].shape
+            found.append((part, piece.view(*shape[:-1], self._width(part, shape[-1])), values))
         return found
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from prunus.data import OutputColumn, TableEncoder
 from prunus.data.blocks import Block
 from prunus.data.plan import Plan
+from prunus.onnx.calendar import add_calendar
 from prunus.onnx.graph import TEXT, Graph
 
 __all__ = ["add_encoder", "has_categories", "input_names"]
@@ -54,8 +55,10 @@ def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> st
         used = np.arange(encoder.n_features_in_)[whole.features]
         numbers = table if _in_order(used, encoder.n_features_in_) else graph.add("Gather", table, used, axis=1)
         parts += _numbers(graph, whole, numbers, everything)
+        dates = [graph.add("Gather", table, np.array([calendar.feature]), axis=1) for calendar in plan.calendars]
     else:
         columns = [graph.add_input(name, TEXT if i in texts else np.float64, 1) for i, name in enumerate(names)]
+        dates = [columns[calendar.feature] for calendar in plan.calendars]
         if whole.numbers:
             numbers = graph.add("Concat", *(columns[output.feature] for output in whole.numbers), axis=1)
             parts += _numbers(graph, whole, numbers, everything)
@@ -63,6 +66,8 @@ def add_encoder(graph: Graph, encoder: TableEncoder, names: Sequence[str]) -> st
             text = columns[category.feature]
             parts.append(_category(graph, category, text))
             parts += [_effect(graph, category.first + i, column, text) for i, column in category.effects.items()]
+    for calendar, seconds in zip(plan.calendars, dates, strict=True):
+        parts += add_calendar(graph, calendar, seconds)
     return _side_by_side(graph, parts)
 
 

@@ -14,7 +14,9 @@ __all__ = ["Chunks", "linear_masses", "streamed_masses"]
 Chunks = Callable[[], Iterable[tuple[Tensor, Tensor | None]]]
 
 
-def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
+def streamed_masses(
+    chunks: Chunks, lam: float, start: Tensor, *, add_up: Callable[[Tensor], None] = lambda _sums: None
+) -> Tensor:
     """The node masses of `tree_traverse`, solved over chunks of the samples.
 
     Each Newton step is one pass over the chunks. A good start saves passes and changes the result by rounding only.
@@ -28,6 +30,8 @@ def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
         Pruning strength for the sum over all samples, at least 0. At 0 nothing is pruned.
     start : Tensor of shape (2**(depth + 1) - 1,)
         A guess of the masses, for example those of a part of the samples.
+    add_up : callable
+        Replaces sums over these samples, in place, by those over the samples of all processes that share them.
 
     Examples
     --------
@@ -38,8 +42,8 @@ def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
     strength = check_lam(lam, start, torch.float64)
     if lam == 0:
         return torch.ones_like(start)
-    a = _step(chunks, strength, start.double())  # the first step lands left of the roots, whatever the start
-    while bool(((proposed := _step(chunks, strength, a)) > a + 1e-9).any()):
+    a = _step(chunks, strength, start.double(), add_up)  # the first step lands left of the roots, whatever the start
+    while bool(((proposed := _step(chunks, strength, a, add_up)) > a + 1e-9).any()):
         a = torch.maximum(a, proposed)
     return a.to(start.dtype)
 
@@ -73,8 +77,9 @@ def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor
     return cpp.linear_masses(x, weight, bias, checked, lam / len(x))
 
 
-def _step(chunks: Chunks, lam: Tensor, a: Tensor) -> Tensor:
-    total, active_weight = torch.zeros_like(a), torch.zeros_like(a)
+def _step(chunks: Chunks, lam: Tensor, a: Tensor, add_up: Callable[[Tensor], None]) -> Tensor:
+    sums = torch.zeros(2, len(a), dtype=a.dtype, device=a.device)
+    total, active_weight = sums[0], sums[1]
     for s, weight in chunks():
         solved = to_dtype(s, solve_dtype(s))  # sums of thousands do not fit in half precision
         checked = check_weight(weight, solved, solved.dtype)
@@ -82,4 +87,5 @@ def _step(chunks: Chunks, lam: Tensor, a: Tensor) -> Tensor:
         more_total, more_weight = kernels_for(solved).sums_above(solved, checked, a.to(solved.dtype))
         total += more_total
         active_weight += more_weight
+    add_up(sums)
     return (total / (lam + active_weight)).clamp(max=1.0)

@@ -17,7 +17,7 @@ from prunus.training.losses import Loss, NamedLoss
 from prunus.training.options import TrainingOptions
 from prunus.training.samples import Samples
 
-__all__ = ["fingerprint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["described", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
 FORMAT = "prunus checkpoint 2"
 
@@ -93,14 +93,36 @@ def fingerprint(
     dict
         Options by name, and a short text for the loss, the model and the data each.
     """
+    return _options(options, model) | {
+        "loss": _name(loss),
+        "training data": _digest(train),
+        "validation data": "none" if valid is None else _digest(valid),
+    }
+
+
+def described(
+    options: TrainingOptions, model: nn.Module, train: Samples, valid: Samples | None
+) -> dict[str, float | str]:
+    """The same in a few numbers and words, which processes that train together compare.
+
+    Sums of data may differ by rounding where processes run on different machines.
+    """
+    found: dict[str, float | str] = {name: str(value) for name, value in _options(options, model).items()}
+    for name, samples in (("training", train), ("validation", valid)):
+        for kind in ("x", "y", "weight") if samples is not None else ():
+            values = getattr(samples, kind)
+            if values is not None:
+                found[f"{name} {kind} of shape"] = str(tuple(values.shape))
+                found[f"{name} {kind} with sum"] = float(values.sum(dtype=torch.float64))
+    return found
+
+
+def _options(options: TrainingOptions, model: nn.Module) -> dict[str, Any]:
     skipped = ("checkpoint", "checkpoint_every", "threads")
     return {name: value for name, value in vars(options).items() if name not in skipped} | {
         "optimizer": _name(options.optimizer),
-        "loss": _name(loss),
         "model": f"{type(model).__name__} of {sum(p.numel() for p in model.parameters())} parameters",
         "layers and their options": _layers(model),
-        "training data": _digest(train),
-        "validation data": "none" if valid is None else _digest(valid),
     }
 
 

@@ -12,6 +12,7 @@ import torch
 
 from prunus.errors import InputValueError
 from prunus.training.callbacks import as_callbacks
+from prunus.training.processes import alone
 from prunus.training.samples import Samples
 from prunus.training.trainer import History, Trainer
 
@@ -80,6 +81,7 @@ def side_by_side(
 ) -> list[Result]:
     """Call functions in so many threads, and return their results in the order of the functions.
 
+    What they train is trained by this process alone, also in a group of processes.
     Each is given an event that is set after Ctrl-C, and should then return soon. If one fails, the others still end
     before its error is raised. `initializer` is called at the beginning of each thread.
 
@@ -87,8 +89,13 @@ def side_by_side(
     [1, 2]
     """
     interrupted = Event()
+
+    def call(task: Callable[[Event], Result]) -> Result:
+        with alone():
+            return task(interrupted)
+
     with ThreadPoolExecutor(max(1, min(threads, len(tasks))), initializer=initializer) as pool:
-        futures = [pool.submit(task, interrupted) for task in tasks]
+        futures = [pool.submit(call, task) for task in tasks]
         try:
             return [future.result() for future in futures]
         except KeyboardInterrupt:

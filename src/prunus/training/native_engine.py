@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prunus.nn import TreeModel, Whiten
-from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, native_parts, why_not_native
+from prunus.nn import TreeModel
+from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, live_columns, native_parts, why_not_native
 from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, NamedLoss, mean_loss
@@ -17,6 +17,7 @@ from prunus.training.masses import refresh_masses, sampling_step
 from prunus.training.native_losses import compared, native_name
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
+from prunus.training.processes import processes
 from prunus.training.samples import Samples
 from prunus.training.torch_engine import RefreshMasses, decaying
 
@@ -71,10 +72,11 @@ class NativeEngine:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes = refresh is not None
         self.train, self.valid = train, valid
+        self.processes = processes()
         self.steps = 0
         self.finished = False
         tree, parts = model.tree, native_parts(model)
-        self.split_columns = _live_columns(model)
+        self.split_columns = _split_columns(model)
         self.leaf_inputs = leaf_inputs(model)
         live, placed, d = self.split_columns, self.leaf_inputs, train.x.shape[1]
         self.outputs = len(parts["bias"].values)
@@ -92,6 +94,7 @@ class NativeEngine:
             tree.pruning_strength,
             tree.batch_size or 0,
             min(options.threads or torch.get_num_threads(), MAX_THREADS),
+            self.processes.sum_ if self.processes.size > 1 else None,
         )
         self.flat = FlatParameters(model, self.native.sizes, live)
         self.mass = tree.a.detach().clone()
@@ -118,7 +121,9 @@ class NativeEngine:
 
     def _read_samples(self) -> None:
         self.examples = self._examples(self.train)
-        self.valid_examples = None if self.valid is None else self._examples(self.valid)
+        valid = None if self.valid is None else self.valid[self.processes.part(len(self.valid))]
+        self.valid_rows = 0 if valid is None else len(valid)
+        self.valid_examples = self._examples(valid) if valid is not None and len(valid) else None
 
     @torch.no_grad()
     def _examples(self, samples: Samples) -> Any:
@@ -129,10 +134,12 @@ class NativeEngine:
         model, target = self.model, compared(self.loss, samples.y)
         for_leaves = _applied(model.inputs, samples.x)
         for_splits = for_leaves if model.split_inputs is None else _applied(model.split_inputs, samples.x)
-        if self.split_columns is not None:
-            for_splits = for_splits[:, self.split_columns].contiguous()
-        if self.leaf_inputs is not None:
-            for_leaves = self.leaf_inputs.of(for_leaves)
+        live, placed = self.split_columns, self.leaf_inputs
+        if live is not None:
+            for_splits = for_splits[:, live].contiguous()
+        if placed is not None:
+            are_same = model.split_inputs is None and live is not None and torch.equal(placed.columns_used, live)
+            for_leaves = for_splits if are_same else placed.of(for_leaves)
         return self._new("Examples")(
             for_splits,
             None if for_leaves is for_splits else for_leaves,
@@ -167,10 +174,10 @@ class NativeEngine:
         n = len(self.train)
         size = min(self.options.batch_size, n)
         order = self.train.order(size, self.generator)
-        order = torch.arange(n) if order is None else order
+        order, size = self.processes.own_batches(torch.arange(n) if order is None else order, size)
         plan, most_columns = self._plan()
-        row, total = 0, 0.0
-        while row < n:
+        row, total, own_rows = 0, 0.0, len(order)
+        while row < (own_rows if self.processes.size == 1 else len(plan[0]) * size):
             row, total = self.native.train(
                 self.examples,
                 order,
@@ -188,7 +195,10 @@ class NativeEngine:
                 SLICE_SECONDS,
             )
         self.steps += len(plan[0])
-        return total / n
+        self.processes.copy_from_first(
+            [values for name in self._CHANGED if (values := getattr(self, name)) is not None]
+        )
+        return self.processes.mean(total / max(1, own_rows), own_rows)
 
     def _plan(self) -> tuple[Any, Any]:
         """Learning rate, scale and share in the average of each step of an epoch, (3, steps), and columns, (steps,)."""
@@ -208,7 +218,10 @@ class NativeEngine:
         if self.refreshes:
             self._refresh(weights)
             record["active_nodes"] = float((self.mass > 0).double().mean())
-        return record | {"valid_loss": self.native.evaluate(self.valid_examples, self._scale(), weights, self.mass)}
+        loss = 0.0
+        if self.valid_examples is not None:
+            loss = self.native.evaluate(self.valid_examples, self._scale(), weights, self.mass)
+        return record | {"valid_loss": self.processes.mean(loss, self.valid_rows)}
 
     def _refresh(self, weights: Tensor) -> None:
         self.native.masses(self.examples, sampling_step(len(self.train)), self._scale(), weights, self.mass)
@@ -288,13 +301,10 @@ class NativeEngine:
         return self.model.tree.scale_at(self._last_share())
 
 
-def _live_columns(model: TreeModel) -> Tensor | None:
+def _split_columns(model: TreeModel) -> Tensor | None:
     """The inputs of the splits that are not always zero; None if all may vary, or if the splits choose columns."""
     split: Any = model.tree.split
-    if split.max_columns is not None or not isinstance(model.split_inputs, Whiten):
-        return None
-    live = torch.nonzero(model.split_inputs.matrix.any(1) | (model.split_inputs.offset != 0)).flatten()
-    return None if len(live) == len(model.split_inputs.offset) else live
+    return None if split.max_columns is not None else live_columns(model.tree_inputs)
 
 
 def _applied(inputs: nn.Module, x: Tensor) -> Tensor:

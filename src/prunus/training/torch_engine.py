@@ -15,7 +15,9 @@ from prunus.training.losses import Loss, mean_loss
 from prunus.training.optimizers import make_optimizer
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
+from prunus.training.processes import processes
 from prunus.training.samples import Samples
+from prunus.training.shared_batches import SharedBatches
 
 __all__ = ["RefreshMasses", "TorchEngine", "decaying", "evaluate"]
 
@@ -58,7 +60,9 @@ class TorchEngine:
             weight_decay=options.weight_decay,
         )
         self.generator = torch.Generator().manual_seed(options.seed)
-        self.draws = OwnDraws(options.seed)
+        self.processes = processes()
+        self.shared = SharedBatches(self.processes, model) if self.processes.size > 1 else None
+        self.draws = OwnDraws(options.seed + self.processes.rank)
         self.may_draw = any(map(_may_draw, (loss, *model.modules())))
         self.steps = 0
 
@@ -82,19 +86,29 @@ class TorchEngine:
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
         self.model.train()
-        total = torch.zeros((), device=self.train.x.device)
-        for batch in self.train.batches(self.options.batch_size, self.generator):
-            total += self._step(batch) * len(batch)
-        return float(total) / len(self.train)
+        total, rows = torch.zeros((), device=self.train.x.device), 0
+        with nullcontext() if self.shared is None else self.shared.solving():
+            for batch in self.train.batches(self.options.batch_size, self.generator):
+                own = batch if self.shared is None else batch[self.processes.part(len(batch))]
+                total += self._step(own) * len(own)
+                rows += len(own)
+        if self.shared is not None:
+            self.processes.copy_from_first([*self.model.state_dict().values(), *self.averaged.state_dict().values()])
+        return self.processes.mean(float(total) / max(1, rows), rows)
 
     def _step(self, batch: Samples) -> Tensor:
         self._announce_progress(self.steps)
+        share = 1.0 if self.shared is None else self.shared.begin(len(batch))
         with self.draws if self.may_draw else nullcontext():
-            loss = mean_loss(self.loss, self.model(batch.x, batch.weight), batch.y, batch.weight)
+            output = self.model(batch.x, batch.weight)
+            # without own rows there are still gradients, which are zero, and masses to solve for
+            loss = mean_loss(self.loss, output, batch.y, batch.weight) if len(batch) else output.sum()
         if not loss.requires_grad:
             raise InputValueError("a loss must be computed from the outputs by torch, got one without gradients")
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        (loss if self.shared is None else share * loss).backward()
+        if self.shared is not None:
+            self.shared.sum_gradients(self.parameters)
         if self.options.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.options.gradient_clip)
         self._update()
@@ -118,7 +132,12 @@ class TorchEngine:
         assert self.valid is not None
         self._copy_buffers()
         record = {name: float(value) for name, value in self.refresh_masses(self.averaged, self.train).items()}
-        return record | {"valid_loss": evaluate(self.averaged, self.loss, self.valid)}
+        return record | {"valid_loss": self._evaluate(self.valid)}
+
+    def _evaluate(self, samples: Samples) -> float:
+        """The mean loss of the averaged model; each process computes it for a part of the samples."""
+        own = samples[self.processes.part(len(samples))] if self.shared is not None else samples
+        return self.processes.mean(evaluate(self.averaged, self.loss, own) if len(own) else 0.0, len(own))
 
     def kept(self) -> dict[str, Tensor]:
         """A copy of the state of the averaged model."""
@@ -153,6 +172,9 @@ class TorchEngine:
         self.steps = state["steps"]
         self._announce_progress(max(0, self.steps - 1))
         self.generator.set_state(state["order"])
+        if not self.processes.is_first:  # the state is that of the first process; others draw other numbers
+            self.draws = OwnDraws(self.options.seed + self.processes.rank + self.steps)
+            return
         self.draws.generator("cpu").set_state(state["random"])
         if state["random_cuda"] is not None:
             self.draws.generator(self.parameters[0].device).set_state(state["random_cuda"])

@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from prunus.errors import CheckpointError, InputValueError, TrainingError
 from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
-from prunus.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
+from prunus.training.checkpoints import described, fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.engine import Engine
 from prunus.training.losses import Loss, NamedLoss
 from prunus.training.native_engine import NativeEngine, why_not
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
+from prunus.training.processes import processes
 from prunus.training.samples import Samples
 from prunus.training.torch_engine import RefreshMasses, TorchEngine, evaluate
 
@@ -31,6 +32,9 @@ CHECKPOINT_SECONDS = 10.0
 
 class Trainer:
     """Trains a model by gradient descent, with validation, early stopping and checkpoints.
+
+    In a group of torch.distributed all processes train the same model on the same samples together: each computes its
+    part of every batch, and the result is that of one process up to rounding.
 
     Parameters
     ----------
@@ -109,12 +113,17 @@ class Trainer:
         for name, given in (("train", train), ("valid", valid)):
             if given is not None and not len(given):
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
+        together = processes()
+        if together.size > 1:
+            together.check_same(described(self.options, self.model, train, valid))
+            together.copy_from_first(list(self.model.state_dict().values()))
         pace = Pace(self.options, len(train))
         self._engine = self._choose_engine(pace, train, valid)
         run = _Run(self, self._engine, pace, train, valid)
         with self._engine.running():
-            if resume and self.options.checkpoint is not None and self.options.checkpoint.exists():
-                run.restore(self.options.checkpoint)
+            checkpoint = self.options.checkpoint
+            if resume and checkpoint is not None and together.from_first(checkpoint.exists):
+                run.restore(checkpoint)
             while not run.stopped and run.epoch < self.options.max_epochs:
                 self._epoch(run, train, valid)
         self._engine.finish(run.best_state)
@@ -140,10 +149,11 @@ class Trainer:
         record["learning_rate"] = run.pace.rate(run.engine.steps - 1)
         record["seconds"] = time.perf_counter() - start
         record["engine"] = run.engine.name
+        record = run.processes.broadcast(record)
         run.end_epoch(record, keep_best=valid is not None)
         stops = [asks_to_stop(callback.on_epoch_end(record)) for callback in self.callbacks]
-        run.stopped = run.should_stop_early() or any(stops)
-        if self.options.checkpoint is not None and run.checkpoint_is_due():
+        run.stopped = run.processes.any(run.should_stop_early() or any(stops))
+        if self.options.checkpoint is not None and run.processes.is_first and run.checkpoint_is_due():
             run.save(self.options.checkpoint)
 
     def evaluate(self, model: nn.Module, samples: Samples) -> float:
@@ -171,6 +181,7 @@ class _Run:
 
     def __init__(self, trainer: Trainer, engine: Engine, pace: Pace, train: Samples, valid: Samples | None) -> None:
         self.options, self.engine, self.pace = trainer.options, engine, pace
+        self.processes = processes()
         self.fingerprint: dict[str, Any] = {}
         if self.options.checkpoint is not None:
             self.fingerprint = fingerprint(self.options, trainer.loss, trainer.model, train, valid)
@@ -225,7 +236,7 @@ class _Run:
 
     def restore(self, path: Any) -> None:
         """Continue from a checkpoint."""
-        state = read_checkpoint(path, self.fingerprint)
+        state = self.processes.from_first(lambda: read_checkpoint(path, self.fingerprint))
         for name in self._PLAIN_ATTRIBUTES:
             setattr(self, name, state[name])
         try:

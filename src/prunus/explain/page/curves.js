@@ -1,7 +1,10 @@
 // The panel of the curves of additive leaves: what each column adds to the value of a leaf, strongest first.
 // Below each curve is the distribution of its column in the rows that were given.
 const CURVE = { width: 336, height: 112, left: 50, right: 6, top: 8, rows: 26, ticks: 15 };
+// Levels of the calendar are few, and all of them are drawn, in their order.
 const LEVELS = { most: 14, name: 104, rows: 52 };
+
+const mostLevels = ({ unit, points }) => (unit ? points.length : LEVELS.most);
 
 // Of two classes one curve tells all: the score of the second minus that of the first.
 const isBinary = record.task === "classes" && record.outputs.length === 2;
@@ -59,7 +62,7 @@ const xTicks = (curve, across, y) => {
 
 // Levels one below the other: a bar from 0, and how many rows have the level.
 const levelCurve = (curve, outputs) => {
-  const { width } = CURVE, { most, name, rows } = LEVELS, [low, high] = limitsOf(curve, outputs), order = levelOrder(curve, outputs).slice(0, most);
+  const { width } = CURVE, { name, rows } = LEVELS, [low, high] = limitsOf(curve, outputs), order = levelOrder(curve, outputs).slice(0, mostLevels(curve));
   const right = width - (curve.counts ? rows + 10 : 4), across = (x) => name + 6 + ((right - name - 6) * (x - low)) / (high - low);
   const size = outputs.length > 1 ? 5 : 11, step = Math.max(18, size * outputs.length + 6), bottom = order.length * step;
   const chart = draw("svg", { class: "chart curve", viewBox: `0 0 ${width} ${bottom + 26}`, role: "img", "aria-label": `curve of ${curve.name}` });
@@ -83,14 +86,14 @@ const levelCurve = (curve, outputs) => {
 // The levels as they are listed; if there are too many, the most frequent ones, or those that add or take away most.
 const levelOrder = (curve, outputs) => {
   const all = curve.points.map((_, i) => i);
-  if (all.length <= LEVELS.most) return all;
+  if (all.length <= mostLevels(curve)) return all;
   const weight = (i) => (curve.counts ? curve.counts[i] : Math.max(...outputs.map((k) => Math.abs(valueOf(curve.values[i], k)))));
   return all.sort((a, b) => weight(b) - weight(a));
 };
 
 const curveElement = (curve, outputs) => {
   const missing = curve.missing ? ` · missing: ${outputs.map((k) => format(valueOf(curve.missing, k))).join(", ")}` : "";
-  const hidden = curve.x ? 0 : curve.points.length - LEVELS.most;
+  const hidden = curve.x ? 0 : curve.points.length - mostLevels(curve);
   return make("div", { class: "drawn" }, make("h3", { class: "column" }, curve.name, make("span", { class: "soft" }, missing)),
     curve.x ? numberCurve(curve, outputs) : levelCurve(curve, outputs),
     ...(hidden > 0 ? [make("p", { class: "soft" }, `and ${hidden} more levels`)] : []));

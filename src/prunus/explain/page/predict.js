@@ -2,6 +2,14 @@
 const clip = (x, low, high) => Math.min(Math.max(x, low), high);
 const width = record.columns.length;
 
+// The level of a date, which is in seconds, for each unit of the calendar.
+const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+const calendarLevel = (unit, seconds) => {
+  const at = new Date(1000 * Math.floor(seconds));
+  return { weekday: WEEKDAYS[at.getUTCDay()], month: MONTHS[at.getUTCMonth()], hour: String(at.getUTCHours()) }[unit];
+};
+
 // Values as in the table: numbers (dates in seconds), texts of categories, null for missing values.
 const encode = (values) => record.columns.map((column) => {
   const value = values[column.feature], missing = value === null || value === "" || Number.isNaN(value);
@@ -10,6 +18,7 @@ const encode = (values) => record.columns.map((column) => {
   if (missing) return column.missing === undefined ? 0 : at(column.missing);
   if (column.kind === "effect") return at(Object.hasOwn(column.effects, String(value)) ? column.effects[String(value)] : column.center);
   if (column.kind === "category") return String(value) === column.category ? at(1) : 0;
+  if (column.kind === "calendar") return calendarLevel(column.unit, Number(value)) === column.category ? at(1) : 0;
   if (column.kind === "infrequent") return record.features[column.feature].levels.includes(String(value)) ? 0 : at(1);
   return at(Number(value));
 }).map(Math.fround);

@@ -102,6 +102,7 @@ const sentence = (t, row) => {
   if (!splits.index.has(t)) return `split ${t} scores ${format(score)}, ${score < 0 ? "below" : "above"} 0: ${side}`;
   if (column) {
     const feature = record.features[column.feature], value = row.values[column.feature], thresholds = column.thresholds;
+    if (value !== null && column.unit) return `${column.unit} of ${feature.name} = ${calendarLevel(column.unit, value)}: ${side}`;
     if (value === null || !isNumber(feature) || !thresholds.length) return `${cellWords(column.feature, value)}: ${side}`;
     const near = thresholds.reduce((best, threshold) => (Math.abs(threshold - value) < Math.abs(best - value) ? threshold : best));
     const [written, limit] = apart(value, near), write = (x) => (x === near ? limit : format(x));
