@@ -74,7 +74,7 @@ bench-train: $(INSTALLED) ## Speed of training and prediction, memory of a fit
 	$(BIN)/python -m benchmarks.train
 
 bench-scale: $(INSTALLED) ## Files beyond memory, several processes, one killed: make bench-scale DATA=folder [ROWS=...]
-	@test -n "$(DATA)" || { echo "DATA must name a folder for a table of 2.4 GB: make bench-scale DATA=folder"; exit 2; }
+	@test -n "$(DATA)" || { echo "DATA must name a folder for a table of 3.7 GB: make bench-scale DATA=folder"; exit 2; }
 	$(BIN)/python -m benchmarks.scale --folder $(DATA) $(if $(ROWS),--rows $(ROWS))
 
 bench-accuracy: $(INSTALLED) ## Accuracy against other trees, EBM and boosting, for hours: make bench-accuracy DATA=folder

@@ -24,7 +24,7 @@ Figures = tuple[list[Measured], list[Bar]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that are asked for; 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="folder of the made-up table, 2.4 GB with all rows")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of the made-up table, 3.7 GB with all rows")
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of that table")
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--out", type=Path, default=RESULTS)
