@@ -11,6 +11,8 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.choosing import AUTO, CHOSEN, Lesson, choose
 from prunus.estimators.preparation import Rows
+from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.streamed_fit import MakeTarget
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn.registry import LEAVES
 
@@ -47,7 +49,7 @@ class ChoosingTree:
         y: Any,
         sample_weight: Any,
         eval_set: Any,
-        make_target: Callable[[TableEncoder], Any],
+        make_target: MakeTarget,
         *,
         max_epochs: int | None = None,
     ) -> Self:
@@ -62,7 +64,8 @@ class ChoosingTree:
                 "leaf, depth and pieces must be the same as in the last fit to continue it, got 'auto' after a fit "
                 "with given options. Set them back, or start again with warm_start=False"
             )
-        chosen = self.chosen_ if is_continued else self._choose(X, y, sample_weight, eval_set, make_target)
+        rows = (X.sample.X, X.sample.y, X.sample.weight) if isinstance(X, ScannedTable) else (X, y, sample_weight)
+        chosen = self.chosen_ if is_continued else self._choose(*rows, eval_set, make_target)
         tree = copy.copy(self)
         for name in (*CHOSEN, "weight_decay"):
             setattr(tree, name, chosen[name])
@@ -86,7 +89,7 @@ class ChoosingTree:
         y: Any,
         sample_weight: Any,
         eval_set: Any,
-        make_target: Callable[[TableEncoder], Any],
+        make_target: MakeTarget,
     ) -> dict[str, Any]:
         """The options that are best for these rows, see `choose`."""
         drawn = copy.copy(self)

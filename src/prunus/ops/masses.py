@@ -1,5 +1,6 @@
 """Node masses of a tree for more samples than fit into memory at once."""
 
+import math
 from collections.abc import Callable, Iterable
 
 import torch
@@ -14,7 +15,7 @@ __all__ = ["Chunks", "linear_masses", "streamed_masses"]
 Chunks = Callable[[], Iterable[tuple[Tensor, Tensor | None]]]
 
 
-def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
+def streamed_masses(chunks: Chunks, lam: float, start: Tensor, passes: int | None = None) -> Tensor:
     """The node masses of `tree_traverse`, solved over chunks of the samples.
 
     Each Newton step is one pass over the chunks. A good start saves passes and changes the result by rounding only.
@@ -28,6 +29,8 @@ def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
         Pruning strength for the sum over all samples, at least 0. At 0 nothing is pruned.
     start : Tensor of shape (2**(depth + 1) - 1,)
         A guess of the masses, for example those of a part of the samples.
+    passes : int, optional
+        Largest number of steps, at least 1; by default as many as it takes.
 
     Examples
     --------
@@ -39,9 +42,11 @@ def streamed_masses(chunks: Chunks, lam: float, start: Tensor) -> Tensor:
     if lam == 0:
         return torch.ones_like(start)
     a = _step(chunks, strength, start.double())  # the first step lands left of the roots, whatever the start
-    while bool(((proposed := _step(chunks, strength, a)) > a + 1e-9).any()):
+    left = math.inf if passes is None else passes - 1
+    while left > 0 and bool(((proposed := _step(chunks, strength, a)) > a + 1e-9).any()):
         a = torch.maximum(a, proposed)
-    return a.to(start.dtype)
+        left -= 1
+    return (_capped(a) if left == 0 else a).to(start.dtype)
 
 
 def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor | None, lam: float) -> Tensor:
@@ -71,6 +76,18 @@ def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor
     check_values(check_lam(lam, x, torch.float64), checked)
     x, weight, bias = (part.detach().contiguous() for part in (x, weight, bias))
     return cpp.linear_masses(x, weight, bias, checked, lam / len(x))
+
+
+def _capped(a: Tensor) -> Tensor:
+    """Masses of which none is larger than that of its parent, as it is with those that are solved completely."""
+    a = a.clone()
+    begin = 1
+    while begin < len(a):
+        level = slice(begin, 2 * begin + 1)
+        parents = a[(begin - 1) // 2 : begin].repeat_interleave(2)
+        a[level] = torch.minimum(a[level], parents)
+        begin = level.stop
+    return a
 
 
 def _step(chunks: Chunks, lam: Tensor, a: Tensor) -> Tensor:

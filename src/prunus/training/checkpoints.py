@@ -16,6 +16,7 @@ from prunus.files import write_bytes
 from prunus.training.losses import Loss, NamedLoss
 from prunus.training.options import TrainingOptions
 from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory
 
 __all__ = ["fingerprint", "read_checkpoint", "write_checkpoint"]
 
@@ -72,7 +73,7 @@ def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(
-    options: TrainingOptions, loss: Loss, model: nn.Module, train: Samples, valid: Samples | None
+    options: TrainingOptions, loss: Loss, model: nn.Module, train: Samples | SampleStream, valid: Samples | None
 ) -> dict[str, Any]:
     """Describe everything that a run depends on, apart from the weights that it starts with.
 
@@ -83,7 +84,7 @@ def fingerprint(
     options : TrainingOptions
     loss : callable
     model : Module
-    train : Samples
+    train : Samples or SampleStream
         Training data.
     valid : Samples or None
         Validation data.
@@ -93,13 +94,16 @@ def fingerprint(
     dict
         Options by name, and a short text for the loss, the model and the data each.
     """
+    is_stream = isinstance(train, SampleStream)
     skipped = ("checkpoint", "checkpoint_every", "threads")
     return {name: value for name, value in vars(options).items() if name not in skipped} | {
         "optimizer": _name(options.optimizer),
         "loss": _name(loss),
         "model": f"{type(model).__name__} of {sum(p.numel() for p in model.parameters())} parameters",
         "layers and their options": _layers(model),
-        "training data": _digest(train),
+        "training data": f"{len(train)} samples: {_digest(in_memory(train))}"
+        if is_stream
+        else _digest(in_memory(train)),
         "validation data": "none" if valid is None else _digest(valid),
     }
 

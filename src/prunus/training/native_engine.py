@@ -1,6 +1,7 @@
 """The engine that takes the steps of a run in C++, without torch or Python for each step."""
 
 import copy
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -18,6 +19,7 @@ from prunus.training.native_losses import compared, native_name
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory
 from prunus.training.torch_engine import RefreshMasses, decaying
 
 __all__ = ["NativeEngine", "why_not"]
@@ -65,18 +67,18 @@ class NativeEngine:
         options: TrainingOptions,
         pace: Pace,
         refresh: RefreshMasses | None,
-        train: Samples,
+        train: Samples | SampleStream,
         valid: Samples | None,
     ) -> None:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes = refresh is not None
-        self.train, self.valid = train, valid
+        self.rows, self.train, self.valid = train, in_memory(train), valid
         self.steps = 0
         self.finished = False
         tree, parts = model.tree, native_parts(model)
         self.split_columns = _live_columns(model)
         self.leaf_inputs = leaf_inputs(model)
-        live, placed, d = self.split_columns, self.leaf_inputs, train.x.shape[1]
+        live, placed, d = self.split_columns, self.leaf_inputs, self.train.x.shape[1]
         self.outputs = len(parts["bias"].values)
         self.native = self._new("Engine")(
             tree.depth,
@@ -164,15 +166,31 @@ class NativeEngine:
 
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
-        n = len(self.train)
-        size = min(self.options.batch_size, n)
-        order = self.train.order(size, self.generator)
-        order = torch.arange(n) if order is None else order
+        size = min(self.options.batch_size, len(self.rows))
         plan, most_columns = self._plan()
-        row, total = 0, 0.0
-        while row < n:
+        total, done = 0.0, 0
+        for examples, order in self._parts(size):
+            steps = slice(done, done + -(-len(order) // size))
+            few = None if most_columns is None else most_columns[steps]
+            total = self._train(examples, order, size, total, np.ascontiguousarray(plan[:, steps]), few)
+            done = steps.stop
+        return total / len(self.rows)
+
+    def _parts(self, size: int) -> Iterator[tuple[Any, Tensor]]:
+        """All training samples in one part, or in those of a stream, which are shuffled, with the order to take."""
+        if isinstance(self.rows, SampleStream):
+            for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, size):
+                yield self._examples(chunk), torch.arange(len(chunk))
+            return
+        order = self.train.order(size, self.generator)
+        yield self.examples, torch.arange(len(self.train)) if order is None else order
+
+    def _train(self, examples: Any, order: Tensor, size: int, total: float, plan: Any, most_columns: Any) -> float:
+        """Take the steps for some examples; return the sum of all losses so far."""
+        row = 0
+        while row < len(order):
             row, total = self.native.train(
-                self.examples,
+                examples,
                 order,
                 size,
                 row,
@@ -188,7 +206,7 @@ class NativeEngine:
                 SLICE_SECONDS,
             )
         self.steps += len(plan[0])
-        return total / n
+        return total
 
     def _plan(self) -> tuple[Any, Any]:
         """Learning rate, scale and share in the average of each step of an epoch, (3, steps), and columns, (steps,)."""

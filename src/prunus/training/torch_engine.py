@@ -16,6 +16,7 @@ from prunus.training.optimizers import make_optimizer
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory
 
 __all__ = ["RefreshMasses", "TorchEngine", "decaying", "evaluate"]
 
@@ -39,11 +40,11 @@ class TorchEngine:
         options: TrainingOptions,
         pace: Pace,
         refresh_masses: RefreshMasses,
-        train: Samples,
+        train: Samples | SampleStream,
         valid: Samples | None,
     ) -> None:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
-        self.refresh_masses, self.train, self.valid = refresh_masses, train, valid
+        self.refresh_masses, self.rows, self.train, self.valid = refresh_masses, train, in_memory(train), valid
         self.averaged = copy.deepcopy(model) if options.average else model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
         self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
@@ -83,9 +84,17 @@ class TorchEngine:
         """Take the steps of one epoch and return the mean loss."""
         self.model.train()
         total = torch.zeros((), device=self.train.x.device)
-        for batch in self.train.batches(self.options.batch_size, self.generator):
+        for batch in self._batches(self.options.batch_size):
             total += self._step(batch) * len(batch)
-        return float(total) / len(self.train)
+        return float(total) / len(self.rows)
+
+    def _batches(self, size: int) -> Iterator[Samples]:
+        """All training samples once, in random order; those of a stream come shuffled."""
+        if not isinstance(self.rows, SampleStream):
+            yield from self.train.batches(size, self.generator)
+            return
+        for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, size):
+            yield from chunk.to(self.train.x.device).chunks(size)
 
     def _step(self, batch: Samples) -> Tensor:
         self._announce_progress(self.steps)
