@@ -86,8 +86,9 @@ class FileTable:
         columns: Sequence[str] | None = None,
         memory_limit: float = MEMORY_LIMIT,
     ) -> None:
-        if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not memory_limit > 0:
-            raise InputValueError(f"memory_limit must be a positive number of bytes, got {memory_limit!r}")
+        limit: Any = memory_limit
+        if isinstance(limit, bool) or not isinstance(limit, Real) or not limit > 0:
+            raise InputValueError(f"memory_limit must be a positive number of bytes, got {limit!r}")
         self.memory_limit = float(memory_limit)
         files = find_files(paths)
         self.paths = [file.path for file in files]

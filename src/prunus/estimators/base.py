@@ -59,8 +59,14 @@ from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, 
 __all__ = ["AUTO", "ArgminTree"]
 
 
-class ArgminTree(  # type: ignore[misc]
-    ChoosingTree, StreamedTree, BuiltTree, FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator
+class ArgminTree(
+    ChoosingTree,
+    StreamedTree,
+    BuiltTree,
+    FittedTree,
+    NotebookPicture,
+    CallbackSupportMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
 ):
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
@@ -174,7 +180,8 @@ class ArgminTree(  # type: ignore[misc]
         self._check_options()
         before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
         if isinstance(X, ScannedTable):
-            return self._fit_stream(X, eval_set, make_target, before, max_epochs)
+            self._fit_stream(X, eval_set, make_target, before, max_epochs)
+            return self
         # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         encoder, target, rows = self._read(X, y, sample_weight, make_target, before, is_new=max_epochs is not None)
         # 2. Some rows are held out for validation, unless the caller gives an eval_set.

@@ -64,8 +64,7 @@ class ChoosingTree:
                 "leaf, depth and pieces must be the same as in the last fit to continue it, got 'auto' after a fit "
                 "with given options. Set them back, or start again with warm_start=False"
             )
-        rows = (X.sample.X, X.sample.y, X.sample.weight) if isinstance(X, ScannedTable) else (X, y, sample_weight)
-        chosen = self.chosen_ if is_continued else self._choose(*rows, eval_set, make_target)
+        chosen = self.chosen_ if is_continued else self._choose(X, y, sample_weight, eval_set, make_target)
         tree = copy.copy(self)
         for name in (*CHOSEN, "weight_decay"):
             setattr(tree, name, chosen[name])
@@ -91,7 +90,9 @@ class ChoosingTree:
         eval_set: Any,
         make_target: MakeTarget,
     ) -> dict[str, Any]:
-        """The options that are best for these rows, see `choose`."""
+        """The options that are best for these rows, or for a sample of a table beyond memory; see `choose`."""
+        if isinstance(X, ScannedTable):
+            X, y, sample_weight = X.sample.X, X.sample.y, X.sample.weight  # noqa: N806
         drawn = copy.copy(self)
         drawn.random_state = copy.deepcopy(self.random_state)  # a random state that the user gave does not change
         seed = drawn._seed()

@@ -232,8 +232,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
             return None
         if before is not None:
             return before.chosen_
-        rows = (X.sample.X, X.sample.y, X.sample.weight) if isinstance(X, ScannedTable) else (X, y, sample_weight)
-        chosen: dict[str, Any] = tree._choose(*rows, eval_set, partial(_target_of, tree))
+        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, partial(_target_of, tree))
         return chosen
 
     def _bags(

@@ -161,7 +161,7 @@ class StreamedTree:
 
     def _fit_stream(
         self, scanned: ScannedTable, eval_set: Any, make_target: MakeTarget, before: Any, max_epochs: int | None
-    ) -> Any:
+    ) -> None:
         """The first steps of a fit to a scanned table; see `ArgminTree._fit_tree`."""
         # 1. The encoder and the target are those of all rows.
         encoder, target, weighing = read_scanned(scanned, self.pieces, make_target, before)
@@ -180,7 +180,7 @@ class StreamedTree:
         elif scanned.valid is not None:
             valid_rows = _positive(encode_chunk(scanned.valid, encoder, target, weighing))
         stream = _Reader(scanned, encoder, target, weighing, seed).stream(sample)
-        return self._learn(
+        self._learn(
             stream,
             to_samples(valid_rows, target, device),
             target,

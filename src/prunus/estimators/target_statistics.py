@@ -18,7 +18,7 @@ REPEATED = 3
 MOST_LABELS = 100_000
 """Numbers of rows are counted for so many different values of the target at most; with more it must be a number."""
 ALL, POSITIVE, HELD_OUT, WEIGHT, HELD_OUT_WEIGHT = range(5)
-"""What is counted: rows, those of positive weight, those of these that are held out; and weights of all and of these."""
+"""What is counted: rows, those of positive weight, those of these that are held out; weights of all and of these."""
 
 
 @dataclass(frozen=True)

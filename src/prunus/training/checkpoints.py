@@ -101,9 +101,7 @@ def fingerprint(
         "loss": _name(loss),
         "model": f"{type(model).__name__} of {sum(p.numel() for p in model.parameters())} parameters",
         "layers and their options": _layers(model),
-        "training data": f"{len(train)} samples: {_digest(in_memory(train))}"
-        if is_stream
-        else _digest(in_memory(train)),
+        "training data": _digest(in_memory(train)) + (f" of {len(train)}" if is_stream else ""),
         "validation data": "none" if valid is None else _digest(valid),
     }
 
