@@ -87,7 +87,7 @@ class FileTable:
         memory_limit: float = MEMORY_LIMIT,
     ) -> None:
         limit: Any = memory_limit
-        if isinstance(limit, bool) or not isinstance(limit, Real) or not limit > 0:
+        if isinstance(limit, bool) or not isinstance(limit, Real) or not float(limit) > 0:
             raise InputValueError(f"memory_limit must be a positive number of bytes, got {limit!r}")
         self.memory_limit = float(memory_limit)
         files = find_files(paths)

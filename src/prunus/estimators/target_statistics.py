@@ -106,8 +106,9 @@ class TargetStatistics:
         labels = target.labels.tolist()
         if isinstance(target.class_weight, str):  # "balanced"
             rows = np.array([self.counts.get(label, np.zeros(5))[ALL] for label in labels])
-            return rows.sum() / (len(labels) * np.maximum(rows, 1.0))
-        of_classes: Doubles = target.weigh(np.arange(len(labels)), None)
+            of_classes: Doubles = rows.sum() / (len(labels) * np.maximum(rows, 1.0))
+        else:
+            of_classes = target.weigh(np.arange(len(labels)), None)
         return of_classes
 
     def _add_labels(self, labels: npt.NDArray[Any], codes: npt.NDArray[np.integer], columns: Any) -> None:
@@ -139,5 +140,5 @@ def chunk_targets(target: Target, chunk: Chunk, x: npt.NDArray[np.float32]) -> n
         return target.read(chunk.y, x)
     labels, codes = chunk.labels
     repeated = np.repeat(labels, REPEATED)
-    numbers: npt.NDArray[Any] = target.read(repeated, repeated)[::REPEATED]
-    return numbers[codes]
+    numbers: npt.NDArray[Any] = target.read(repeated, repeated)[::REPEATED][codes]
+    return numbers

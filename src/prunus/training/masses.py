@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord
 from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.streams import SampleStream, in_memory, one_thread
 
 __all__ = ["refresh_masses", "sampling_step", "solve_masses"]
 
@@ -44,4 +44,5 @@ def solve_masses(model: TreeModel, train: Samples | SampleStream) -> None:
             for chunk in stream.scan():
                 yield from ((part.x, part.weight) for part in chunk.to(some.x.device).chunks(PASS_CHUNK))
 
-        model.refine_masses(chunks, len(stream), passes=PASSES)
+        with one_thread():
+            model.refine_masses(chunks, len(stream), passes=PASSES)

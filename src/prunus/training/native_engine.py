@@ -19,7 +19,7 @@ from prunus.training.native_losses import compared, native_name
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.streams import SampleStream, in_memory, one_thread
 from prunus.training.torch_engine import RefreshMasses, decaying
 
 __all__ = ["NativeEngine", "why_not"]
@@ -179,8 +179,9 @@ class NativeEngine:
     def _parts(self, size: int) -> Iterator[tuple[Any, Tensor]]:
         """All training samples in one part, or in those of a stream, which are shuffled, with the order to take."""
         if isinstance(self.rows, SampleStream):
-            for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, size):
-                yield self._examples(chunk), torch.arange(len(chunk))
+            with one_thread():
+                for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, size):
+                    yield self._examples(chunk), torch.arange(len(chunk))
             return
         order = self.train.order(size, self.generator)
         yield self.examples, torch.arange(len(self.train)) if order is None else order

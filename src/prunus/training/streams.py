@@ -1,12 +1,15 @@
 """Training data beyond memory: samples that are read again in each epoch."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import torch
 
 from prunus.errors import InputValueError
 from prunus.training.samples import Samples
 
-__all__ = ["SampleStream", "in_memory"]
+__all__ = ["SampleStream", "in_memory", "one_thread"]
 
 
 @dataclass(frozen=True)
@@ -93,3 +96,20 @@ def in_memory(train: Samples | SampleStream) -> Samples:
     True
     """
     return train.sample if isinstance(train, SampleStream) else train
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which torch computes with one thread, because another one reads: threads that wait for each other
+    to finish small products cost more than they gain.
+
+    >>> with one_thread():
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
