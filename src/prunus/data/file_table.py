@@ -129,7 +129,7 @@ class FileTable:
             raise InputValueError(f"A table must have at least one row, got none in {self.paths[0]!r} and all others")
         return found
 
-    def batches(self, *, part: tuple[int, int] = (0, 1), ahead: int = 2) -> Iterator[Chunk]:
+    def batches(self, *, part: tuple[int, int] = (0, 1), ahead: int = 2, first: int = 0) -> Iterator[Chunk]:
         """Read all rows, in the order of the files.
 
         Parameters
@@ -139,13 +139,15 @@ class FileTable:
             are the table, and no row is in two of them.
         ahead : int, default=2
             Number of chunks that a thread reads ahead; 0 for no thread.
+        first : int, default=0
+            Number of the group of rows to begin with; those before it are left out.
 
         Yields
         ------
         Chunk
             At most `chunk_rows` rows with ``X``, a RecordBatch of pyarrow, ``y``, ``weight`` and ``hashes``.
         """
-        chunks = self._chunks(self._share(np.arange(len(self.groups)), part))
+        chunks = self._chunks(number for number in self._share(np.arange(len(self.groups)), part) if number >= first)
         yield from read_ahead(chunks, ahead) if ahead else chunks
 
     def collect(self, choose: Callable[[Chunk], npt.NDArray[np.bool_]] | None = None) -> Chunk | None:

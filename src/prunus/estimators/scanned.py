@@ -16,7 +16,14 @@ from prunus.data.values import is_missing
 from prunus.errors import InputValueError
 from prunus.estimators.target_statistics import TargetStatistics
 
-__all__ = ["ScannedTable", "checked_target", "fits_into_memory", "rows_in_memory", "sample_rows"]
+__all__ = [
+    "ScannedTable",
+    "checked_target",
+    "fits_into_memory",
+    "held_out_by_hash",
+    "rows_in_memory",
+    "sample_rows",
+]
 
 IN_MEMORY = 32
 """Bytes that a fit in memory takes for each value of a table: as it is read, encoded, divided, and as an input."""
@@ -39,6 +46,12 @@ def rows_in_memory(table: FileTable, most: int, share: float = _SHARE) -> int:
     A value takes up to 8 bytes as it is read, and is encoded besides.
     """
     return max(1_000, min(most, int(share * table.memory_limit / (12 * len(table.columns)))))
+
+
+def held_out_by_hash(table: FileTable, fraction: float) -> ValidationRows:
+    """The rows that are held out: about this share, or fewer if memory does not hold them."""
+    most = rows_in_memory(table, VALIDATION_ROWS, _SHARE / 2)
+    return ValidationRows(min(fraction, most / len(table)), VALIDATION_SEED)
 
 
 def sample_rows(table: FileTable, most: int, seed: int) -> Chunk:
@@ -80,10 +93,8 @@ class ScannedTable:
     @classmethod
     def scan(cls, table: FileTable, validation_fraction: float) -> "ScannedTable":
         """Read a table once. About this share of the rows is held out, or fewer if memory does not hold them."""
-        n, half = len(table), _SHARE / 2
-        share = min(validation_fraction, rows_in_memory(table, VALIDATION_ROWS, half) / n)
-        validation = ValidationRows(share, VALIDATION_SEED)
-        of_sample = min(1.0, rows_in_memory(table, SAMPLE_ROWS) / n)
+        validation = held_out_by_hash(table, validation_fraction)
+        of_sample = min(1.0, rows_in_memory(table, SAMPLE_ROWS) / len(table))
         statistics, targets = TableStatistics(), TargetStatistics()
         sample, valid = RowsInMemory(), RowsInMemory()
         for chunk in table.batches():
