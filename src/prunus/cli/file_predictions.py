@@ -158,7 +158,7 @@ def _join_text(folder: Path, partial: Path, *, separator: str, guard: bool) -> N
     from prunus.cli.predict import guarded  # it imports this module
 
     compressed = partial.name.lower().endswith(".gz")
-    with gzip.open(partial, "wb") if compressed else partial.open("wb") as file, io.BufferedWriter(file) as out:  # type: ignore[arg-type]
+    with gzip.open(partial, "wb") if compressed else partial.open("wb") as file, io.BufferedWriter(file) as out:
         for number, batch in enumerate(_batches(folder)):
             frame = batch.to_pandas()
             text = csv_text(guarded(frame) if guard else frame, separator)

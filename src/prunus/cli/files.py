@@ -154,12 +154,9 @@ def _parquet_values(file: Path) -> float:
 
 def frame_of(batch: Any) -> Any:
     """A DataFrame of a record batch."""
-    arrow = require("pyarrow", "tables")
-    table = arrow.Table.from_batches([batch])
-    for i, field in enumerate(table.schema):
-        if arrow.types.is_dictionary(field.type):  # text is read as categories, which is faster
-            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
-    return to_frame(table)
+    from prunus.data.file_chunks import plain_text
+
+    return to_frame(require("pyarrow", "tables").Table.from_batches([plain_text(batch)]))
 
 
 def read_data(

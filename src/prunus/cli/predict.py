@@ -99,6 +99,8 @@ def run(options: argparse.Namespace) -> Outcome:
 
 def _predict_files(model: Any, everything: Any, path: Path | None, options: argparse.Namespace) -> Outcome:
     """Predict a table beyond memory, part by part."""
+    from prunus.data.file_chunks import plain_text
+
     if path is None:
         raise Mistake(f"--out must name a file for a table that is read in parts, {shown(everything.paths)}, got none")
     names = list(getattr(model, "feature_names_in_", everything.columns))
@@ -106,12 +108,13 @@ def _predict_files(model: Any, everything: Any, path: Path | None, options: argp
     assert not isinstance(table, str)
     if len(names) != model.n_features_in_:
         raise Mistake(
-            f"{shown(table.paths)} must have {model.n_features_in_} columns, as in training, got {len(names)}"
+            f"{shown(table.paths)} must have {model.n_features_in_} columns, as in training, got {len(names)}; leave "
+            "out the others"
         )
 
     def predict(batch: Any) -> dict[str, Any]:
-        copied = {name: batch.column(batch.schema.get_field_index(name)) for name in options.copy}
-        return copied | _predictions(model, batch.select(names), options)
+        copied = plain_text(batch.select(options.copy))
+        return dict(zip(options.copy, copied.columns, strict=True)) | _predictions(model, batch.select(names), options)
 
     rows = write_predictions(table, predict, path, options)
     say(options, f"{rows} predictions were written to {path}")

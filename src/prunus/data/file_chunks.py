@@ -16,7 +16,7 @@ from prunus.data.row_hash import row_hashes
 from prunus.data.values import objects
 from prunus.errors import PrunusError
 
-__all__ = ["Chunk", "RowsInMemory"]
+__all__ = ["Chunk", "RowsInMemory", "plain_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,23 @@ def _levels(column: Coded) -> npt.NDArray[Any]:
     return objects([*column.values, None], len(column.values) + 1)
 
 
+def plain_text(batch: Any) -> Any:
+    """A record batch with text where it had categories, as which text of Parquet files is read.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> plain_text(pa.record_batch({"color": pa.array(["red", "red"]).dictionary_encode()})).schema.types
+    [DataType(string)]
+    """
+    pa = import_arrow()
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
 class RowsInMemory:
     """Collects rows of chunks of one table."""
 
@@ -128,7 +145,8 @@ class RowsInMemory:
         if self.first is None or not self.batches:
             return None
         pa = import_arrow()
-        tables = [pa.Table.from_batches([batch]) for batch in self.batches]
+        alike = all(batch.schema.equals(self.batches[0].schema) for batch in self.batches)
+        tables = [pa.Table.from_batches([batch if alike else plain_text(batch)]) for batch in self.batches]
         whole = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
         self.batches = []
         return replace(self.first, batch=whole.to_batches()[0], start=0)

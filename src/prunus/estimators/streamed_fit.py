@@ -32,6 +32,9 @@ __all__ = ["Given", "MakeTarget", "StreamedTree", "draw_rows", "encode_chunk", "
 
 MakeTarget = Callable[[TableEncoder, Any], Any]
 
+BUFFERED = 256
+"""Bytes of the memory for each value of a chunk of shuffled rows: so small chunks leave most of it to the buffer."""
+
 
 class Given(NamedTuple):
     """The arguments of a fit: arrays and frames, or a table in files beyond memory."""
@@ -90,8 +93,8 @@ class _Reader:
 
     def shuffled(self, epoch: int, batch_size: int) -> Iterator[Samples]:
         table, width = self.scanned.table, len(self.encoder.columns_)
-        rows = chunk_rows_of(width)
-        rows = max(1, rows // batch_size) * batch_size
+        most = int(table.memory_limit / (BUFFERED * width))
+        rows = max(1, min(chunk_rows_of(width), most) // batch_size) * batch_size
         buffer = buffer_rows(table.memory_limit, width, chunk_rows=rows)
         chunks = table.shuffled(self.arrays, seed=self.seed, epoch=epoch, buffer_rows=buffer, chunk_rows=rows)
         return (_samples(arrays) for arrays in chunks)
