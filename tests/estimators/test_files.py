@@ -56,11 +56,13 @@ def table(folder: Path, target: str | None = "y", **options: Any) -> FileTable:
 
 
 def regressor(**options: Any) -> ArgminTreeRegressor:
-    return ArgminTreeRegressor(**({"leaf": "linear", "max_epochs": 15, "random_state": 0} | options))
+    given: dict[str, Any] = {"leaf": "linear", "max_epochs": 15, "random_state": 0}
+    return ArgminTreeRegressor(**(given | options))
 
 
 def classifier(**options: Any) -> ArgminTreeClassifier:
-    return ArgminTreeClassifier(**({"leaf": "linear", "max_epochs": 15, "random_state": 0} | options))
+    given: dict[str, Any] = {"leaf": "linear", "max_epochs": 15, "random_state": 0}
+    return ArgminTreeClassifier(**(given | options))
 
 
 def test_a_table_that_fits_into_memory_is_fitted_as_a_frame(folder: Path) -> None:

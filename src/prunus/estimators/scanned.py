@@ -67,8 +67,10 @@ def checked_target(chunk: Chunk) -> Chunk:
     """The chunk itself; an error that names the file if targets are missing."""
     if chunk.target is not None:
         with chunk.errors():
-            labels, _ = chunk.labels
-            missing = is_missing(labels) if labels.dtype == object else labels != labels
+            y = chunk.y
+            assert y is not None
+            values = chunk.labels[0] if y.dtype == object else y
+            missing = is_missing(values) if values.dtype == object else values != values
             if missing.any():
                 raise InputValueError(f"Column {chunk.target!r}, the target, must have a value in each row, got none")
     return chunk

@@ -86,21 +86,25 @@ class _Reader:
     target: Any
     weighing: Weighing
     seed: int
+    part: tuple[int, int] = (0, 1)
+    """Which of how many parts of the rows is read."""
 
     def stream(self, sample: Samples) -> SampleStream:
         """All training rows."""
-        return SampleStream(sample, self.weighing.rows, self.shuffled, self.in_order)
+        return SampleStream(sample, self.weighing.rows, self.shuffled, self.in_order, self.part)
 
     def shuffled(self, epoch: int, batch_size: int) -> Iterator[Samples]:
         table, width = self.scanned.table, len(self.encoder.columns_)
         most = int(table.memory_limit / (BUFFERED * width))
         rows = max(1, min(chunk_rows_of(width), most) // batch_size) * batch_size
         buffer = buffer_rows(table.memory_limit, width, chunk_rows=rows)
-        chunks = table.shuffled(self.arrays, seed=self.seed, epoch=epoch, buffer_rows=buffer, chunk_rows=rows)
+        chunks = table.shuffled(
+            self.arrays, seed=self.seed, epoch=epoch, buffer_rows=buffer, chunk_rows=rows, part=self.part
+        )
         return (_samples(arrays) for arrays in chunks)
 
     def in_order(self) -> Iterator[Samples]:
-        for chunk in self.scanned.table.batches():
+        for chunk in self.scanned.table.batches(part=self.part):
             with chunk.errors():
                 arrays = self.arrays(chunk)
             if len(arrays[0]):

@@ -27,6 +27,9 @@ class SampleStream:
         the epoch alone. The sizes of the chunks are multiples of the batch size, but for the last one.
     in_order : callable
         ``in_order()`` reads all samples once, in any order and in chunks of any size.
+    part : (int, int), default=(0, 1)
+        If several processes share the samples, which of how many parts this one reads; `shuffled` and `in_order` then
+        read that part, while `rows` counts all.
 
     Examples
     --------
@@ -44,6 +47,7 @@ class SampleStream:
     rows: int
     shuffled: Callable[[int, int], Iterable[Samples]]
     in_order: Callable[[], Iterable[Samples]]
+    part: tuple[int, int] = (0, 1)
 
     def __len__(self) -> int:
         return self.rows
@@ -77,10 +81,10 @@ class SampleStream:
         left = self.rows
         for chunk in chunks:
             left -= len(chunk)
-            if left < 0:
+            if left < 0:  # there are more than the schedule has steps for
                 break
             yield chunk
-        if left:
+        if left and self.part == (0, 1):
             raise InputValueError(
                 f"A stream must have the same samples in each pass, got {'fewer' if left > 0 else 'more'} than "
                 f"{self.rows}: files must not change while they are read"
