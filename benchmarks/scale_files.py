@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -130,6 +131,7 @@ def _predict(files: list[str], folder: Path, streamed: bool) -> tuple[int, float
     else:
         x = _arrays(files)[0]
         rows = len(x)
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
         start = time.perf_counter()
         model.predict(x)
         seconds = time.perf_counter() - start
