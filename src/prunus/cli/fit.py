@@ -5,16 +5,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import prunus
 from prunus.cli.command import Outcome, say
+from prunus.cli.file_problem import FileProblem, read_file_problem
+from prunus.cli.files import add_memory_option, input_files, open_data, read_data
 from prunus.cli.mistakes import Interrupted, Mistake, describe
 from prunus.cli.models import check_other, check_output, is_clusterer, is_forest
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
-from prunus.cli.scores import Scores, mean_scores, scores
+from prunus.cli.scores import Scores
 from prunus.cli.tree_options import add_tree_options, check_auto, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
@@ -36,7 +36,8 @@ EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``fit``."""
-    add_problem_options(parser)
+    add_problem_options(parser, files=True)
+    add_memory_option(parser)
     parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, such as houses.prunus")
     parser.add_argument(
         "--force", action="store_true", help="replace MODEL if it exists, and discard an interrupted run"
@@ -54,13 +55,13 @@ def run(options: argparse.Namespace) -> Outcome:
     check_auto(options)
     if options.forest is not None and options.forest < 1:
         raise Mistake(f"--forest must be at least 1, got {options.forest}")
-    path = check_output(options.out, force=options.force, inputs=[options.data])
+    path = check_output(options.out, force=options.force, inputs=input_files(options.data))
     checkpoint = _checkpoint(path, options)
     options.group.wait_for_all()  # nobody takes files of this run for those of an earlier one
     check_file(options)
-    problem = read_problem(options)
+    problem = _read(options)
     check_task(options.loss, problem.target.task)
-    say(options, pairs(problem.lines()) if options.json else f"learning from {len(problem.train)} rows")
+    say(options, pairs(problem.lines()) if options.json else f"learning from {problem.n_rows} rows")
     estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options), options.forest)
     estimator.set_params(verbose=not options.quiet)
     estimator.keeps_checkpoint = True
@@ -73,35 +74,36 @@ def run(options: argparse.Namespace) -> Outcome:
         return Outcome({}, "")
     forget_run(estimator)
     estimator.target_name_ = problem.target.name
-    estimator.date_orders_ = problem.source.orders_of(problem.X.columns)
+    estimator.date_orders_ = problem.date_orders
     _save(estimator, path, checkpoint, options)
-    valid, validation = _held_out(estimator, problem)
+    held_out, validation = problem.held_out(estimator)
     record = problem.record() | {
         "chosen": getattr(estimator, "chosen_", None),
         "model": model_record(estimator),
         "seconds": seconds,
-        "hold_out": None if validation is None else {"rows": len(valid)} | validation,
+        "hold_out": None if validation is None else {"rows": held_out} | validation,
         "warning": model_warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
 
 
-def new_estimator(problem: Problem, options: dict[str, Any], n_trees: int | None = None) -> Any:
+def new_estimator(problem: Problem | FileProblem, options: dict[str, Any], n_trees: int | None = None) -> Any:
     """A new estimator for the task, with these options; a forest if a number of trees is given."""
     is_classes = problem.target.task == "classification"
     kind: Any = prunus.ArgminTreeClassifier if is_classes else prunus.ArgminTreeRegressor
     if n_trees is not None:
         kind = prunus.ArgminForestClassifier if is_classes else prunus.ArgminForestRegressor
         options = options | {"n_trees": n_trees}
-    if not len(problem.valid) and not problem.holds_out_itself:
+    if problem.trains_on_all:
         options = options | {"early_stopping_rounds": None}
     return kind(**options)
 
 
 def check_file(options: argparse.Namespace) -> None:
     """Raise an error if several processes would have to read one stdin."""
-    if options.group.learns and options.data == "-":
+    files = [options.data] if isinstance(options.data, str) else options.data
+    if options.group.learns and "-" in files:
         raise Mistake("DATA must be a file if several processes learn from it, got stdin")
 
 
@@ -153,24 +155,7 @@ def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
     return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
 
 
-def _held_out(estimator: Any, problem: Problem) -> tuple[Any, Scores | None]:
-    """The numbers of the rows that were held out, by the command or by the estimator, and the scores of these rows.
-
-    Each row of a forest is predicted by the trees that have not trained on it.
-    """
-    from prunus.estimators.validation import out_of_bag, validation_rows
-
-    rows = problem.valid
-    if problem.holds_out_itself and is_forest(estimator):
-        predictions = out_of_bag(estimator, problem.X, problem.y, problem.weight)
-        rows = np.flatnonzero(~np.isnan(predictions[:, 0]))
-        return rows, mean_scores(estimator, predictions[rows], problem.y[rows]) if len(rows) else None
-    if problem.holds_out_itself:
-        rows = validation_rows(estimator, problem.X, problem.y, problem.weight)
-    return rows, scores(estimator, *problem.part(rows)) if len(rows) else None
-
-
-def _lines(problem: Problem, record: dict[str, Any]) -> list[tuple[str, Any]]:
+def _lines(problem: Problem | FileProblem, record: dict[str, Any]) -> list[tuple[str, Any]]:
     chosen = [] if record["chosen"] is None else [("chosen", _choice(record["chosen"]))]
     lines = [*problem.lines(), *chosen, *model_lines(record["model"], record["seconds"])]
     if record["hold_out"] is None:
@@ -206,7 +191,7 @@ def model_warning(estimator: Any, validation: Scores | None) -> str | None:
     return remarks(estimator.target_.task, known, all_pruned=tree.all_pruned)
 
 
-def _class_weight(problem: Problem, options: argparse.Namespace) -> dict[str, Any]:
+def _class_weight(problem: Problem | FileProblem, options: argparse.Namespace) -> dict[str, Any]:
     if options.class_weight is None:
         return {}
     if problem.target.task != "classification":
@@ -227,7 +212,7 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
     checkpoint = path.with_name(path.name + ".checkpoint")
     files = _files(checkpoint, options)
     for file in files:
-        check_other(file, [options.data, path])
+        check_other(file, [*input_files(options.data), path])
     found = [file for file in files if file.exists()]
     if options.resume and not found:
         raise Mistake(f"there is no interrupted run to resume: {files[0]} does not exist; leave out --resume")
@@ -282,11 +267,9 @@ def _again(options: argparse.Namespace) -> str:
     return command if options.resume else f"{command} --resume"
 
 
-def _fit(estimator: Any, problem: Problem, checkpoint: Path | None, options: argparse.Namespace) -> None:
-    X, y = problem.part(problem.train)  # noqa: N806
-    weight = None if problem.weight is None else problem.weight[problem.train]
+def _fit(estimator: Any, problem: Problem | FileProblem, checkpoint: Path | None, options: argparse.Namespace) -> None:
     try:
-        estimator.fit(X, y, weight, eval_set=problem.part(problem.valid) if len(problem.valid) else None)
+        problem.fit(estimator)
     except KeyboardInterrupt:
         written = _written(checkpoint, options)
         if written is None:
@@ -294,3 +277,15 @@ def _fit(estimator: Any, problem: Problem, checkpoint: Path | None, options: arg
         raise Interrupted(
             f"interrupted; the state of training is in {written}; continue with: {_again(options)}"
         ) from None
+
+
+def _read(options: argparse.Namespace) -> Problem | FileProblem:
+    """The table, which is read into memory if it is not too large."""
+    from prunus.estimators.scanned import fits_into_memory
+
+    data = open_data(options)
+    if not isinstance(data, str) and not fits_into_memory(data):
+        problem = read_file_problem(data, options)
+        if not fits_into_memory(problem.table):  # it may have fewer columns
+            return problem
+    return read_problem(options, source=read_data(data, options))

@@ -2,12 +2,15 @@
 
 import argparse
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
+from prunus.cli.file_predictions import write_predictions
+from prunus.cli.files import add_data_option, add_memory_option, frame_of, input_files, open_data, read_data, shown
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import (
     check_table,
@@ -19,7 +22,7 @@ from prunus.cli.models import (
     text_columns,
     trees_of,
 )
-from prunus.cli.reading import add_reading_options, read_source
+from prunus.cli.reading import add_reading_options
 from prunus.cli.writing import csv_text, write_table
 
 __all__ = ["add_arguments", "run"]
@@ -37,9 +40,8 @@ EPILOG = "Example: prunus predict houses.prunus new.csv > prices.csv"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``predict``."""
     parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument(
-        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
-    )
+    add_data_option(parser)
+    add_memory_option(parser)
     parser.add_argument(
         "--out", metavar="FILE", help="write to FILE, .csv, .tsv, .parquet or .feather, instead of CSV on stdout"
     )
@@ -72,11 +74,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table, and write predictions."""
-    inputs = [options.model, options.data]
+    from prunus.estimators.scanned import fits_into_memory
+
+    inputs = [options.model, *input_files(options.data)]
     path = None if options.out is None else check_table(options.out, "--out", force=options.force, inputs=inputs)
     model = load_estimator(options.model)
     _check_options(model, options)
-    source = read_source(options.data, options, text_columns(model), date_orders(model))
+    data = open_data(options)
+    if not isinstance(data, str) and not fits_into_memory(data):
+        return _predict_files(model, data, path, options)
+    source = read_data(data, options, text_columns(model), date_orders(model))
     copied = {name: source.copied(name) for name in options.copy}
     predicted = _predictions(model, needed_columns(model, source, options), options)
     table = require("pandas", "tables").DataFrame(copied | predicted)
@@ -88,6 +95,30 @@ def run(options: argparse.Namespace) -> Outcome:
     write_table(table, str(path))
     say(options, f"{len(table)} predictions were written to {path}")
     return Outcome({"rows": len(table), "out": str(path)}, "")
+
+
+def _predict_files(model: Any, everything: Any, path: Path | None, options: argparse.Namespace) -> Outcome:
+    """Predict a table beyond memory, part by part."""
+    from prunus.data.file_chunks import plain_text
+
+    if path is None:
+        raise Mistake(f"--out must name a file for a table that is read in parts, {shown(everything.paths)}, got none")
+    names = list(getattr(model, "feature_names_in_", everything.columns))
+    table = open_data(options, list(dict.fromkeys([*names, *options.copy])))
+    assert not isinstance(table, str)
+    if len(names) != model.n_features_in_:
+        raise Mistake(
+            f"{shown(table.paths)} must have {model.n_features_in_} columns, as in training, got {len(names)}; leave "
+            "out the others"
+        )
+
+    def predict(batch: Any) -> dict[str, Any]:
+        copied = plain_text(batch.select(options.copy))
+        return dict(zip(options.copy, copied.columns, strict=True)) | _predictions(model, batch.select(names), options)
+
+    rows = write_predictions(table, predict, path, options)
+    say(options, f"{rows} predictions were written to {path}")
+    return Outcome({"rows": rows, "out": str(path)}, "")
 
 
 def guarded(table: Any) -> Any:
@@ -122,7 +153,7 @@ def _check_options(model: Any, options: argparse.Namespace) -> None:
         if name in _names(model, options):
             raise Mistake(
                 f"--copy must name columns other than those with the predictions, got {name!r}; rename the column in "
-                f"{options.data}"
+                f"{shown(options.data)}"
             )
 
 
@@ -148,7 +179,7 @@ def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, A
         values = np.asarray(model.predict(X, hard=options.hard))
         columns = list(values.reshape(len(values), -1).T)
     if options.explain:
-        columns += list(_reasons(model, X).T)
+        columns += list(_reasons(model, frame_of(X) if hasattr(X, "schema") else X).T)
     return dict(zip(_names(model, options), columns, strict=True))
 
 

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prunus.cli.files import add_data_option
 from prunus.cli.mistakes import Mistake
+from prunus.cli.models import is_forest
 from prunus.cli.reading import Dropped, Source, Target, check_finite, drop_useless, read_source, read_target
 from prunus.cli.reading.targets import TASKS
 from prunus.cli.rendering import quoted
+from prunus.cli.scores import Scores, mean_scores, scores
 
 __all__ = ["Problem", "add_column_options", "add_problem_options", "features", "hold_out", "read_problem"]
 
@@ -40,6 +43,43 @@ class Problem:
     def y(self) -> Any:
         """Targets."""
         return self.target.values
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to learn from."""
+        return len(self.train)
+
+    @property
+    def trains_on_all(self) -> bool:
+        """Whether no rows are held out."""
+        return not len(self.valid) and not self.holds_out_itself
+
+    @property
+    def date_orders(self) -> dict[str, str]:
+        """The order of day and month in features that were read from text as dates."""
+        return self.source.orders_of(self.X.columns)
+
+    def fit(self, estimator: Any) -> None:
+        """Fit an estimator."""
+        X, y = self.part(self.train)  # noqa: N806
+        weight = None if self.weight is None else self.weight[self.train]
+        estimator.fit(X, y, weight, eval_set=self.part(self.valid) if len(self.valid) else None)
+
+    def held_out(self, estimator: Any) -> tuple[int, Scores | None]:
+        """How many rows were held out, by the command or by the estimator, and the scores of these rows.
+
+        Each row of a forest is predicted by the trees that have not trained on it.
+        """
+        from prunus.estimators.validation import out_of_bag, validation_rows
+
+        rows = self.valid
+        if self.holds_out_itself and is_forest(estimator):
+            predictions = out_of_bag(estimator, self.X, self.y, self.weight)
+            rows = np.flatnonzero(~np.isnan(predictions[:, 0]))
+            return len(rows), mean_scores(estimator, predictions[rows], self.y[rows]) if len(rows) else None
+        if self.holds_out_itself:
+            rows = validation_rows(estimator, self.X, self.y, self.weight)
+        return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
 
     @property
     def notes(self) -> list[str]:
@@ -90,11 +130,14 @@ def add_column_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the data and the target."""
-    parser.add_argument(
-        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
-    )
+def add_problem_options(parser: argparse.ArgumentParser, *, files: bool = False) -> None:
+    """Add the options that name the data, which may be several files, and the target."""
+    if files:
+        add_data_option(parser)
+    else:
+        parser.add_argument(
+            "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
+        )
     parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
     parser.add_argument(
         "--task",
@@ -141,9 +184,11 @@ def _empty_in(rows: Any, keep: Collection[str]) -> list[Dropped]:
     return [Dropped(name, "empty in all rows with a target") for name in empty]
 
 
-def read_problem(options: argparse.Namespace, *, always_hold_out: bool = False) -> Problem:
-    """Read the data that the options name."""
-    source = read_source(options.data, options)
+def read_problem(
+    options: argparse.Namespace, *, always_hold_out: bool = False, source: Source | None = None
+) -> Problem:
+    """Read the data that the options name, unless they were read already."""
+    source = read_source(options.data, options) if source is None else source
     target = read_target(source, options.target, options.task)
     table, dropped = features(source, options, target.name, options.weights, given=target.given)
     weight = None if options.weights is None else _weights(source, options.weights)[target.given]

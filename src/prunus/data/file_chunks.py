@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy.typing as npt
 from prunus.data.arrays import chunk_weight
 from prunus.data.arrow import ArrowTable
 from prunus.data.columns import Coded, Column
+from prunus.data.file_paths import import_arrow
 from prunus.data.row_hash import row_hashes
 from prunus.data.values import objects
 from prunus.errors import PrunusError
 
-__all__ = ["Chunk"]
+__all__ = ["Chunk", "RowsInMemory", "plain_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,20 @@ class Chunk:
         column = self._column(self.target)
         if not isinstance(column, Coded):
             return column
-        values: npt.NDArray[Any] = objects([*column.values, None], len(column.values) + 1)[column.codes]
+        values: npt.NDArray[Any] = _levels(column)[column.codes]
         return values
+
+    @property
+    def labels(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]:
+        """The different values of the target, and for each row which of them it has; None or NaN is missing."""
+        assert self.target is not None
+        column = self._column(self.target)
+        if isinstance(column, Coded):
+            used, codes = np.unique(column.codes, return_inverse=True)
+            return _levels(column)[used], codes
+        if column.dtype == object:  # booleans of which some are missing
+            return column, np.arange(len(column))
+        return np.unique(column, return_inverse=True)
 
     @property
     def weight(self) -> npt.NDArray[np.float64] | None:
@@ -88,3 +101,52 @@ class Chunk:
 
     def _column(self, name: str) -> Column:
         return ArrowTable(self.batch, None).column(self.batch.schema.get_field_index(name))
+
+
+def _levels(column: Coded) -> npt.NDArray[Any]:
+    """The levels of a column of text, and None at the end, where the code -1 finds it."""
+    return objects([*column.values, None], len(column.values) + 1)
+
+
+def plain_text(batch: Any) -> Any:
+    """A record batch with text where it had categories, as which text of Parquet files is read.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> plain_text(pa.record_batch({"color": pa.array(["red", "red"]).dictionary_encode()})).schema.types
+    [DataType(string)]
+    """
+    pa = import_arrow()
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+class RowsInMemory:
+    """Collects rows of chunks of one table."""
+
+    def __init__(self) -> None:
+        self.first: Chunk | None = None
+        self.batches: list[Any] = []
+
+    def add(self, chunk: Chunk, chosen: npt.NDArray[np.bool_] | None = None) -> None:
+        """Keep the chosen rows of a chunk, or all."""
+        self.first = self.first or chunk
+        if chosen is None:
+            self.batches.append(chunk.batch)
+        elif chosen.any():
+            self.batches.append(chunk.batch.filter(import_arrow().array(chosen)))
+
+    def chunk(self) -> Chunk | None:
+        """All rows that were kept as one chunk; None if there are none."""
+        if self.first is None or not self.batches:
+            return None
+        pa = import_arrow()
+        alike = all(batch.schema.equals(self.batches[0].schema) for batch in self.batches)
+        tables = [pa.Table.from_batches([batch if alike else plain_text(batch)]) for batch in self.batches]
+        whole = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
+        self.batches = []
+        return replace(self.first, batch=whole.to_batches()[0], start=0)

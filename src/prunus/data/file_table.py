@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.data.arrow import arrow_family
-from prunus.data.file_chunks import Chunk
+from prunus.data.file_chunks import Chunk, RowsInMemory
 from prunus.data.file_formats import Part, open_part
 from prunus.data.file_paths import file_errors, find_files
-from prunus.data.shuffling import Arrays, chunk_rows_of, read_ahead, shuffle_rows
+from prunus.data.shuffling import MEMORY_LIMIT, Arrays, chunk_rows_of, read_ahead, shuffle_rows
 from prunus.errors import InputTypeError, InputValueError
 
 __all__ = ["FileTable"]
@@ -47,12 +48,16 @@ class FileTable:
         Name of the column with the weights of the rows.
     columns : list of str, optional
         Names of the columns to learn from; by default all but target and weight.
+    memory_limit : float, default=1e9
+        Bytes that a fit to the table may take for its data, besides the program itself. A table that takes less is read
+        into memory, and the fit is the same as with a DataFrame; a larger one is read again in each epoch.
 
     Attributes
     ----------
     columns : list of str
         Names of the columns without target and weight.
     target, weight : str or None
+    memory_limit : float
     paths : list of str
         All files.
     chunk_rows : int
@@ -73,8 +78,18 @@ class FileTable:
     """
 
     def __init__(
-        self, paths: Any, *, target: str | None = None, weight: str | None = None, columns: Sequence[str] | None = None
+        self,
+        paths: Any,
+        *,
+        target: str | None = None,
+        weight: str | None = None,
+        columns: Sequence[str] | None = None,
+        memory_limit: float = MEMORY_LIMIT,
     ) -> None:
+        limit: Any = memory_limit
+        if isinstance(limit, bool) or not isinstance(limit, Real) or not float(limit) > 0:
+            raise InputValueError(f"memory_limit must be a positive number of bytes, got {limit!r}")
+        self.memory_limit = float(memory_limit)
         files = find_files(paths)
         self.paths = [file.path for file in files]
         self.target, self.weight = target, weight
@@ -114,7 +129,7 @@ class FileTable:
             raise InputValueError(f"A table must have at least one row, got none in {self.paths[0]!r} and all others")
         return found
 
-    def batches(self, *, part: tuple[int, int] = (0, 1), ahead: int = 2) -> Iterator[Chunk]:
+    def batches(self, *, part: tuple[int, int] = (0, 1), ahead: int = 2, first: int = 0) -> Iterator[Chunk]:
         """Read all rows, in the order of the files.
 
         Parameters
@@ -124,14 +139,34 @@ class FileTable:
             are the table, and no row is in two of them.
         ahead : int, default=2
             Number of chunks that a thread reads ahead; 0 for no thread.
+        first : int, default=0
+            Number of the group of rows to begin with; those before it are left out.
 
         Yields
         ------
         Chunk
             At most `chunk_rows` rows with ``X``, a RecordBatch of pyarrow, ``y``, ``weight`` and ``hashes``.
         """
-        chunks = self._chunks(self._share(np.arange(len(self.groups)), part))
+        chunks = self._chunks(number for number in self._share(np.arange(len(self.groups)), part) if number >= first)
         yield from read_ahead(chunks, ahead) if ahead else chunks
+
+    def collect(self, choose: Callable[[Chunk], npt.NDArray[np.bool_]] | None = None) -> Chunk | None:
+        """Read rows into memory.
+
+        Parameters
+        ----------
+        choose : callable, optional
+            Says which rows of a chunk are meant; by default all are.
+
+        Returns
+        -------
+        Chunk or None
+            The rows in the order of the files; None if there are none.
+        """
+        kept = RowsInMemory()
+        for chunk in self.batches():
+            kept.add(chunk, None if choose is None else choose(chunk))
+        return kept.chunk()
 
     def shuffled(
         self,

@@ -144,6 +144,8 @@ def read_table(x: Any) -> Table:
             "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to a dense numpy "
             "array; sparse data is not supported"
         )
+    if type(x).__name__ == "FileTable":
+        raise InputTypeError("X must be a table in memory here, got a FileTable. Use 'fit', or chunks of its 'batches'")
     library, kind = type(x).__module__.partition(".")[0], type(x).__name__
     if kind == "LazyFrame":
         raise InputTypeError("X must hold data, got a LazyFrame. Call '.collect()' first")

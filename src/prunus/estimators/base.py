@@ -32,7 +32,9 @@ from prunus.estimators.preparation import (
     read_rows,
     to_samples,
 )
+from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.screening import noise_columns, without_inputs
+from prunus.estimators.streamed_fit import MakeTarget, StreamedTree
 from prunus.estimators.torch_state import plain_torch
 from prunus.estimators.trained import check_learned, diverged, prediction_limits
 from prunus.hardening import HardTree, read_hard_tree
@@ -48,8 +50,9 @@ from prunus.training import (
     as_callbacks,
 )
 from prunus.training.many import n_threads
-from prunus.training.masses import refresh_masses
+from prunus.training.masses import refresh_masses, solve_masses
 from prunus.training.processes import processes
+from prunus.training.streams import SampleStream, in_memory
 from prunus.tree import Tree
 from prunus.tree.columns import without_columns
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
@@ -57,7 +60,15 @@ from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, 
 __all__ = ["AUTO", "ArgminTree"]
 
 
-class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class ArgminTree(
+    ChoosingTree,
+    StreamedTree,
+    BuiltTree,
+    FittedTree,
+    NotebookPicture,
+    CallbackSupportMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -157,7 +168,7 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         y: Any,
         sample_weight: Any,
         eval_set: Any,
-        make_target: Callable[[TableEncoder], Any],
+        make_target: MakeTarget,
         *,
         max_epochs: int | None = None,
     ) -> Self:
@@ -168,8 +179,11 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         if max_epochs is not None:
             self._validate_params()  # scikit-learn leaves this out in `partial_fit` of an estimator that is fitted
         self._check_options()
-        # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         before = self if self.__sklearn_is_fitted__() and (self.warm_start or max_epochs is not None) else None
+        if isinstance(X, ScannedTable):
+            self._fit_stream(X, eval_set, make_target, before, max_epochs)
+            return self
+        # 1. The table and the targets become arrays; in small tables, equal rows are merged.
         encoder, target, rows = self._read(X, y, sample_weight, make_target, before, is_new=max_epochs is not None)
         # 2. Some rows are held out for validation, unless the caller gives an eval_set.
         seed = self._seed()
@@ -186,7 +200,7 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
 
     def _learn(
         self,
-        train: Samples,
+        train: Samples | SampleStream,
         valid: Samples | None,
         target: Any,
         encoder: TableEncoder,
@@ -197,20 +211,25 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         before: "ArgminTree | None" = None,
         data: dict[str, Any] | None = None,
     ) -> Self:
-        """The steps of a fit from samples on; `owns_valid` says whether a hard tree may also learn from `valid`."""
-        device = train.x.device
+        """The steps of a fit from samples on; `owns_valid` says whether a hard tree may also learn from `valid`.
+
+        Of a stream, the samples in memory are those that the tree starts from and is read from.
+        """
+        some = in_memory(train)
+        device = some.x.device
         # 3. If there are more columns than rows, those that tell nothing of the target are left out.
-        left_out = None if before is not None else noise_columns(train, target, encoder)
+        left_out = None if before is not None or some is not train else noise_columns(some, target, encoder)
         if left_out is not None:
-            train, valid = without_inputs(train, left_out), valid and without_inputs(valid, left_out)
+            train = some = without_inputs(some, left_out)
+            valid = valid and without_inputs(valid, left_out)
         # 4. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
-        model = self._build(train, target, recipe, seed, encoder) if before is None else self._copy_model(before.model_)
+        model = self._build(some, target, recipe, seed, encoder) if before is None else self._copy_model(before.model_)
 
         def learned(model: TreeModel, history: History | None = None) -> dict[str, Any]:
-            model.solve_masses(train.x, train.weight)
-            check_learned(model.eval(), train)
-            hard = self._harden(model, train, valid, target, encoder, recipe, seed, owns_valid, history)
-            found = self._learned(model, train, target, encoder, hard)
+            solve_masses(model, train)
+            check_learned(model.eval(), some)
+            hard = self._harden(model, some, valid, target, encoder, recipe, seed, owns_valid, history)
+            found = self._learned(model, some, target, encoder, hard)
             return found if left_out is None else found | {"tree_": without_columns(found["tree_"], left_out)}
 
         # 5. The model is trained.
@@ -234,7 +253,7 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         X: Any,  # noqa: N803
         y: Any,
         sample_weight: Any,
-        make_target: Callable[[TableEncoder], Any],
+        make_target: MakeTarget,
         before: "ArgminTree | None",
         *,
         merged: bool = True,
@@ -245,13 +264,13 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
         `is_new` says that the rows are other ones than those of the earlier fit.
         """
         if before is not None:
-            target, encoder = make_target(before.encoder_).take_over(before.target_), before.encoder_
+            target, encoder = make_target(before.encoder_, y).take_over(before.target_), before.encoder_
             x = encode(before, X) if is_new else encode_training(before, X, y, sample_weight, target)
             return encoder, target, read_rows(x, y, sample_weight, target)
         encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=sample_weight)
         if y is None:
             encoder.drop_calendar()
-        target = make_target(encoder)
+        target = make_target(encoder, y)
         x = fit_encoder(encoder, X, y, sample_weight, target)
         rows = read_rows(x, y, sample_weight, target, merged=merged)
         return encoder, target.scale(rows.y, rows.weight), rows
@@ -308,7 +327,7 @@ class ArgminTree(ChoosingTree, BuiltTree, FittedTree, NotebookPicture, CallbackS
     def _train(
         self,
         model: TreeModel,
-        train: Samples,
+        train: Samples | SampleStream,
         valid: Samples | None,
         recipe: Recipe,
         seed: int,

@@ -11,6 +11,8 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.choosing import AUTO, CHOSEN, Lesson, choose
 from prunus.estimators.preparation import Rows
+from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.streamed_fit import MakeTarget
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn.registry import LEAVES
 
@@ -47,7 +49,7 @@ class ChoosingTree:
         y: Any,
         sample_weight: Any,
         eval_set: Any,
-        make_target: Callable[[TableEncoder], Any],
+        make_target: MakeTarget,
         *,
         max_epochs: int | None = None,
     ) -> Self:
@@ -86,9 +88,11 @@ class ChoosingTree:
         y: Any,
         sample_weight: Any,
         eval_set: Any,
-        make_target: Callable[[TableEncoder], Any],
+        make_target: MakeTarget,
     ) -> dict[str, Any]:
-        """The options that are best for these rows, see `choose`."""
+        """The options that are best for these rows, or for a sample of a table beyond memory; see `choose`."""
+        if isinstance(X, ScannedTable):
+            X, y, sample_weight = X.sample.X, X.sample.y, X.sample.weight  # noqa: N806
         drawn = copy.copy(self)
         drawn.random_state = copy.deepcopy(self.random_state)  # a random state that the user gave does not change
         seed = drawn._seed()

@@ -13,12 +13,14 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.choosing_tree import AUTO_CONSTRAINTS
+from prunus.estimators.file_predictions import ScoredFiles
+from prunus.estimators.streamed_fit import Given, open_files
 from prunus.targets import Classes, TwoClasses
 
 __all__ = ["ArgminTreeClassifier"]
 
 
-class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
+class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: ignore[misc]
     """A single decision tree for classification, whose splits, routes and pruning are learned by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.
@@ -237,17 +239,18 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
         """Learn a tree.
 
         Parameters
         ----------
-        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features), or prunus.data.FileTable
+            A table in files has y and the weights as columns, and may be larger than memory.
         y : array-like of shape (n,)
             The classes: numbers, strings or booleans.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two rows.
-        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+        eval_set : tuple (X, y) or (X, y, sample_weight), or prunus.data.FileTable, optional
             Rows for validation; without them some of the training rows are held out.
 
         Returns
@@ -255,7 +258,8 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
         ArgminTreeClassifier
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._make_target(y))
+        given = open_files(self, Given(X, y, sample_weight, eval_set))
+        fitted: Self = self._fit(*given, lambda _, y: self._make_target(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -283,7 +287,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):  # type: ignore[misc]
                 f"classes must be those of the first call, {self.classes_.tolist()}, got {known.tolist()}"
             )
 
-        def target(_: TableEncoder) -> Classes:
+        def target(_: TableEncoder, y: Any) -> Classes:
             return self._make_target(y) if known is None else self._target_kind(known, self.class_weight)
 
         fitted: Self = self._fit(X, y, sample_weight, None, target, max_epochs=1)

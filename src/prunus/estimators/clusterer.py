@@ -16,6 +16,8 @@ from prunus.estimators.defaults import Recipe
 from prunus.estimators.fitted_clusters import FittedClusters
 from prunus.estimators.hierarchy import flat_labels, merge_closest, read_hierarchy
 from prunus.estimators.preparation import read_weight
+from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.streamed_fit import Given, open_files
 from prunus.nn import TreeModel
 from prunus.nn.registry import LEAVES, SPLITS, has_planes
 from prunus.targets import Columns, Target
@@ -256,7 +258,8 @@ class ArgminTreeClusterer(
 
         Parameters
         ----------
-        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features), or prunus.data.FileTable
+            A table in files may be larger than memory.
         y : ignored
             It is there because scikit-learn passes it.
         sample_weight : array-like of shape (n,), optional
@@ -267,15 +270,18 @@ class ArgminTreeClusterer(
         ArgminTreeClusterer
             Itself.
         """
-        self._fit(X, None, sample_weight, None, lambda encoder: Columns.asked_for(self.targets, encoder))
-        x = self.encoder_.transform(X)
+        given = open_files(self, Given(X, None, sample_weight, None), needs_target=False)
+        self._fit(*given, lambda encoder, _: Columns.asked_for(self.targets, encoder))
+        streamed = isinstance(given.X, ScannedTable)
+        rows, row_weight = (given.X.sample.X, given.X.sample.weight) if streamed else (given.X, given.sample_weight)
+        x = self.encoder_.transform(rows)
         ends = find_ends(self.tree_, x)
-        weight = read_weight(sample_weight, x)
+        weight = read_weight(row_weight, x)
         weight = np.ones(len(ends)) if weight is None else weight
         self.hierarchy_ = read_hierarchy(self.tree_.kept, model_inputs(self.model_, x), ends, weight)
         n_clusters = self.n_leaves_ if self.n_clusters is None else min(int(self.n_clusters), self.n_leaves_)
         self.tree_ = replace(self.tree_, cluster=flat_labels(self.hierarchy_, self.tree_.n_nodes, n_clusters))
-        self._set_rows(ends)
+        self._set_rows(self.apply(X) if streamed else ends)
         return self
 
     @property

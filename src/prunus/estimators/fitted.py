@@ -9,8 +9,9 @@ import torch
 from scipy.sparse import csr_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from prunus.data import TableEncoder
+from prunus.data import FileTable, TableEncoder
 from prunus.errors import InputValueError
+from prunus.estimators.file_predictions import by_chunks
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn import TreeModel
 from prunus.tree import Tree
@@ -107,6 +108,8 @@ class FittedTree:
         A table of numbers that only have to be scaled is not encoded first.
         """
         check_is_fitted(self)
+        if isinstance(X, FileTable):
+            return by_chunks(X, self._leaves)
         check_width(self.encoder_, X, type(self).__name__)
         scaling, splits = self.encoder_.scaling_of(X), self.tree_.splits
         leaves = None if scaling is None else table_leaves(splits, X, scaling)
@@ -122,6 +125,8 @@ class FittedTree:
         If the outputs depend only on the node that a row ends in, the function is applied to nodes instead of rows.
         """
         check_is_fitted(self)
+        if isinstance(X, FileTable):
+            return by_chunks(X, lambda rows: self._predict(rows, of_outputs, hard=hard))
         if not (hard or self.tree_.is_hard) or not self.tree_.leaves.is_constant:
             return of_outputs(self._outputs(X, hard=hard))
         of_leaves = of_outputs(node_outputs(self.tree_))[self.tree_.ends]
@@ -131,6 +136,8 @@ class FittedTree:
     def _outputs(self, X: Any, *, hard: bool) -> Outputs:  # noqa: N803
         """The outputs of rows, (n, k)."""
         check_is_fitted(self)
+        if isinstance(X, FileTable):
+            return by_chunks(X, lambda rows: self._outputs(rows, hard=hard))
         if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= CHUNK:
             return self._encoded_outputs(encode(self, X), hard=hard)
         chunks = (X[begin : begin + CHUNK] for begin in range(0, len(X), CHUNK))
@@ -154,7 +161,8 @@ def encode(estimator: Any, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
     """The rows of a table, encoded by the encoder of a fitted estimator."""
     check_width(estimator.encoder_, X, type(estimator).__name__)
     x: npt.NDArray[np.float32] = estimator.encoder_.transform(X)
-    _check_feature_names(estimator, X, reset=False)
+    if not type(X).__module__.startswith("pyarrow"):  # the encoder has compared names, which scikit-learn does not find
+        _check_feature_names(estimator, X, reset=False)
     return x
 
 

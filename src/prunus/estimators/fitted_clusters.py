@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from prunus.data import FileTable
 from prunus.errors import InputValueError
+from prunus.estimators.file_predictions import by_chunks
 from prunus.estimators.fitted import FittedTree, encode
 from prunus.estimators.hierarchy import Hierarchy, labels_at_depth
 from prunus.estimators.torch_state import plain_torch
@@ -93,6 +95,8 @@ class FittedClusters(FittedTree):
             Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
         """
         check_is_fitted(self)
+        if isinstance(X, FileTable):
+            return by_chunks(X, self.transform)
         return find_routes(self.tree_, encode(self, X))
 
     def linkage_matrix(self) -> npt.NDArray[np.float64]:
@@ -119,6 +123,9 @@ class FittedClusters(FittedTree):
             0 is perfect; 1 is the error of predicting the mean of each feature.
         """
         check_is_fitted(self)
+        if isinstance(X, FileTable):
+            errors = [(chunk.n_rows, self.reconstruction_error(chunk.X)) for chunk in X.batches()]
+            return float(np.average([error for _, error in errors], weights=[rows for rows, _ in errors]))
         x = encode(self, X)
         wanted = self.target_.wanted(self.target_.for_loss(self.target_.read(None, x)))
         return float(np.square(self._encoded_outputs(x, hard=False) - wanted).mean())

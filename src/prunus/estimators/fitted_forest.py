@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.data import TableEncoder
+from prunus.data import FileTable, TableEncoder
+from prunus.estimators.file_predictions import parts_of
 from prunus.estimators.fitted import CHUNK, encode
 from prunus.estimators.torch_state import plain_torch
 from prunus.tree.prediction import find_ends, row_outputs
@@ -66,9 +67,16 @@ class FittedForest:
     def _encoded(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:  # noqa: N803
         """The encoded rows; a large array is encoded in chunks that fit in the cache."""
         check_is_fitted(self)
+        if isinstance(X, FileTable):
+            return self._encoded_files(X)
         if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= CHUNK:
             return iter([encode(self, X)])
         return (encode(self, X[begin : begin + CHUNK]) for begin in range(0, len(X), CHUNK))
+
+    def _encoded_files(self, table: FileTable) -> Iterator[npt.NDArray[np.float32]]:
+        for chunk in table.batches():
+            with chunk.errors():
+                yield from (encode(self, part) for part in parts_of(chunk))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")

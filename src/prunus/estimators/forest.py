@@ -1,7 +1,7 @@
 """The base class of the forests: their options, and the steps of a fit."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -27,6 +27,8 @@ from prunus.estimators.format import OF_FILES
 from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import Rows, encode_training, merge_rows, read_weight, row_groups, to_samples
+from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.streamed_fit import Given, draw_rows, open_files, read_scanned
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
 from prunus.training.many import n_threads, side_by_side
@@ -57,6 +59,8 @@ class _Lesson(NamedTuple):
     recipes: list[Recipe]
     """How trees with these options are trained."""
     device: torch.device
+    draw: Callable[[int], Rows] | None = None
+    """Reads the rows of the tree of a number from files; None if all rows are in memory."""
 
 
 class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignore[misc]
@@ -147,6 +151,9 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
     @plain_torch()
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
         """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
+        X, y, sample_weight, eval_set = open_files(self, Given(X, y, sample_weight, eval_set))  # noqa: N806
+        if self.oob_score and isinstance(X, ScannedTable):
+            raise InputValueError("oob_score must be False for a table in files beyond memory, got True")
         # 1. Options that are "auto" are chosen. The table and the targets become arrays, once for all trees.
         before = self if self.__sklearn_is_fitted__() and self.warm_start else None
         chosen = self._choose(X, y, sample_weight, eval_set, before)
@@ -154,7 +161,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         any_tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint, **kinds[0])
         any_tree._check_options()
         any_tree.pieces = max(kind.get("pieces", any_tree.pieces) for kind in kinds)
-        encoder, target, rows = any_tree._read(X, y, sample_weight, lambda _: any_tree._make_target(y), before)
+        encoder, target, rows, draw = self._read(any_tree, X, y, sample_weight, before)
         # 2. Each tree gets a seed, rows and columns of its own. In a warm start, those of earlier trees stay.
         seed = any_tree._seed() if before is None else before._seed
         bags = self._bags(rows, target, encoder, seed, kinds[0], has_eval_set=eval_set is not None)
@@ -163,7 +170,8 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         # 3. The trees are trained side by side.
         valid = None if eval_set is None else any_tree._read_eval_set(eval_set, target, encoder, type(self).__name__)
         recipes = [self._new_tree(**kind)._recipe(len(rows), target, None) for kind in kinds]
-        lesson = _Lesson(bags, rows, valid, target, encoder, kinds, recipes, choose_device(self.device, len(rows)))
+        device = choose_device(self.device, len(rows))
+        lesson = _Lesson(bags, rows, valid, target, encoder, kinds, recipes, device, draw)
         trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
         kept = OF_FILES if before is not None else ()
@@ -176,6 +184,27 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         if self.oob_score:
             self._score_out_of_bag(X, y, sample_weight)
         return self
+
+    def _read(
+        self,
+        tree: Any,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        before: "ArgminForest | None",
+    ) -> tuple[TableEncoder, Any, Rows, Callable[[int], Rows] | None]:
+        """The encoder, the target and the rows.
+
+        Of a table beyond memory, each tree has rows of its own, which a function draws; those here are of no tree.
+        """
+        make_target = partial(_target_of, tree)
+        if not isinstance(X, ScannedTable):
+            return *tree._read(X, y, sample_weight, make_target, before), None
+        encoder, target, weighing = read_scanned(X, tree.pieces, make_target, before)
+        seed = tree._seed() if before is None else before._seed
+        at_once = min(n_threads(self.n_jobs) or torch.get_num_threads(), self.n_trees)
+        draw = partial(draw_rows, X.table, encoder, target, weighing, seed, at_once)
+        return encoder, target, draw(-1), draw
 
     def _remove_checkpoints(self) -> None:
         """Remove the checkpoints of a run that is over, so that another fit does not resume it."""
@@ -204,8 +233,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
             return None
         if before is not None:
             return before.chosen_
-        make_target = partial(_target_of, tree, y)
-        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, make_target)
+        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, partial(_target_of, tree))
         return chosen
 
     def _bags(
@@ -273,7 +301,10 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
 
     def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> ArgminTree:
         """Tree number k, trained by so many threads."""
-        bags, rows, valid, target, encoder, kinds, recipes, device = lesson
+        bags, rows, valid, target, encoder, kinds, recipes, device, draw = lesson
+        if draw is not None:
+            rows = draw(k)
+            bags = replace(bags, y=rows.y)
         bag, kind, recipe = bags.of(k), kinds[k % len(kinds)], recipes[k % len(kinds)]
         left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
         if kind.get("pieces") == 0:
@@ -343,7 +374,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         return tags
 
 
-def _target_of(tree: Any, y: Any, _encoder: TableEncoder) -> Any:
+def _target_of(tree: Any, _encoder: TableEncoder, y: Any) -> Any:
     return tree._make_target(y)
 
 

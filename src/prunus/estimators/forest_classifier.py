@@ -8,13 +8,14 @@ from sklearn.base import ClassifierMixin, _fit_context
 
 from prunus.estimators.base import AUTO
 from prunus.estimators.classifier import ArgminTreeClassifier
+from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.forest import OF_TREES, ArgminForest
 from prunus.targets import Classes
 
 __all__ = ["ArgminForestClassifier"]
 
 
-class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[misc]
+class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # type: ignore[misc]
     """Several trees for classification, each learned by gradient descent, whose probabilities are averaged.
 
     Trees differ by their random start, by the rows that they hold out for validation and, if it is asked for, by the
@@ -236,17 +237,18 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):  # type: ignore[mis
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
         """Learn all trees.
 
         Parameters
         ----------
-        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features), or prunus.data.FileTable
+            A table in files has y and the weights as columns, and may be larger than memory.
         y : array-like of shape (n,)
             The classes: numbers, strings or booleans.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two rows.
-        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+        eval_set : tuple (X, y) or (X, y, sample_weight), or prunus.data.FileTable, optional
             Rows for the validation of all trees; without them each tree holds out some of the training rows.
 
         Returns

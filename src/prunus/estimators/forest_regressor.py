@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 from prunus.data.arrays import reading
 from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO
+from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.forest import OF_TREES, ArgminForest
 from prunus.estimators.regressor import ArgminTreeRegressor
 from prunus.targets import Numbers
@@ -17,7 +18,7 @@ from prunus.targets import Numbers
 __all__ = ["ArgminForestRegressor"]
 
 
-class ArgminForestRegressor(RegressorMixin, ArgminForest):  # type: ignore[misc]
+class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):  # type: ignore[misc]
     """Several trees for regression, each learned by gradient descent, whose predictions are averaged.
 
     Trees differ by their random start, by the rows that they hold out for validation and, if it is asked for, by the
@@ -245,17 +246,18 @@ default="squared_error"
         self.tweedie_power = tweedie_power
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
         """Learn all trees.
 
         Parameters
         ----------
-        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features), or prunus.data.FileTable
+            A table in files has y and the weights as columns, and may be larger than memory.
         y : array-like of shape (n,) or (n, n_outputs)
             The values to predict.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two rows.
-        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+        eval_set : tuple (X, y) or (X, y, sample_weight), or prunus.data.FileTable, optional
             Rows for the validation of all trees; without them each tree holds out some of the training rows.
 
         Returns

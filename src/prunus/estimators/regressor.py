@@ -10,6 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.choosing_tree import AUTO_CONSTRAINTS
+from prunus.estimators.file_predictions import ScoredFiles
+from prunus.estimators.streamed_fit import Given, open_files
 from prunus.targets import LogNumbers, Numbers
 from prunus.training import Loss, find_loss
 
@@ -19,7 +21,7 @@ POWERS = {"poisson": 1.0, "gamma": 2.0}
 """The power of the mean that the variance grows like, for the losses that fix it."""
 
 
-class ArgminTreeRegressor(RegressorMixin, ArgminTree):  # type: ignore[misc]
+class ArgminTreeRegressor(ScoredFiles, RegressorMixin, ArgminTree):  # type: ignore[misc]
     """A single decision tree for regression, whose splits, routes and pruning are learned by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values. Neither the table nor y has to be scaled.
@@ -250,17 +252,18 @@ default="squared_error"
         self.tweedie_power = tweedie_power
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
         """Learn a tree.
 
         Parameters
         ----------
-        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features), or prunus.data.FileTable
+            A table in files has y and the weights as columns, and may be larger than memory.
         y : array-like of shape (n,) or (n, n_outputs)
             The values to predict.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two rows.
-        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+        eval_set : tuple (X, y) or (X, y, sample_weight), or prunus.data.FileTable, optional
             Rows for validation; without them some of the training rows are held out.
 
         Returns
@@ -268,7 +271,8 @@ default="squared_error"
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, eval_set, lambda _: self._make_target(y))
+        given = open_files(self, Given(X, y, sample_weight, eval_set))
+        fitted: Self = self._fit(*given, lambda _, y: self._make_target(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -288,7 +292,7 @@ default="squared_error"
         ArgminTreeRegressor
             Itself.
         """
-        fitted: Self = self._fit(X, y, sample_weight, None, lambda _: self._make_target(y), max_epochs=1)
+        fitted: Self = self._fit(X, y, sample_weight, None, lambda _, y: self._make_target(y), max_epochs=1)
         return fitted
 
     def _find_loss(self) -> Loss:

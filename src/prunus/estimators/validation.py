@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data import FileTable
+from prunus.data.file_chunks import Chunk
 from prunus.estimators.preparation import Rows, encode_training, held_out_rows, read_weight
+from prunus.estimators.scanned import held_out_by_hash
 
-__all__ = ["out_of_bag", "validation_rows"]
+__all__ = ["out_of_bag", "validation_chunk", "validation_rows"]
 
 
 def validation_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
@@ -21,6 +24,16 @@ def validation_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     targets = estimator.target_.read(y, x)
     rows = Rows(x, targets, estimator.target_.weigh(targets, read_weight(sample_weight, x)))
     return held_out_rows(rows, estimator.validation_fraction, seed=estimator._seed())
+
+
+def validation_chunk(estimator: Any, table: FileTable) -> Chunk | None:
+    """The rows that the fit of a tree to a table beyond memory has held out, in memory; None if it held out none.
+
+    The estimator must have been fitted without `eval_set`; trees of a forest hold out rows of their own.
+    """
+    if "valid_loss" not in getattr(estimator, "history_", {}):
+        return None
+    return table.collect(held_out_by_hash(table, float(estimator.validation_fraction)).mask)
 
 
 def out_of_bag(forest: Any, X: Any, y: Any, sample_weight: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803

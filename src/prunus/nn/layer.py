@@ -13,7 +13,7 @@ from prunus.nn.splits.split import Split
 from prunus.ops import TreeArgmin, tree_traverse
 from prunus.ops.checks import shape
 from prunus.ops.heap import n_nodes, n_splits
-from prunus.ops.masses import linear_masses, streamed_masses
+from prunus.ops.masses import Chunks, linear_masses, streamed_masses
 from prunus.ops.native import PRECISIONS, has_native
 from prunus.ops.routes import tree_routes
 
@@ -148,6 +148,37 @@ class TreeLayer(nn.Module):
         meant_for = check_batch_size(batch_size) or self.batch_size or len(x)
         with evaluating(self, inputs):
             self.a.copy_(self._masses(x, sample_weight, self.pruning_strength * len(x) / meant_for, inputs, chunk))
+
+    @torch.no_grad()
+    def refine_masses(
+        self,
+        chunks: Chunks,
+        samples: int,
+        *,
+        inputs: Callable[[Tensor], Tensor] = lambda x: x,
+        passes: int | None = None,
+    ) -> None:
+        """Solve for the node masses of samples beyond memory; those that are stored, of a part of them, are the start.
+
+        Parameters
+        ----------
+        chunks : callable
+            Returns a new iterable over all samples at each call, of pairs: x, and weights of shape (m,) or None.
+        samples : int
+            Number of all samples. Their weights are 1 on average.
+        inputs : callable
+            A function or module that is applied to each chunk of x before the split, as in `solve_masses`.
+        passes : int, optional
+            Largest number of passes over the samples; by default as many as it takes.
+        """
+
+        def scores() -> Iterator[tuple[Tensor, Tensor | None]]:
+            for x, weight in chunks():
+                yield self._scores(inputs(x)), weight
+
+        lam = self.pruning_strength * samples / (self.batch_size or samples)
+        with evaluating(self, inputs):
+            self.a.copy_(streamed_masses(scores, lam, self.a.double(), passes))
 
     def _masses(
         self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int

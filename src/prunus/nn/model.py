@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from prunus.nn.layer import TreeLayer
+from prunus.ops.masses import Chunks
 
 __all__ = ["TreeModel"]
 
@@ -59,3 +60,7 @@ class TreeModel(nn.Module):
     def solve_masses(self, x: Tensor, sample_weight: Tensor | None = None) -> None:
         """Solve for the node masses of these samples and store them for eval mode, see `TreeLayer.solve_masses`."""
         self.tree.solve_masses(x, sample_weight, inputs=self.tree_inputs)
+
+    def refine_masses(self, chunks: Chunks, samples: int, *, passes: int | None = None) -> None:
+        """Solve for the node masses of samples beyond memory, see `TreeLayer.refine_masses`."""
+        self.tree.refine_masses(chunks, samples, inputs=self.tree_inputs, passes=passes)

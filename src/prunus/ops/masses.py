@@ -1,5 +1,6 @@
 """Node masses of a tree for more samples than fit into memory at once."""
 
+import math
 from collections.abc import Callable, Iterable
 
 import torch
@@ -15,7 +16,12 @@ Chunks = Callable[[], Iterable[tuple[Tensor, Tensor | None]]]
 
 
 def streamed_masses(
-    chunks: Chunks, lam: float, start: Tensor, *, add_up: Callable[[Tensor], None] = lambda _sums: None
+    chunks: Chunks,
+    lam: float,
+    start: Tensor,
+    passes: int | None = None,
+    *,
+    add_up: Callable[[Tensor], None] = lambda _sums: None,
 ) -> Tensor:
     """The node masses of `tree_traverse`, solved over chunks of the samples.
 
@@ -30,6 +36,8 @@ def streamed_masses(
         Pruning strength for the sum over all samples, at least 0. At 0 nothing is pruned.
     start : Tensor of shape (2**(depth + 1) - 1,)
         A guess of the masses, for example those of a part of the samples.
+    passes : int, optional
+        Largest number of steps, at least 1; by default as many as it takes.
     add_up : callable
         Replaces sums over these samples, in place, by those over the samples of all processes that share them.
 
@@ -43,9 +51,11 @@ def streamed_masses(
     if lam == 0:
         return torch.ones_like(start)
     a = _step(chunks, strength, start.double(), add_up)  # the first step lands left of the roots, whatever the start
-    while bool(((proposed := _step(chunks, strength, a, add_up)) > a + 1e-9).any()):
+    left = math.inf if passes is None else passes - 1
+    while left > 0 and bool(((proposed := _step(chunks, strength, a, add_up)) > a + 1e-9).any()):
         a = torch.maximum(a, proposed)
-    return a.to(start.dtype)
+        left -= 1
+    return (_capped(a) if left == 0 else a).to(start.dtype)
 
 
 def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor | None, lam: float) -> Tensor:
@@ -75,6 +85,18 @@ def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor
     check_values(check_lam(lam, x, torch.float64), checked)
     x, weight, bias = (part.detach().contiguous() for part in (x, weight, bias))
     return cpp.linear_masses(x, weight, bias, checked, lam / len(x))
+
+
+def _capped(a: Tensor) -> Tensor:
+    """Masses of which none is larger than that of its parent, as it is with those that are solved completely."""
+    a = a.clone()
+    begin = 1
+    while begin < len(a):
+        level = slice(begin, 2 * begin + 1)
+        parents = a[(begin - 1) // 2 : begin].repeat_interleave(2)
+        a[level] = torch.minimum(a[level], parents)
+        begin = level.stop
+    return a
 
 
 def _step(chunks: Chunks, lam: Tensor, a: Tensor, add_up: Callable[[Tensor], None]) -> Tensor:

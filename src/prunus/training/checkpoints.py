@@ -16,6 +16,7 @@ from prunus.files import write_bytes
 from prunus.training.losses import Loss, NamedLoss
 from prunus.training.options import TrainingOptions
 from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory
 
 __all__ = ["described", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
@@ -72,7 +73,7 @@ def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(
-    options: TrainingOptions, loss: Loss, model: nn.Module, train: Samples, valid: Samples | None
+    options: TrainingOptions, loss: Loss, model: nn.Module, train: Samples | SampleStream, valid: Samples | None
 ) -> dict[str, Any]:
     """Describe everything that a run depends on, apart from the weights that it starts with.
 
@@ -83,7 +84,7 @@ def fingerprint(
     options : TrainingOptions
     loss : callable
     model : Module
-    train : Samples
+    train : Samples or SampleStream
         Training data.
     valid : Samples or None
         Validation data.
@@ -95,7 +96,7 @@ def fingerprint(
     """
     return _options(options, model) | {
         "loss": _name(loss),
-        "training data": _digest(train),
+        "training data": _digest(in_memory(train)) + (f" of {len(train)}" if isinstance(train, SampleStream) else ""),
         "validation data": "none" if valid is None else _digest(valid),
     }
 

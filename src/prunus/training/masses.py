@@ -1,17 +1,23 @@
 """The node masses of a tree during training."""
 
 import math
+from collections.abc import Iterator
 
-from torch import nn
+from torch import Tensor, nn
 
 from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord
 from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory, one_thread
 
-__all__ = ["refresh_masses", "sampling_step"]
+__all__ = ["refresh_masses", "sampling_step", "solve_masses"]
 
 MASS_SAMPLES = 16_384
 """Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
+PASSES = 4
+"""Masses of a stream are solved in at most so many passes over it, beginning with those of the sample in memory."""
+PASS_CHUNK = 8_192
+"""Number of samples whose scores are computed at once in such a pass."""
 
 
 def sampling_step(samples: int) -> int:
@@ -25,3 +31,18 @@ def refresh_masses(model: nn.Module, train: Samples) -> EpochRecord:
     some = train[:: sampling_step(len(train))]
     model.solve_masses(some.x, some.weight)
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
+
+
+def solve_masses(model: TreeModel, train: Samples | SampleStream) -> None:
+    """Solve the node masses on all samples; those of a stream in a few passes over it."""
+    some = in_memory(train)
+    model.solve_masses(some.x, some.weight)
+    if isinstance(train, SampleStream):
+        stream = train
+
+        def chunks() -> Iterator[tuple[Tensor, Tensor | None]]:
+            for chunk in stream.scan():
+                yield from ((part.x, part.weight) for part in chunk.to(some.x.device).chunks(PASS_CHUNK))
+
+        with one_thread():
+            model.refine_masses(chunks, len(stream), passes=PASSES)

@@ -1,6 +1,7 @@
 """The engine that takes the steps of a run in C++, without torch or Python for each step."""
 
 import copy
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -19,6 +20,7 @@ from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.processes import processes
 from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory, one_thread
 from prunus.training.torch_engine import RefreshMasses, decaying
 
 __all__ = ["NativeEngine", "why_not"]
@@ -66,19 +68,19 @@ class NativeEngine:
         options: TrainingOptions,
         pace: Pace,
         refresh: RefreshMasses | None,
-        train: Samples,
+        train: Samples | SampleStream,
         valid: Samples | None,
     ) -> None:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes = refresh is not None
-        self.train, self.valid = train, valid
+        self.rows, self.train, self.valid = train, in_memory(train), valid
         self.processes = processes()
         self.steps = 0
         self.finished = False
         tree, parts = model.tree, native_parts(model)
         self.split_columns = _split_columns(model)
         self.leaf_inputs = leaf_inputs(model)
-        live, placed, d = self.split_columns, self.leaf_inputs, train.x.shape[1]
+        live, placed, d = self.split_columns, self.leaf_inputs, self.train.x.shape[1]
         self.outputs = len(parts["bias"].values)
         self.native = self._new("Engine")(
             tree.depth,
@@ -171,15 +173,48 @@ class NativeEngine:
 
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
-        n = len(self.train)
-        size = min(self.options.batch_size, n)
-        order = self.train.order(size, self.generator)
-        order, size = self.processes.own_batches(torch.arange(n) if order is None else order, size)
         plan, most_columns = self._plan()
-        row, total, own_rows = 0, 0.0, len(order)
-        while row < (own_rows if self.processes.size == 1 else len(plan[0]) * size):
+        total, done, rows, n_steps = 0.0, 0, 0, plan.shape[1]
+        size = min(self.options.batch_size, len(self.rows))
+        examples, order, own = self.examples, torch.arange(0), self.processes.own_size(size)
+        for examples, order, own in self._parts(size):
+            steps = slice(done, min(n_steps, done + -(-len(order) // own)))
+            if steps.start == steps.stop:
+                break  # other processes have fewer rows
+            total = self._train(examples, order, own, total, plan, most_columns, steps)
+            rows += len(order)
+            done = steps.stop
+        if done < n_steps:  # other processes have more rows
+            total = self._train(examples, order[:0], own, total, plan, most_columns, slice(done, n_steps))
+        self.processes.copy_from_first(
+            [values for name in self._CHANGED if (values := getattr(self, name)) is not None]
+        )
+        return self.processes.mean(total / max(1, rows), rows)
+
+    def _parts(self, size: int) -> Iterator[tuple[Any, Tensor, int]]:
+        """The training samples of this process in one part, or in those of a stream, which are shuffled.
+
+        With each part comes the order to take, and the number of samples in a step.
+        """
+        if isinstance(self.rows, SampleStream):
+            own = self.processes.own_size(size)
+            with one_thread():
+                for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, own):
+                    yield self._examples(chunk), torch.arange(len(chunk)), own
+            return
+        order = self.train.order(size, self.generator)
+        order = torch.arange(len(self.train)) if order is None else order
+        yield self.examples, *self.processes.own_batches(order, size)
+
+    def _train(
+        self, examples: Any, order: Tensor, size: int, total: float, plan: Any, most_columns: Any, steps: slice
+    ) -> float:
+        """Take some of the steps of an epoch; return the sum of all losses so far."""
+        plan, row = np.ascontiguousarray(plan[:, steps]), 0
+        most_columns = None if most_columns is None else most_columns[steps]
+        while row < (len(order) if self.processes.size == 1 else plan.shape[1] * size):
             row, total = self.native.train(
-                self.examples,
+                examples,
                 order,
                 size,
                 row,
@@ -195,10 +230,7 @@ class NativeEngine:
                 SLICE_SECONDS,
             )
         self.steps += len(plan[0])
-        self.processes.copy_from_first(
-            [values for name in self._CHANGED if (values := getattr(self, name)) is not None]
-        )
-        return self.processes.mean(total / max(1, own_rows), own_rows)
+        return total
 
     def _plan(self) -> tuple[Any, Any]:
         """Learning rate, scale and share in the average of each step of an epoch, (3, steps), and columns, (steps,)."""

@@ -74,6 +74,11 @@ class Processes:
         begin = self.rank * each + min(self.rank, more)
         return slice(begin, begin + each + (self.rank < more))
 
+    def own_size(self, size: int) -> int:
+        """The number of rows of this process in a batch of this size, at least 1."""
+        own = self.part(size)
+        return max(1, int(own.stop - own.start))
+
     def own_batches(self, order: Tensor, size: int) -> tuple[Tensor, int]:
         """The part of this process in the batches of an order, one after another, and its size in a whole batch."""
         if self.size == 1:
@@ -81,7 +86,7 @@ class Processes:
         whole = len(order) // size * size
         of_batch, of_rest = self.part(size), self.part(len(order) - whole)
         own = [order[:whole].view(-1, size)[:, of_batch].flatten(), order[whole:][of_rest]]
-        return torch.cat(own), max(1, of_batch.stop - of_batch.start)
+        return torch.cat(own), self.own_size(size)
 
     def counts(self, rows: int) -> list[int]:
         """The number of rows of each process."""

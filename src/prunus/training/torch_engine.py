@@ -18,6 +18,7 @@ from prunus.training.pace import Pace
 from prunus.training.processes import processes
 from prunus.training.samples import Samples
 from prunus.training.shared_batches import SharedBatches
+from prunus.training.streams import SampleStream, in_memory
 
 __all__ = ["RefreshMasses", "TorchEngine", "decaying", "evaluate"]
 
@@ -41,11 +42,11 @@ class TorchEngine:
         options: TrainingOptions,
         pace: Pace,
         refresh_masses: RefreshMasses,
-        train: Samples,
+        train: Samples | SampleStream,
         valid: Samples | None,
     ) -> None:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
-        self.refresh_masses, self.train, self.valid = refresh_masses, train, valid
+        self.refresh_masses, self.rows, self.train, self.valid = refresh_masses, train, in_memory(train), valid
         self.averaged = copy.deepcopy(model) if options.average else model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
         self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
@@ -88,13 +89,28 @@ class TorchEngine:
         self.model.train()
         total, rows = torch.zeros((), device=self.train.x.device), 0
         with nullcontext() if self.shared is None else self.shared.solving():
-            for batch in self.train.batches(self.options.batch_size, self.generator):
-                own = batch if self.shared is None else batch[self.processes.part(len(batch))]
+            for own in self._batches(self.options.batch_size):
                 total += self._step(own) * len(own)
                 rows += len(own)
         if self.shared is not None:
             self.processes.copy_from_first([*self.model.state_dict().values(), *self.averaged.state_dict().values()])
         return self.processes.mean(float(total) / max(1, rows), rows)
+
+    def _batches(self, size: int) -> Iterator[Samples]:
+        """The part of this process in each batch, in random order; samples of a stream come shuffled."""
+        if not isinstance(self.rows, SampleStream):
+            for batch in self.train.batches(size, self.generator):
+                yield batch if self.shared is None else batch[self.processes.part(len(batch))]
+            return
+        own, left = self.processes.own_size(size), self.pace.steps_an_epoch
+        for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, own):
+            for batch in chunk.to(self.train.x.device).chunks(own):
+                if not left:
+                    return  # other processes have fewer rows
+                yield batch
+                left -= 1
+        for _ in range(left):  # other processes have more rows
+            yield self.train[:0]
 
     def _step(self, batch: Samples) -> Tensor:
         self._announce_progress(self.steps)

@@ -19,6 +19,7 @@ from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.processes import processes
 from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory
 from prunus.training.torch_engine import RefreshMasses, TorchEngine, evaluate
 
 __all__ = ["History", "Trainer"]
@@ -89,7 +90,7 @@ class Trainer:
         """
         return self.model if self._engine is None else self._engine.averaged
 
-    def fit(self, train: Samples, valid: Samples | None = None, *, resume: bool = False) -> History:
+    def fit(self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False) -> History:
         """Train the model and leave it in eval mode.
 
         It then has the weights of the epoch with the smallest validation loss, or of the last epoch without validation
@@ -97,8 +98,8 @@ class Trainer:
 
         Parameters
         ----------
-        train : Samples
-            Training data, on the device of the model.
+        train : Samples or SampleStream
+            Training data, on the device of the model; a stream if it does not fit into memory.
         valid : Samples, optional
             Validation data, on the device of the model.
         resume : bool
@@ -110,12 +111,12 @@ class Trainer:
         History
             For each entry of the epochs' records a list with one value for each epoch.
         """
-        for name, given in (("train", train), ("valid", valid)):
+        for name, given in (("train", in_memory(train)), ("valid", valid)):
             if given is not None and not len(given):
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
         together = processes()
         if together.size > 1:
-            together.check_same(described(self.options, self.model, train, valid))
+            together.check_same(described(self.options, self.model, in_memory(train), valid))
             together.copy_from_first(list(self.model.state_dict().values()))
         pace = Pace(self.options, len(train))
         self._engine = self._choose_engine(pace, train, valid)
@@ -129,9 +130,9 @@ class Trainer:
         self._engine.finish(run.best_state)
         return run.history
 
-    def _choose_engine(self, pace: Pace, train: Samples, valid: Samples | None) -> Engine:
+    def _choose_engine(self, pace: Pace, train: Samples | SampleStream, valid: Samples | None) -> Engine:
         choice = self.options.engine
-        reason = why_not(self.model, self.loss, self.options, self.refresh_masses, train)
+        reason = why_not(self.model, self.loss, self.options, self.refresh_masses, in_memory(train))
         if choice == "native" and reason is not None:
             raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got 'native': {reason}")
         if choice != "torch" and isinstance(self.model, TreeModel) and isinstance(self.loss, NamedLoss) and not reason:
@@ -139,10 +140,10 @@ class Trainer:
         refresh = self.refresh_masses or _no_masses
         return TorchEngine(self.model, self.loss, self.options, pace, refresh, train, valid)
 
-    def _epoch(self, run: "_Run", train: Samples, valid: Samples | None) -> None:
+    def _epoch(self, run: "_Run", train: Samples | SampleStream, valid: Samples | None) -> None:
         start = time.perf_counter()
         record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": run.engine.train_epoch()}
-        _check_finite(record["train_loss"], "training", run, train)
+        _check_finite(record["train_loss"], "training", run, in_memory(train))
         if valid is not None:
             record |= run.engine.evaluate()
             _check_finite(record["valid_loss"], "validation", run, valid)
@@ -179,7 +180,14 @@ def _no_masses(_model: nn.Module, _samples: Samples) -> EpochRecord:
 class _Run:
     """What a run has come to, epoch by epoch, and how it is stored in a checkpoint."""
 
-    def __init__(self, trainer: Trainer, engine: Engine, pace: Pace, train: Samples, valid: Samples | None) -> None:
+    def __init__(
+        self,
+        trainer: Trainer,
+        engine: Engine,
+        pace: Pace,
+        train: Samples | SampleStream,
+        valid: Samples | None,
+    ) -> None:
         self.options, self.engine, self.pace = trainer.options, engine, pace
         self.processes = processes()
         self.fingerprint: dict[str, Any] = {}
