@@ -67,7 +67,7 @@ def processes(_folder: Path, _rows: int) -> Figures:
         figures.append(Measured("processes", f"{what}, processor time of an epoch", row.processor_seconds, "s"))
         if row.processes > 1:
             figures.append(Measured("processes", f"{what}, times faster than one", row.times_faster, ""))
-            bars.append(Bar(f"times faster, {what}", row.times_faster, 1.7, at_least=True))
+            bars.append(Bar(f"times faster, {what}", row.times_faster, 1.7, at_least=True, digits=2))
     return figures, bars
 
 

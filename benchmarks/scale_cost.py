@@ -64,7 +64,12 @@ def measure(
     sizes: Sequence[int] = (1, 2, 4, 8, 16), shapes: Sequence[tuple[int, int]] = ((30, 4), (30, 6), (100, 6))
 ) -> list[Row]:
     """A row for each number of columns and depth, and each number of processes."""
-    return [_measure(size, columns, depth, BATCH) for columns, depth in shapes for size in sizes]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # threads of torch that wait for work take processor time
+    try:
+        return [_measure(size, columns, depth, BATCH) for columns, depth in shapes for size in sizes]
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _measure(size: int, columns: int, depth: int, batch: int) -> Row:
@@ -91,5 +96,4 @@ def _measure(size: int, columns: int, depth: int, batch: int) -> Row:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     print(format_table(measure()))

@@ -53,7 +53,7 @@ def test_a_missed_bar_is_told(
     )
     monkeypatch.setattr(scale_processes, "measure", lambda: [slow])
     assert scale.main(["--folder", str(tmp_path), "--out", str(tmp_path), "--only", "processes"]) == 1
-    assert "MISSED  times faster, 2 processes, depth 4: 1 (bar >= 1.7)" in capsys.readouterr().out
+    assert "MISSED  times faster, 2 processes, depth 4: 1.00 (bar >= 1.70)" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
 
