@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-gpu bench-ops bench-train bench-accuracy bench-cluster paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-gpu bench-ops bench-train bench-scale bench-accuracy bench-cluster paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,10 @@ bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.
 
 bench-train: $(INSTALLED) ## Speed of training and prediction, memory of a fit
 	$(BIN)/python -m benchmarks.train
+
+bench-scale: $(INSTALLED) ## Files beyond memory, several processes, one killed: make bench-scale DATA=folder [ROWS=...]
+	@test -n "$(DATA)" || { echo "DATA must name a folder for a table of 3.7 GB: make bench-scale DATA=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.scale --folder $(DATA) $(if $(ROWS),--rows $(ROWS))
 
 bench-accuracy: $(INSTALLED) ## Accuracy against other trees, EBM and boosting, for hours: make bench-accuracy DATA=folder
 	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-accuracy DATA=folder"; exit 2; }
