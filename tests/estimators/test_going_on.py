@@ -99,7 +99,7 @@ def test_partial_fits_improve(leaf: str) -> None:
     for _ in range(20):
         tree.partial_fit(X, Y)
     losses = tree.history_["train_loss"]
-    assert losses[-1] < losses[10] < losses[0]
+    assert max(losses[-2:]) < losses[2] < losses[0]  # losses of networks swing a little in the end
     assert tree.n_iter_ == 20
 
 

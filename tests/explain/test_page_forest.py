@@ -156,7 +156,9 @@ def test_an_entered_row_stays_and_has_both_predictions(
 def test_levels_dates_and_missing_values_stay(page: Page, tmp_path: Path) -> None:
     frame = as_pandas(mixed(120))
     y = np.nan_to_num(frame["size"].to_numpy()) + (frame["color"] == "red").to_numpy(float)
-    estimator = ArgminForestRegressor(n_trees=2, depth=2, max_epochs=5, random_state=0, n_jobs=1).fit(frame, y)
+    estimator = ArgminForestRegressor(n_trees=2, depth=2, leaf="linear", max_epochs=5, random_state=0, n_jobs=1).fit(
+        frame, y
+    )
     page.open(export_html(estimator, tmp_path / "forest.html", frame))
     for i in (0, 3, 11, 50):
         page.pick(i)
@@ -202,7 +204,7 @@ def test_keys_move_once_after_several_trees(page: Page, tmp_path: Path) -> None:
 def test_names_do_not_become_markup(page: Page, tmp_path: Path) -> None:
     frame = X.set_axis([HOSTILE, "__proto__", "constructor", "<b>"], axis=1)
     y = np.array([HOSTILE, "constructor", "<i>"])[target("numbers").argsort().argsort() // 50]
-    options: Any = {"n_trees": 2, "depth": 2, "max_epochs": 10, "random_state": 0, "n_jobs": 1}
+    options: Any = {"n_trees": 2, "depth": 2, "leaf": "linear", "max_epochs": 10, "random_state": 0, "n_jobs": 1}
     estimator = ArgminForestClassifier(**options).fit(frame, y)
     page.open(export_html(estimator, tmp_path / "forest.html", frame, y, title=HOSTILE))
     page.pick(5)

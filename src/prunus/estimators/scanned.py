@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from prunus.data.validation_rows import ValidationRows
 from prunus.data.values import is_missing
 from prunus.errors import InputValueError
 from prunus.estimators.target_statistics import TargetStatistics
+from prunus.training.processes import processes
 
 __all__ = [
     "ScannedTable",
@@ -76,6 +77,33 @@ def checked_target(chunk: Chunk) -> Chunk:
     return chunk
 
 
+class _Part(NamedTuple):
+    """What has been found in a part of a table; see `ScannedTable`."""
+
+    statistics: TableStatistics
+    targets: TargetStatistics
+    validation: ValidationRows
+    sample: Chunk | None
+    valid: Chunk | None
+
+
+def _scan(table: FileTable, validation_fraction: float, part: tuple[int, int]) -> _Part:
+    """Read one of so many parts of a table once."""
+    validation = held_out_by_hash(table, validation_fraction)
+    of_sample = min(1.0, rows_in_memory(table, SAMPLE_ROWS) / len(table))
+    statistics, targets = TableStatistics(), TargetStatistics()
+    sample, valid = RowsInMemory(), RowsInMemory()
+    for chunk in table.batches(part=part):
+        with chunk.errors():
+            weight, held = chunk.weight, validation.mask(chunk)
+            statistics.add(chunk.X, weight)
+            targets.add(checked_target(chunk), weight, held)
+            counts = np.ones(chunk.n_rows, dtype=bool) if weight is None else weight > 0
+            valid.add(chunk, held & counts)
+            sample.add(chunk, held_out(chunk.hashes, of_sample, SAMPLE_SEED) & counts & ~held)
+    return _Part(statistics, targets, validation, sample.chunk(), valid.chunk())
+
+
 @dataclass(frozen=True)
 class ScannedTable:
     """A table in files beyond memory, and what one pass over it has found."""
@@ -94,19 +122,23 @@ class ScannedTable:
 
     @classmethod
     def scan(cls, table: FileTable, validation_fraction: float) -> "ScannedTable":
-        """Read a table once. About this share of the rows is held out, or fewer if memory does not hold them."""
-        validation = held_out_by_hash(table, validation_fraction)
-        of_sample = min(1.0, rows_in_memory(table, SAMPLE_ROWS) / len(table))
-        statistics, targets = TableStatistics(), TargetStatistics()
-        sample, valid = RowsInMemory(), RowsInMemory()
-        for chunk in table.batches():
-            with chunk.errors():
-                weight, held = chunk.weight, validation.mask(chunk)
-                statistics.add(chunk.X, weight)
-                targets.add(checked_target(chunk), weight, held)
-                counts = np.ones(chunk.n_rows, dtype=bool) if weight is None else weight > 0
-                valid.add(chunk, held & counts)
-                sample.add(chunk, held_out(chunk.hashes, of_sample, SAMPLE_SEED) & counts & ~held)
+        """Read a table once. About this share of the rows is held out, or fewer if memory does not hold them.
+
+        Processes that train together read a part each, and then know what all have found.
+        """
+        group = processes()
+        parts = group.share_out(
+            range(group.size), lambda own: [_scan(table, validation_fraction, (k, group.size)) for k in own]
+        )
+        (statistics, targets, validation), sample, valid = parts[0][:3], RowsInMemory(), RowsInMemory()
+        for part in parts[1:]:
+            statistics.merge(part.statistics)
+            targets.merge(part.targets)
+            validation.merge(part.validation)
+        for part in parts:
+            for rows, found in ((sample, part.sample), (valid, part.valid)):
+                if found is not None:
+                    rows.add(found)
         drawn = sample.chunk()
         if drawn is None:
             raise InputValueError("A table must have rows of positive weight to train on, got none")

@@ -26,6 +26,7 @@ from prunus.estimators.scanned import (
 )
 from prunus.estimators.target_statistics import Weighing, chunk_targets
 from prunus.training import Samples
+from prunus.training.processes import processes
 from prunus.training.streams import SampleStream
 
 __all__ = ["Given", "MakeTarget", "StreamedTree", "draw_rows", "encode_chunk", "open_files", "read_scanned"]
@@ -186,7 +187,8 @@ class StreamedTree:
             valid_rows = self._read_eval_set(eval_set, target, encoder)
         elif scanned.valid is not None:
             valid_rows = _positive(encode_chunk(scanned.valid, encoder, target, weighing))
-        stream = _Reader(scanned, encoder, target, weighing, seed).stream(sample)
+        group = processes()
+        stream = _Reader(scanned, encoder, target, weighing, seed, (group.rank, group.size)).stream(sample)
         self._learn(
             stream,
             to_samples(valid_rows, target, device),

@@ -65,6 +65,17 @@ class TargetStatistics:
         if y is not None and y.dtype.kind in "biuf":
             self._add_numbers(y.astype(np.float64), given)
 
+    def merge(self, other: "TargetStatistics") -> None:
+        """Add the statistics of other rows of the same table."""
+        self.total += other.total
+        if self.counts is not None and other.counts is not None:
+            for label, row in other.counts.items():
+                self.counts[label] = self.counts.get(label, 0.0) + row
+        if self.counts is None or other.counts is None or len(self.counts) > MOST_LABELS:
+            self.counts = None
+        self._widen(other.dtype)
+        self._add_moments(other.weight, other.mean, other.squares)
+
     def without_validation(self) -> "TargetStatistics":
         """The same statistics if no rows are held out."""
         used = np.ones(5)
@@ -113,13 +124,18 @@ class TargetStatistics:
 
     def _add_labels(self, labels: npt.NDArray[Any], codes: npt.NDArray[np.integer], columns: Any) -> None:
         assert self.counts is not None
-        is_other = self.dtype is not None and self.dtype != object and labels.dtype != object
-        self.dtype = np.result_type(self.dtype, labels.dtype) if is_other else labels.dtype
+        self._widen(labels.dtype)
         sums = np.stack([np.bincount(codes, column, len(labels)) for column in columns], axis=1)
         for label, row in zip(labels.tolist(), sums, strict=True):
             self.counts[label] = self.counts.get(label, 0.0) + row
         if len(self.counts) > MOST_LABELS:
             self.counts = None
+
+    def _widen(self, dtype: np.dtype[Any] | None) -> None:
+        """Let the type of the target hold values of another type as well."""
+        if dtype is not None:
+            is_other = self.dtype is not None and self.dtype.kind != "O" and dtype.kind != "O"
+            self.dtype = np.result_type(self.dtype, dtype) if is_other else dtype
 
     def _add_numbers(self, values: Doubles, given: Doubles) -> None:
         """Merge mean and squares of a chunk into those of all rows."""
@@ -128,10 +144,15 @@ class TargetStatistics:
             return
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(np.average(values, weights=given))
+            self._add_moments(weight, mean, float(((values - mean) ** 2) @ given))
+
+    def _add_moments(self, weight: float, mean: float, squares: float) -> None:
+        """Merge the weight, mean and squares of other numbers into those of all."""
+        if weight:
             all_weight, shift = self.weight + weight, mean - self.mean
-            self.squares += float(((values - mean) ** 2) @ given) + shift**2 * self.weight * weight / all_weight
+            self.squares += squares + shift**2 * self.weight * weight / all_weight
             self.mean += shift * weight / all_weight
-        self.weight = all_weight
+            self.weight = all_weight
 
 
 def chunk_targets(target: Target, chunk: Chunk, x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:

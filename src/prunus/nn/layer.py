@@ -157,6 +157,7 @@ class TreeLayer(nn.Module):
         *,
         inputs: Callable[[Tensor], Tensor] = lambda x: x,
         passes: int | None = None,
+        add_up: Callable[[Tensor], None] = lambda _sums: None,
     ) -> None:
         """Solve for the node masses of samples beyond memory; those that are stored, of a part of them, are the start.
 
@@ -170,6 +171,8 @@ class TreeLayer(nn.Module):
             A function or module that is applied to each chunk of x before the split, as in `solve_masses`.
         passes : int, optional
             Largest number of passes over the samples; by default as many as it takes.
+        add_up : callable
+            Replaces sums over these samples, in place, by those over the samples of all processes that share them.
         """
 
         def scores() -> Iterator[tuple[Tensor, Tensor | None]]:
@@ -178,7 +181,7 @@ class TreeLayer(nn.Module):
 
         lam = self.pruning_strength * samples / (self.batch_size or samples)
         with evaluating(self, inputs):
-            self.a.copy_(streamed_masses(scores, lam, self.a.double(), passes))
+            self.a.copy_(streamed_masses(scores, lam, self.a.double(), passes, add_up=add_up))
 
     def _masses(
         self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int

@@ -1,5 +1,7 @@
 """A tree with a head: the whole model."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from prunus.nn.layer import TreeLayer
@@ -61,6 +63,6 @@ class TreeModel(nn.Module):
         """Solve for the node masses of these samples and store them for eval mode, see `TreeLayer.solve_masses`."""
         self.tree.solve_masses(x, sample_weight, inputs=self.tree_inputs)
 
-    def refine_masses(self, chunks: Chunks, samples: int, *, passes: int | None = None) -> None:
+    def refine_masses(self, chunks: Chunks, samples: int, **options: Any) -> None:
         """Solve for the node masses of samples beyond memory, see `TreeLayer.refine_masses`."""
-        self.tree.refine_masses(chunks, samples, inputs=self.tree_inputs, passes=passes)
+        self.tree.refine_masses(chunks, samples, inputs=self.tree_inputs, **options)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord
+from prunus.training.processes import processes
 from prunus.training.samples import Samples
 from prunus.training.streams import SampleStream, in_memory, one_thread
 
@@ -45,4 +46,4 @@ def solve_masses(model: TreeModel, train: Samples | SampleStream) -> None:
                 yield from ((part.x, part.weight) for part in chunk.to(some.x.device).chunks(PASS_CHUNK))
 
         with one_thread():
-            model.refine_masses(chunks, len(stream), passes=PASSES)
+            model.refine_masses(chunks, len(stream), passes=PASSES, add_up=processes().sum_)

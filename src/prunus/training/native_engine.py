@@ -180,7 +180,8 @@ class NativeEngine:
         for examples, order, own in self._parts(size):
             steps = slice(done, min(n_steps, done + -(-len(order) // own)))
             if steps.start == steps.stop:
-                break  # other processes have fewer rows
+                break
+            order = order[: (steps.stop - steps.start) * own]  # other processes may have fewer rows
             total = self._train(examples, order, own, total, plan, most_columns, steps)
             rows += len(order)
             done = steps.stop
