@@ -1,0 +1,1 @@
+"""Training on an NVIDIA GPU: steps that are captured once as CUDA graphs and then replayed."""
