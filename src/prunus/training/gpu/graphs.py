@@ -1,6 +1,7 @@
 """Steps as CUDA graphs: captured once, several at a time, then replayed without the host."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,7 +44,7 @@ class StepGraphs:
         self.graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
         self.tried: set[int] = set()
         self.pool = torch.cuda.graph_pool_handle() if self.is_gpu else None
-        self.stream = torch.cuda.Stream(step.device) if self.is_gpu else None
+        self.stream: Any = torch.cuda.Stream(step.device) if self.is_gpu else None  # type: ignore[no-untyped-call]
 
     def run(self, steps: int, size: int) -> None:
         """Take the next steps, all on batches of this size."""
