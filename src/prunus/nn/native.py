@@ -15,6 +15,7 @@ from prunus.nn.model import TreeModel
 from prunus.nn.networks import layer_parts
 from prunus.nn.splits.split import Split
 from prunus.nn.whiten import Whiten
+from prunus.ops.native import PRECISIONS
 
 __all__ = [
     "PARTS",
@@ -25,6 +26,7 @@ __all__ = [
     "leaf_inputs",
     "live_columns",
     "native_parts",
+    "why_not_flat",
     "why_not_native",
 ]
 
@@ -114,6 +116,19 @@ def native_parts(model: TreeModel) -> dict[str, NativePart]:
 
 def why_not_native(model: nn.Module) -> str | None:
     """Why the native engine cannot train a model; None if it can."""
+    reason = why_not_flat(model)
+    parameter = next(model.parameters(), None)
+    if (
+        reason is None
+        and parameter is not None
+        and (parameter.device.type != "cpu" or parameter.dtype not in PRECISIONS)
+    ):
+        return f"the parameters are {parameter.dtype} on {parameter.device}"
+    return reason
+
+
+def why_not_flat(model: nn.Module) -> str | None:
+    """Why engines that have all parameters in one flat array cannot train a model; None if they can."""
     if type(model) is not TreeModel or type(model.tree) is not TreeLayer:
         return "the model is not a TreeModel with a TreeLayer"
     for module in (model.tree.split, model.head):
@@ -128,8 +143,6 @@ def why_not_native(model: nn.Module) -> str | None:
     parameters = list(model.parameters())
     if any(not p.requires_grad or p.dtype != parameters[0].dtype for p in parameters):
         return "some parameters are not trained, or have another precision"
-    if parameters[0].device.type != "cpu" or parameters[0].dtype not in (torch.float32, torch.float64):
-        return f"the parameters are {parameters[0].dtype} on {parameters[0].device}"
     return None
 
 

@@ -1,8 +1,6 @@
 """The engine that takes the steps of a run in C++, without torch or Python for each step."""
 
-import copy
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from prunus.nn import TreeModel
 from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, live_columns, native_parts, why_not_native
 from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
+from prunus.training.flat_engine import FlatEngine
 from prunus.training.losses import Loss, NamedLoss, mean_loss
 from prunus.training.masses import refresh_masses, sampling_step
 from prunus.training.native_losses import compared, native_name
@@ -52,7 +51,7 @@ def why_not(
     return None
 
 
-class NativeEngine:
+class NativeEngine(FlatEngine):
     """Takes steps in C++ for models that `why_not` has nothing against; see `prunus.training.engine.Engine`.
 
     The inputs of the tree and of the leaves do not change during training, so they are computed once. All parameters
@@ -76,7 +75,6 @@ class NativeEngine:
         self.rows, self.train, self.valid = train, in_memory(train), valid
         self.processes = processes()
         self.steps = 0
-        self.finished = False
         tree, parts = model.tree, native_parts(model)
         self.split_columns = _split_columns(model)
         self.leaf_inputs = leaf_inputs(model)
@@ -151,26 +149,6 @@ class NativeEngine:
             self.outputs,
         )
 
-    @property
-    def averaged(self) -> nn.Module:
-        """The model with the averaged weights of now: a copy of it, unless weights are not averaged."""
-        if self.finished:
-            return self.model
-        model = self.model if self.average is None else copy.deepcopy(self.model)
-        self._write(model, self._now())
-        return model
-
-    @property
-    def settled(self) -> bool:
-        """Whether neither the scale of the scores nor the columns of the splits still change."""
-        split: Any = self.model.tree.split
-        share = self._last_share()
-        return self.model.tree.settled_at(share) and bool(split.settled_at(share))
-
-    def running(self) -> AbstractContextManager[None]:
-        """Nothing: the engine has threads of its own."""
-        return nullcontext()
-
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
         plan, most_columns = self._plan()
@@ -187,9 +165,7 @@ class NativeEngine:
             done = steps.stop
         if done < n_steps:  # other processes have more rows
             total = self._train(examples, order[:0], own, total, plan, most_columns, slice(done, n_steps))
-        self.processes.copy_from_first(
-            [values for name in self._CHANGED if (values := getattr(self, name)) is not None]
-        )
+        self.processes.copy_from_first([values for name in self.CHANGED if (values := getattr(self, name)) is not None])
         return self.processes.mean(total / max(1, rows), rows)
 
     def _parts(self, size: int) -> Iterator[tuple[Any, Tensor, int]]:
@@ -265,73 +241,8 @@ class NativeEngine:
         scale = self.model.tree.scale_at(self.pace.share(self.steps))
         return self.native.gradient(self.examples, rows, scale, self.columns, self.theta, grad), grad
 
-    def kept(self) -> dict[str, Tensor]:
-        """Copies of the averaged weights, the masses, the scale and the columns in use."""
-        return {name: values.clone() for name, values in self._now().items()}
-
-    def _now(self) -> dict[str, Tensor]:
-        now = {"theta": self.theta if self.average is None else self.average, "mass": self.mass}
-        now["scale"] = torch.tensor(self._scale(), dtype=torch.float64)
-        return now if self.used is None else now | {"used": self.used}
-
-    def finish(self, kept: dict[str, Tensor] | None) -> None:
-        """Give the model the kept weights, or the averaged ones of now, and put it in eval mode."""
-        split: Any = self.model.tree.split
-        self._write(self.model, self._now() | {"theta": self.theta})
-        for part in (self.model.tree, split):  # chooses columns by the present weights, as torch does
-            part.on_progress(1.0)
-        if kept is not None:
-            self._write(self.model, kept)
-        else:
-            self.flat.write(self._now()["theta"])
-            if self.refreshes:
-                refresh_masses(self.model, self.train)
-        self.model.eval()
-        self.finished = True
-        self.native = self.examples = self.valid_examples = None  # memory and threads
-
-    def _write(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
-        assert isinstance(model, TreeModel)
-        self.flat.write(weights["theta"], model)
-        model.tree.a.copy_(weights["mass"])
-        if model.tree.final_scale > 1:
-            model.tree.scale.copy_(weights["scale"])
-        if self.used is not None:
-            split: Any = model.tree.split
-            split.used.copy_(weights["used"])
-
-    _CHANGED = ("theta", "average", "m", "v", "mass", "used")
-
-    def state(self) -> dict[str, Any]:
-        """The parameters, their moments, and the state of the order."""
-        return {name: getattr(self, name) for name in self._CHANGED} | {
-            "steps": self.steps,
-            "order": self.generator.get_state(),
-            "inputs": [module.state_dict() for module in self._inputs()],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state."""
-        for name in self._CHANGED:
-            own = getattr(self, name)
-            if (own is None) != (state[name] is None):
-                raise ValueError(f"{name} is not in both")
-            if own is not None:
-                own.copy_(state[name])
-        self.steps = state["steps"]
-        self.generator.set_state(state["order"])
-        for module, buffers in zip(self._inputs(), state["inputs"], strict=True):
-            module.load_state_dict(buffers)
-        self._read_samples()
-
-    def _inputs(self) -> list[nn.Module]:
-        return [module for module in (self.model.inputs, self.model.split_inputs) if module is not None]
-
-    def _last_share(self) -> float:
-        return self.pace.share(max(0, self.steps - 1))
-
-    def _scale(self) -> float:
-        return self.model.tree.scale_at(self._last_share())
+    def _release(self) -> None:
+        self.native = self.examples = self.valid_examples = None
 
 
 def _split_columns(model: TreeModel) -> Tensor | None:

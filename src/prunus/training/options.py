@@ -72,6 +72,7 @@ class TrainingOptions:
     early_stopping_rounds: int | None = None
     seed: int = 0
     engine: str = "auto"
+    precision: str = "float32"
     threads: int | None = None
     checkpoint: Path | None = None
     checkpoint_every: int = 10

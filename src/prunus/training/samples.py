@@ -54,7 +54,7 @@ class Samples:
 
     def order(self, size: int, generator: torch.Generator) -> Tensor | None:
         """The order of the samples in batches of this size: a random one, or None if one batch holds them all."""
-        return None if len(self) <= size else torch.randperm(len(self), generator=generator)
+        return None if len(self) <= size else torch.randperm(len(self), generator=generator, device=generator.device)
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator["Samples"]:
         """Iterate over the samples once, in random order.
@@ -64,7 +64,7 @@ class Samples:
         size : int
             Number of samples in a batch; the last batch may be smaller.
         generator : torch.Generator
-            Draws the order; on the CPU.
+            Draws the order, on any device.
 
         Yields
         ------

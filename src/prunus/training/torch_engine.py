@@ -60,7 +60,7 @@ class TorchEngine:
             lr=options.learning_rate,
             weight_decay=options.weight_decay,
         )
-        self.generator = torch.Generator().manual_seed(options.seed)
+        self.generator = torch.Generator(self.train.x.device).manual_seed(options.seed)
         self.processes = processes()
         self.shared = SharedBatches(self.processes, model) if self.processes.size > 1 else None
         self.draws = OwnDraws(options.seed + self.processes.rank)

@@ -13,6 +13,7 @@ from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
 from prunus.training.checkpoints import described, fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.engine import Engine
+from prunus.training.gpu.fused_engine import FusedEngine, why_not_fused
 from prunus.training.losses import Loss, NamedLoss
 from prunus.training.native_engine import NativeEngine, why_not
 from prunus.training.options import TrainingOptions
@@ -137,6 +138,10 @@ class Trainer:
             raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got 'native': {reason}")
         if choice != "torch" and isinstance(self.model, TreeModel) and isinstance(self.loss, NamedLoss) and not reason:
             return NativeEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
+        if choice != "torch" and isinstance(self.model, TreeModel) and isinstance(self.loss, NamedLoss):
+            args = self.model, self.loss, self.options
+            if why_not_fused(*args, self.refresh_masses, in_memory(train)) is None:
+                return FusedEngine(*args, pace, self.refresh_masses, train, valid)
         refresh = self.refresh_masses or _no_masses
         return TorchEngine(self.model, self.loss, self.options, pace, refresh, train, valid)
 

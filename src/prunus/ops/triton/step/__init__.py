@@ -1,0 +1,33 @@
+"""Kernels of a training step, for several trees of one shape at once.
+
+Scores, rewards of nodes and gradients of routes are stored node by node, (trees, nodes, samples), since one program
+solves one node. All else is stored sample by sample, (trees, samples, columns), so that products of matrices can sum
+over parts of the samples.
+"""
+
+from prunus.ops.triton.step.batches import gather
+from prunus.ops.triton.step.losses import compare
+from prunus.ops.triton.step.masses import cap, mass_grads, roots
+from prunus.ops.triton.step.models import node_grads, node_outputs
+from prunus.ops.triton.step.numbers import Numbers
+from prunus.ops.triton.step.routes import score_grads, write_routes
+from prunus.ops.triton.step.units import elu_, elu_grads_
+from prunus.ops.triton.step.updates import adam, add_parts, norm_blocks
+
+__all__ = [
+    "Numbers",
+    "adam",
+    "add_parts",
+    "cap",
+    "compare",
+    "elu_",
+    "elu_grads_",
+    "gather",
+    "mass_grads",
+    "node_grads",
+    "node_outputs",
+    "norm_blocks",
+    "roots",
+    "score_grads",
+    "write_routes",
+]

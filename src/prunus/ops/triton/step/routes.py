@@ -1,0 +1,135 @@
+"""Routes of a batch from scores and masses, and gradients back to the scores: some samples of one tree a program."""
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from prunus.ops.heap import depth_of_splits
+from prunus.ops.triton.step.numbers import Numbers, number
+from prunus.ops.triton.tiles import level_columns, step_down
+
+__all__ = ["score_grads", "write_routes"]
+
+
+def write_routes(s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, inputs: Tensor, first: int) -> None:
+    """Write the routes of scores s, (trees, S, n), to the columns of `inputs`, (trees, n, width), from `first` on.
+
+    Masses are the smallest of the roots, (trees, T), on the way to each node.
+    """
+    trees, splits, n = s.shape
+    rows, warps = _tile(splits)
+    routes_kernel[(triton.cdiv(n, rows), trees)](
+        s, roots, numbers.table, numbers.step, numbers.ahead, inputs, n, s.stride(1), inputs.shape[2],
+        DEPTH=depth_of_splits(splits), SPLITS=splits, FIRST=first, ROWS=rows,
+        COUNT=numbers.count, SCALE=scale, num_warps=warps,
+    )  # fmt: skip
+
+
+def score_grads(
+    s: Tensor, rest: Tensor | None, roots: Tensor, sum_grad: Tensor, numbers: Numbers, scale: int | None,
+    grad_z: Tensor, out: Tensor,
+) -> None:  # fmt: skip
+    """Write the gradients of the scores, (trees, n, S), from those of the routes, (trees, T, n).
+
+    `rest` holds weights as for `roots`.
+    """
+    trees, splits, n = s.shape
+    rows, warps = _tile(splits)
+    score_grads_kernel[(triton.cdiv(n, rows), trees)](
+        s, rest, roots, sum_grad, numbers.table, numbers.step, numbers.ahead, grad_z, out, n, s.stride(1), out.shape[2],
+        DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=rows, REST=0 if rest is None else rest.shape[2],
+        COUNT=numbers.count, SCALE=scale, num_warps=2 * warps,
+    )  # fmt: skip
+
+
+def _tile(splits: int) -> tuple[int, int]:
+    """Number of samples, whole sectors of memory, and of warps."""
+    rows = 16 if splits < 128 else 8
+    return rows, max(1, min(16, rows * (splits + 1) // 1024))
+
+
+@triton.jit
+def load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
+    """The scores of some rows: a tuple of the levels, each of shape (ROWS, 2**level)."""
+    scores = ()
+    for level in tl.static_range(DEPTH):
+        at = s_ptr + (tree * SPLITS + level_columns(level)[None, :]) * stride + rows[:, None]
+        scores = scores + (scale * tl.load(at, mask=rows[:, None] < n, other=0.0),)
+    return scores
+
+
+@triton.jit
+def load_masses(roots_ptr, tree, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
+    """The masses of all nodes: a tuple of the levels, each of shape (1, 2**level)."""
+    masses = ()
+    for level in tl.static_range(DEPTH + 1):
+        mass = tl.load(roots_ptr + tree * (2 * SPLITS + 1) + level_columns(level)[None, :])
+        if level > 0:
+            above = masses[level - 1]
+            mass = tl.minimum(mass, tl.interleave(above, above))
+        masses = masses + (mass,)
+    return masses
+
+
+@triton.jit(do_not_specialize=["ahead", "n", "width"])
+def routes_kernel(
+    s_ptr, roots_ptr, table_ptr, step_ptr, ahead, inputs_ptr, n, stride, width,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, FIRST: tl.constexpr, ROWS: tl.constexpr,
+    COUNT: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    """The routes of ROWS samples."""
+    tree = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scale = 1.0
+    if SCALE is not None:
+        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
+    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
+    masses = load_masses(roots_ptr, tree, DEPTH, SPLITS)
+    u = tl.where(rows < n, 1.5, -1.0)[:, None]
+    for level in tl.static_range(DEPTH + 1):
+        z = tl.minimum(tl.maximum(u, 0.0), masses[level])
+        at = inputs_ptr + (tree * n + rows[:, None]) * width + FIRST + level_columns(level)[None, :]
+        tl.store(at, z, mask=rows[:, None] < n)
+        if level < DEPTH:
+            u = step_down(u, scores[level])
+
+
+@triton.jit(do_not_specialize=["ahead", "n", "width"])
+def score_grads_kernel(
+    s_ptr, rest_ptr, roots_ptr, sum_grad_ptr, table_ptr, step_ptr, ahead, grad_z_ptr, out_ptr, n, stride, width,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, REST: tl.constexpr,
+    COUNT: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    """Goes down the tree for u, and up again for the gradients, of ROWS samples."""
+    T: tl.constexpr = 2 * SPLITS + 1
+    tree = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scale = 1.0
+    if SCALE is not None:
+        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
+    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
+    masses = load_masses(roots_ptr, tree, DEPTH, SPLITS)
+    weight = tl.where(rows < n, 1.0, 0.0)
+    if REST > 0:
+        weight = tl.load(rest_ptr + (tree * n + rows) * REST + (REST - 1), mask=rows < n, other=0.0)
+    u = tl.where(rows < n, 1.5, -1.0)[:, None]
+    us = ()
+    own = ()
+    for level in tl.static_range(DEPTH + 1):
+        us = us + (u,)
+        a = masses[level]
+        at = grad_z_ptr + (tree * T + level_columns(level)[None, :]) * stride + rows[:, None]
+        grad = tl.load(at, mask=(u > 0.0) & (u < a) & (rows[:, None] < n), other=0.0)
+        sum_grad = tl.load(sum_grad_ptr + tree * T + level_columns(level)[None, :])
+        own = own + (grad + tl.where(u > a, weight[:, None] * sum_grad, 0.0),)
+        if level < DEPTH:
+            u = step_down(u, scores[level])
+    grad = own[DEPTH]
+    for up in tl.static_range(1, DEPTH + 1):
+        u, s = us[DEPTH - up], scores[DEPTH - up]
+        to_left, to_right = tl.split(tl.reshape(grad, [ROWS, 1 << (DEPTH - up), 2]))
+        left, right = 0.5 - s < u, 0.5 + s < u  # whether the child's u comes from the score, not from its parent
+        to_s = scale * (tl.where(right, to_right, 0.0) - tl.where(left, to_left, 0.0))
+        at = out_ptr + (tree * n + rows[:, None]) * width + level_columns(DEPTH - up)[None, :]
+        tl.store(at, to_s, mask=rows[:, None] < n)
+        grad = own[DEPTH - up] + tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)

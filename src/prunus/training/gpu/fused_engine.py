@@ -1,0 +1,201 @@
+"""The engine that takes the steps of a run by hand-written kernels on an NVIDIA GPU."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from prunus.nn import TreeModel
+from prunus.nn.native import why_not_flat
+from prunus.training.callbacks import EpochRecord
+from prunus.training.flat_engine import FlatEngine
+from prunus.training.gpu.meeting import current_meeting
+from prunus.training.losses import Loss, NamedLoss
+from prunus.training.masses import refresh_masses
+from prunus.training.native_losses import native_name
+from prunus.training.options import TrainingOptions
+from prunus.training.pace import Pace
+from prunus.training.processes import processes
+from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory
+from prunus.training.torch_engine import RefreshMasses
+
+if TYPE_CHECKING:
+    from prunus.training.gpu.trees import Trees
+
+__all__ = ["FusedEngine", "Joined", "join", "why_not_fused"]
+
+MAX_DEPTH = 11
+"""The deepest tree whose levels a program has in registers."""
+MAX_MODELS = 1 << 31
+"""Largest number of outputs of linear models of nodes in a batch."""
+
+
+def why_not_fused(
+    model: nn.Module, loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples
+) -> str | None:
+    """Why the fused engine cannot take the steps of a run; None if it can."""
+    reason = why_not_flat(model)
+    if reason is not None:
+        return reason
+    assert isinstance(model, TreeModel)
+    parameter = next(model.parameters())
+    if parameter.device.type != "cuda" or parameter.dtype != torch.float32 or torch.version.hip is not None:
+        return f"the parameters are {parameter.dtype} on {parameter.device}"
+    if find_spec("triton") is None:
+        return "triton is not installed"
+    if native_name(loss) is None:
+        return f"it does not know the loss {loss}"
+    if native_name(loss) == "label" and train.y.is_floating_point():
+        return "the targets are probabilities of classes"
+    if options.optimizer != "adamw":
+        return f"it does not know the optimizer {options.optimizer!r}"
+    if options.precision == "bfloat16":
+        return "it does not know the precision 'bfloat16'"
+    if refresh not in (None, refresh_masses):
+        return "refresh_masses is a function of its own"
+    if processes().size > 1:
+        return "several processes train together"
+    if train.x.ndim != 2 or train.x.dtype != torch.float32 or train.x.device != parameter.device:
+        return f"the inputs are {train.x.ndim}-dimensional {train.x.dtype} on {train.x.device}"
+    if not 1 <= model.tree.depth <= MAX_DEPTH:
+        return f"the depth is {model.tree.depth}"
+    return None
+
+
+class FusedEngine(FlatEngine):
+    """Takes steps by kernels that were written for trees, for models that `why_not_fused` has nothing against.
+
+    See `prunus.training.engine.Engine`. The inputs of the tree and of the leaves do not change during training, so they
+    are computed once. Runs that meet in one step (`prunus.training.gpu.meeting`) have their parameters side by side.
+    """
+
+    name = "fused"
+
+    def __init__(
+        self,
+        model: TreeModel,
+        loss: NamedLoss,
+        options: TrainingOptions,
+        pace: Pace,
+        refresh: RefreshMasses | None,
+        train: Samples | SampleStream,
+        valid: Samples | None,
+    ) -> None:
+        from prunus.training.gpu.trees import Learner, Trees
+
+        self.model, self.loss, self.options, self.pace = model, loss, options, pace
+        self.refreshes, self.train = refresh is not None, in_memory(train)
+        self.learner = Learner(model, loss, options, pace, train, valid, self.refreshes)
+        self.trees, self.slot = Trees([self.learner]), 0
+        self.flat = self.trees.layout
+        self.generator = torch.Generator(self.train.x.device).manual_seed(options.seed)
+        self.record: EpochRecord | None = None
+
+    @property
+    def shape(self) -> Hashable:
+        """Runs of one shape can take their steps together."""
+        tree, layout = self.model.tree, self.trees.layout
+        options = replace(self.options, seed=0, checkpoint=None, threads=None, checkpoint_every=1)
+        valid = self.learner.valid
+        return (
+            str(options),
+            (self.loss.name, self.loss.parameter),
+            (tree.depth, tree.pruning_strength, tree.batch_size, tree.final_scale),
+            (layout.size, layout.width, layout.curved, layout.split_inputs, tuple(layout.hidden), layout.outputs),
+            (len(self.learner.train), isinstance(self.learner.train, SampleStream) and id(self)),
+            (None if valid is None else len(valid), self.train.weight is None, self.train.x.device),
+            (getattr(tree.split, "max_columns", None), tuple(getattr(tree.split, "owner", ()))),
+            (self.refreshes, self.steps),
+        )
+
+    def train_epoch(self) -> float:
+        """Take the steps of one epoch and return the mean loss."""
+        self.record = None
+        meeting = current_meeting()
+        return self.trees.train_epoch([self.generator])[0] if meeting is None else meeting.train_epoch(self)
+
+    def evaluate(self) -> EpochRecord:
+        """The validation loss of the averaged weights, after the share of nodes that stay active."""
+        return self.record or self.trees.evaluate()[self.slot]
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """Number of steps so far."""
+        return self._steps if self.finished else self.trees.steps
+
+    @steps.setter
+    def steps(self, value: int) -> None:
+        self.trees.steps = value
+
+    @property
+    def theta(self) -> Tensor:  # type: ignore[override]
+        """The parameters."""
+        return self.trees.theta[self.slot]
+
+    @property
+    def average(self) -> Tensor | None:  # type: ignore[override]
+        """The moving average of the parameters."""
+        return None if self.trees.average is None else self.trees.average[self.slot]
+
+    @property
+    def m(self) -> Tensor:  # type: ignore[override]
+        """Adam's average of the gradients."""
+        return self.trees.m[self.slot]
+
+    @property
+    def v(self) -> Tensor:  # type: ignore[override]
+        """Adam's average of their squares."""
+        return self.trees.v[self.slot]
+
+    @property
+    def mass(self) -> Tensor:  # type: ignore[override]
+        """The node masses of the last evaluation."""
+        return self.trees.mass[self.slot]
+
+    @property
+    def used(self) -> Tensor | None:  # type: ignore[override]
+        """The columns that the splits use, if they use few."""
+        return None if self.trees.used is None else self.trees.used[self.slot]
+
+    def _read_samples(self) -> None:
+        self.trees.has_samples = False
+
+    def _release(self) -> None:
+        self._steps = self.trees.steps
+        del self.trees
+
+
+class Joined:
+    """Runs of one shape that take their steps together, each from where it is; see `prunus.training.gpu.meeting`."""
+
+    def __init__(self, engines: Sequence[FusedEngine]) -> None:
+        from prunus.training.gpu.trees import Trees
+
+        self.members = list(engines)
+        self.generators = [engine.generator for engine in engines]
+        self.trees = Trees([engine.learner for engine in engines])
+        self.trees.steps = engines[0].steps
+        for slot, engine in enumerate(engines):
+            for name in engine.CHANGED:
+                own = getattr(engine, name)
+                if own is not None:
+                    getattr(self.trees, name)[slot].copy_(own)
+            engine.trees, engine.slot = self.trees, slot
+
+    def take_epoch(self, present: Sequence[int]) -> list[float]:
+        """Take the steps of one epoch and return the mean losses; members that are present get their records, too."""
+        losses = self.trees.train_epoch(self.generators)
+        if self.members[present[0]].learner.valid is not None:
+            records = self.trees.evaluate()
+            for slot in present:
+                self.members[slot].record = records[slot]
+        return losses
+
+
+def join(engines: Sequence[FusedEngine]) -> Joined:
+    """Let runs of one shape take their steps together from now on."""
+    return Joined(engines)
