@@ -31,7 +31,7 @@ from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import Given, draw_rows, open_files, read_scanned
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
-from prunus.training.many import n_threads, side_by_side
+from prunus.training.many import n_threads, side_by_side, together
 from prunus.training.processes import processes
 from prunus.tree.columns import without_columns
 
@@ -281,10 +281,11 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         """The trees with these numbers, each trained by one thread if there are as many trees as threads.
 
         Outside of the engines each thread computes alone, so that results do not depend on the number of threads. On a
-        GPU one tree is trained after the other.
+        GPU trees take the steps of each epoch together, and all else one tree after the other.
         """
-        threads = (n_threads(self.n_jobs) or torch.get_num_threads()) if lesson.device.type == "cpu" else 1
-        own = max(1, threads // max(1, len(numbers)))
+        threads = n_threads(self.n_jobs) or torch.get_num_threads()
+        is_cpu = lesson.device.type == "cpu"
+        own = max(1, threads // max(1, len(numbers))) if is_cpu else threads
         done = count(1)
         with ProgressBar(len(numbers), shown=bool(self.verbose) and shows, title="training trees") as bar:
 
@@ -293,9 +294,12 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
                 bar.on_epoch_end({"epoch": next(done)})
                 return tree
 
-            of_torch = torch.get_num_threads()
+            of_torch, one_thread = torch.get_num_threads(), partial(torch.set_num_threads, 1)
+            tasks = [partial(fit, k) for k in numbers]
             try:
-                return side_by_side([partial(fit, k) for k in numbers], threads, partial(torch.set_num_threads, 1))
+                if is_cpu:
+                    return side_by_side(tasks, threads, one_thread)
+                return together(tasks, lesson.device, lesson.rows.x.nbytes, one_thread)
             finally:
                 torch.set_num_threads(of_torch)
 
@@ -319,6 +323,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         train = to_samples(_without(bag.of(rows), left_out), target, device)
         assert train is not None
         held_out = None if valid is None else to_samples(_without(valid, left_out), target, device)
+        del rows, valid, bags, bag  # memory: on a GPU, trees that wait for each other have their own rows there
         # A hard tree does not learn from its validation rows either: other trees do, and these rows are out of its bag.
         tree._learn(train, held_out, target, encoder, recipe, tree._seed(), owns_valid=False)
         tree.set_params(n_jobs=None, callbacks=None, checkpoint=None)
