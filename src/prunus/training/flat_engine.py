@@ -8,11 +8,28 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeModel
+from prunus.training.losses import Loss
 from prunus.training.masses import refresh_masses
+from prunus.training.native_losses import native_name
+from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.samples import Samples
+from prunus.training.torch_engine import RefreshMasses
 
-__all__ = ["FlatEngine", "FlatWriter"]
+__all__ = ["FlatEngine", "FlatWriter", "why_not_run"]
+
+
+def why_not_run(loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples) -> str | None:
+    """What of a run, besides its model, these engines do not know; None if they know all."""
+    if native_name(loss) is None:
+        return f"it does not know the loss {loss}"
+    if native_name(loss) == "label" and train.y.is_floating_point():
+        return "the targets are probabilities of classes"
+    if options.optimizer != "adamw":
+        return f"it does not know the optimizer {options.optimizer!r}"
+    if refresh not in (None, refresh_masses):
+        return "refresh_masses is a function of its own"
+    return None
 
 
 class FlatWriter(Protocol):

@@ -11,9 +11,9 @@ from prunus.nn import TreeModel
 from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, live_columns, native_parts, why_not_native
 from prunus.ops.native import has_native, native_class
 from prunus.training.callbacks import EpochRecord
-from prunus.training.flat_engine import FlatEngine
+from prunus.training.flat_engine import FlatEngine, why_not_run
 from prunus.training.losses import Loss, NamedLoss, mean_loss
-from prunus.training.masses import refresh_masses, sampling_step
+from prunus.training.masses import sampling_step
 from prunus.training.native_losses import compared, native_name
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
@@ -37,14 +37,9 @@ def why_not(
     reason = why_not_native(model) if has_native() else "the compiled extension prunus._core is missing"
     if reason is not None:
         return reason
-    if native_name(loss) is None:
-        return f"it does not know the loss {loss}"
-    if native_name(loss) == "label" and train.y.is_floating_point():
-        return "the targets are probabilities of classes"
-    if options.optimizer != "adamw":
-        return f"it does not know the optimizer {options.optimizer!r}"
-    if refresh not in (None, refresh_masses):
-        return "refresh_masses is a function of its own"
+    reason = why_not_run(loss, options, refresh, train)
+    if reason is not None:
+        return reason
     parameter = next(model.parameters())
     if train.x.ndim != 2 or train.x.dtype != parameter.dtype or train.x.device.type != "cpu":
         return f"the inputs are {train.x.ndim}-dimensional {train.x.dtype} on {train.x.device}"

@@ -46,6 +46,7 @@ class Batch:
         self.inputs[:, :, layout.ones] = 1.0
         self.rest = new(size, rest)
         self.scores = new(splits, stride)[:, :, :size]
+        self.rewards = new(nodes, stride)[:, :, :size]
         self.roots = new(nodes)
         self.models = None if layout.models is None else new(size, layout.models.rows)
         self.hidden = [new(size, layout.padded(units + 1)) for units in layout.hidden]
@@ -85,8 +86,11 @@ class Batch:
 
     def in_parts(self, values: Tensor) -> Tensor:
         """Values of samples, (trees, size, columns), as (trees * parts, samples of a part, columns)."""
-        trees, size, _columns = values.shape
-        return values.unflatten(1, (self.parts, size // self.parts)).flatten(0, 1) if trees * self.parts > 1 else values
+        trees, size, columns = values.shape
+        samples = size // self.parts
+        return values.as_strided(
+            (trees * self.parts, samples, columns), (samples * values.stride(1), *values.stride()[1:])
+        )
 
 
 def _parts(size: int, most: int) -> int:

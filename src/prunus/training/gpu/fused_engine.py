@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +10,9 @@ from torch import Tensor, nn
 from prunus.nn import TreeModel
 from prunus.nn.native import why_not_flat
 from prunus.training.callbacks import EpochRecord
-from prunus.training.flat_engine import FlatEngine
+from prunus.training.flat_engine import FlatEngine, why_not_run
 from prunus.training.gpu.meeting import current_meeting
 from prunus.training.losses import Loss, NamedLoss
-from prunus.training.masses import refresh_masses
-from prunus.training.native_losses import native_name
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.processes import processes
@@ -23,22 +20,17 @@ from prunus.training.samples import Samples
 from prunus.training.streams import SampleStream, in_memory
 from prunus.training.torch_engine import RefreshMasses
 
-if TYPE_CHECKING:
-    from prunus.training.gpu.trees import Trees
-
 __all__ = ["FusedEngine", "Joined", "join", "why_not_fused"]
 
 MAX_DEPTH = 11
 """The deepest tree whose levels a program has in registers."""
-MAX_MODELS = 1 << 31
-"""Largest number of outputs of linear models of nodes in a batch."""
 
 
 def why_not_fused(
     model: nn.Module, loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples
 ) -> str | None:
     """Why the fused engine cannot take the steps of a run; None if it can."""
-    reason = why_not_flat(model)
+    reason = why_not_flat(model) or why_not_run(loss, options, refresh, train)
     if reason is not None:
         return reason
     assert isinstance(model, TreeModel)
@@ -47,16 +39,8 @@ def why_not_fused(
         return f"the parameters are {parameter.dtype} on {parameter.device}"
     if find_spec("triton") is None:
         return "triton is not installed"
-    if native_name(loss) is None:
-        return f"it does not know the loss {loss}"
-    if native_name(loss) == "label" and train.y.is_floating_point():
-        return "the targets are probabilities of classes"
-    if options.optimizer != "adamw":
-        return f"it does not know the optimizer {options.optimizer!r}"
     if options.precision == "bfloat16":
         return "it does not know the precision 'bfloat16'"
-    if refresh not in (None, refresh_masses):
-        return "refresh_masses is a function of its own"
     if processes().size > 1:
         return "several processes train together"
     if train.x.ndim != 2 or train.x.dtype != torch.float32 or train.x.device != parameter.device:
@@ -90,7 +74,8 @@ class FusedEngine(FlatEngine):
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes, self.train = refresh is not None, in_memory(train)
         self.learner = Learner(model, loss, options, pace, train, valid, self.refreshes)
-        self.trees, self.slot = Trees([self.learner]), 0
+        self.trees: Trees = Trees([self.learner])
+        self.slot = 0
         self.flat = self.trees.layout
         self.generator = torch.Generator(self.train.x.device).manual_seed(options.seed)
         self.record: EpochRecord | None = None
@@ -123,7 +108,7 @@ class FusedEngine(FlatEngine):
         return self.record or self.trees.evaluate()[self.slot]
 
     @property
-    def steps(self) -> int:  # type: ignore[override]
+    def steps(self) -> int:
         """Number of steps so far."""
         return self._steps if self.finished else self.trees.steps
 
@@ -165,8 +150,10 @@ class FusedEngine(FlatEngine):
         self.trees.has_samples = False
 
     def _release(self) -> None:
-        self._steps = self.trees.steps
+        self._steps, trees = self.trees.steps, self.trees
         del self.trees
+        if len(trees.learners) == 1:  # else others may go on
+            trees.release()
 
 
 class Joined:

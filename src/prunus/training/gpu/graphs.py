@@ -1,6 +1,8 @@
 """Steps as CUDA graphs: captured once, several at a time, then replayed without the host."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -63,6 +65,11 @@ class StepGraphs:
                 self.graphs[count, size].replay()
                 steps -= count
 
+    def clear(self) -> None:
+        """Destroy the graphs."""
+        self.graphs.clear()
+        self.tried.clear()
+
     def _take(self, count: int, size: int) -> None:
         for ahead in range(count):
             self.take_step(ahead, size)
@@ -84,6 +91,18 @@ class StepGraphs:
             graph.register_generator_state(generator)
         # Other threads may use the device meanwhile.
         mode = "thread_local"
-        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=mode):
+        with _no_collection(), torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=mode):
             self._take(count, size)
         return graph
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A context without garbage collection: it could destroy old graphs, which is not allowed during a capture."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

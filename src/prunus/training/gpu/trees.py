@@ -78,9 +78,10 @@ class Trees:
         self.options, self.loss, self.pace = first.options, first.loss, first.pace
         self.tree, self.layout = first.model.tree, GpuLayout(first.model)
         self.device = next(first.model.parameters()).device
-        self.split: Any = self.tree.split
+        split: Any = self.tree.split
+        self.split = split
         self.scale = None if self.tree.final_scale == 1 else SCALE
-        self.plan = StepPlan(self.pace, self.device, self.tree.scale_at, self.split.columns_at)
+        self.plan = StepPlan(self.pace, self.device, self.tree.scale_at, split.columns_at)
         self.graphs = StepGraphs(self.take_step, self.plan.step)
         self.batches: dict[tuple[int, int, bool], Batch] = {}
         self.done = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -210,6 +211,14 @@ class Trees:
             self.graphs = StepGraphs(self.take_step, self.plan.step)
         self.table[0, : len(rows)] = rows
 
+    def release(self) -> None:
+        """Give back the graphs and the memory that only steps need."""
+        self.graphs.clear()
+        self.batches.clear()
+        self.has_samples = False
+        self.valid, self.all_valid = [], None
+        del self.table, self.few, self.order
+
     def batch(self, size: int, trees: int, *, trains: bool) -> Batch:
         """The memory for a batch of this size."""
         key = (size, trees, trains)
@@ -269,7 +278,8 @@ class Trees:
         """Scores, masses if a strength is given, and routes."""
         _product(self._split_weights(theta, used), batch.for_splits.transpose(1, 2), batch.scores)
         if lam is not None:
-            kernels.roots(batch.scores, self._weights_of(batch), lam, numbers, self.scale, batch.roots)
+            kernels.rewards(batch.scores, numbers, self.scale, batch.rewards)
+            kernels.roots(batch.rewards, self._weights_of(batch), lam, batch.roots)
         kernels.write_routes(batch.scores, batch.roots, numbers, self.scale, batch.inputs, self.layout.first_route)
 
     def _outputs(self, theta: Tensor, batch: Batch) -> None:
@@ -314,9 +324,7 @@ class Trees:
             kernels.node_grads(batch.models, batch.inputs, layout.first_route, batch.out, batch.route_grads)
             self._sum_products(batch, layout.models, batch.models, batch.for_models)
         weights = self._weights_of(batch)
-        kernels.mass_grads(
-            batch.scores, weights, lam, numbers, self.scale, batch.roots, batch.route_grads, batch.mass_grads
-        )
+        kernels.mass_grads(batch.rewards, weights, lam, batch.roots, batch.route_grads, batch.mass_grads)
         kernels.score_grads(
             batch.scores, weights, batch.roots, batch.mass_grads, numbers, self.scale, batch.route_grads,
             batch.score_grads,
@@ -327,7 +335,7 @@ class Trees:
 
     def _sum_products(self, batch: Batch, matrix: Matrix, grads: Tensor, inputs: Tensor) -> None:
         """Gradients of a matrix in parts: sums over samples of the products of gradients and inputs."""
-        out = matrix.of(batch.grad_parts).flatten(0, 1)
+        out = matrix.of(batch.grad_parts.flatten(0, 1))
         _product(batch.in_parts(grads).transpose(1, 2), batch.in_parts(inputs), out)
 
     @contextmanager

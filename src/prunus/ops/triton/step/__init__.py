@@ -10,7 +10,7 @@ from prunus.ops.triton.step.losses import compare
 from prunus.ops.triton.step.masses import cap, mass_grads, roots
 from prunus.ops.triton.step.models import node_grads, node_outputs
 from prunus.ops.triton.step.numbers import Numbers
-from prunus.ops.triton.step.routes import score_grads, write_routes
+from prunus.ops.triton.step.routes import rewards, score_grads, write_routes
 from prunus.ops.triton.step.units import elu_, elu_grads_
 from prunus.ops.triton.step.updates import adam, add_parts, norm_blocks
 
@@ -27,6 +27,7 @@ __all__ = [
     "node_grads",
     "node_outputs",
     "norm_blocks",
+    "rewards",
     "roots",
     "score_grads",
     "write_routes",

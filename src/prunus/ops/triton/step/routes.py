@@ -1,4 +1,4 @@
-"""Routes of a batch from scores and masses, and gradients back to the scores: some samples of one tree a program."""
+"""From scores to u, with masses to routes, and gradients back to the scores: some samples of one tree a program."""
 
 import triton
 import triton.language as tl
@@ -8,7 +8,21 @@ from prunus.ops.heap import depth_of_splits
 from prunus.ops.triton.step.numbers import Numbers, number
 from prunus.ops.triton.tiles import level_columns, step_down
 
-__all__ = ["score_grads", "write_routes"]
+__all__ = ["rewards", "score_grads", "write_routes"]
+
+
+def rewards(s: Tensor, numbers: Numbers, scale: int | None, out: Tensor) -> None:
+    """Write u, (trees, T, n), of scores s, (trees, S, n).
+
+    `scale` says which of the numbers of a step scores are multiplied by; None is 1.
+    """
+    trees, splits, n = s.shape
+    rows, warps = _tile(splits)
+    rewards_kernel[(triton.cdiv(n, 2 * rows), trees)](
+        s, numbers.table, numbers.step, numbers.ahead, out, n, s.stride(1),
+        DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=2 * rows,
+        COUNT=numbers.count, SCALE=scale, num_warps=2 * warps,
+    )  # fmt: skip
 
 
 def write_routes(s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, inputs: Tensor, first: int) -> None:
@@ -69,6 +83,26 @@ def load_masses(roots_ptr, tree, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
             mass = tl.minimum(mass, tl.interleave(above, above))
         masses = masses + (mass,)
     return masses
+
+
+@triton.jit(do_not_specialize=["ahead", "n"])
+def rewards_kernel(
+    s_ptr, table_ptr, step_ptr, ahead, u_ptr, n, stride,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    """u of ROWS samples."""
+    tree = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scale = 1.0
+    if SCALE is not None:
+        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
+    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
+    u = tl.where(rows < n, 1.5, -1.0)[:, None]
+    for level in tl.static_range(DEPTH + 1):
+        at = u_ptr + (tree * (2 * SPLITS + 1) + level_columns(level)[None, :]) * stride + rows[:, None]
+        tl.store(at, u, mask=rows[:, None] < n)
+        if level < DEPTH:
+            u = step_down(u, scores[level])
 
 
 @triton.jit(do_not_specialize=["ahead", "n", "width"])
