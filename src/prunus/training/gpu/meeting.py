@@ -16,7 +16,7 @@ class Member(Protocol):
 
     @property
     def shape(self) -> Hashable:
-        """Members with equal shapes can be joined."""
+        """Members whose shapes are equal now can be joined; those of a group change together, if they change."""
 
 
 class Group(Protocol):
@@ -93,7 +93,7 @@ class Meeting:
         self._turn = threading.Condition()
         self._waiting: dict[int, Member] = {}
         self._found: dict[int, float | BaseException] = {}
-        self._groups: dict[Hashable, Group] = {}
+        self._groups: list[Group] = []
 
     @contextmanager
     def attending(self, place: int) -> Iterator[None]:
@@ -143,27 +143,26 @@ class Meeting:
         places = {id(member): place for place, member in waiting.items()}
         try:
             self._groups = self._arranged([waiting[place] for place in sorted(waiting)])
-            for group in self._groups.values():
+            for group in self._groups:
                 slots = [slot for slot, member in enumerate(group.members) if id(member) in places]
                 losses = group.take_epoch(slots)
                 self._found |= {places[id(group.members[slot])]: losses[slot] for slot in slots}
             if len(self._found) < len(waiting):
                 raise RuntimeError("each member must be in one place and in one group")
         except BaseException as error:  # whatever it is, nobody may wait forever
-            self._groups = {}
+            self._groups = []
             self._found = dict.fromkeys(waiting, error)
 
-    def _arranged(self, waiting: list[Member]) -> dict[Hashable, Group]:
+    def _arranged(self, waiting: list[Member]) -> list[Group]:
         """The groups of all that wait, one for each shape."""
         members: dict[Hashable, list[Member]] = {}
         for member in waiting:
             members.setdefault(member.shape, []).append(member)
-        kept = {shape: self._groups[shape] for shape in members if shape in self._groups}
-        self._groups = {}  # memory of those that have ended
-        return {
-            shape: kept[shape] if shape in kept and _still_fits(kept[shape], some) else self._join(some)
-            for shape, some in members.items()
-        }
+        before, self._groups = self._groups, []  # memory of those that have ended
+        return [
+            next((group for group in before if _still_fits(group, some)), None) or self._join(some)
+            for some in members.values()
+        ]
 
 
 def _still_fits(group: Group, members: list[Member]) -> bool:
