@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.thread import BrokenThreadPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -228,7 +229,7 @@ def test_each_thread_is_prepared() -> None:
     tasks = [counting(k, 1) for k in range(4)]
     found = ended(lambda: side_by_side(tasks, 4, lambda: prepared.append(threading.get_ident()), Joined()))
     assert found == [losses(k, 1) for k in range(4)]
-    assert len(prepared) == 4
+    assert len(prepared) == 5  # one takes the epochs
 
 
 def test_a_thread_that_cannot_be_prepared_is_an_error() -> None:
@@ -236,6 +237,37 @@ def test_a_thread_that_cannot_be_prepared_is_an_error() -> None:
         raise ValueError("no device")
 
     assert isinstance(ended(lambda: side_by_side([counting(k, 1) for k in range(4)], 4, fail, Joined())), ValueError)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_no_task_waits_if_the_thread_of_the_epochs_cannot_be_prepared() -> None:
+    def fail() -> None:
+        raise ValueError("no device")
+
+    meeting = Meeting(2, Joined(), fail)
+
+    def task(place: int, _interrupted: Event) -> list[float]:
+        with meeting.attending(place):
+            return Counter(place).attend(1)
+
+    tasks = [partial(task, place) for place in range(2)]
+    assert isinstance(ended(lambda: side_by_side(tasks, 2)), BrokenThreadPool)
+
+
+def test_one_thread_takes_all_epochs() -> None:
+    threads: list[int] = []
+
+    class Watched(Counters):
+        def take_epoch(self, present: list[int]) -> list[float]:
+            threads.append(threading.get_ident())
+            assert current_meeting() is None
+            return super().take_epoch(present)
+
+    before = threading.active_count()
+    assert meet([counting(k, 3 + k) for k in range(3)], Watched) == [losses(k, 3 + k) for k in range(3)]
+    assert len(threads) == 5
+    assert len(set(threads)) == 1
+    assert threading.active_count() == before  # it has ended
 
 
 def test_tasks_that_cannot_begin_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
