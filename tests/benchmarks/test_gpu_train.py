@@ -11,6 +11,7 @@ from benchmarks import gpu_train, gpu_train_parts
 from benchmarks.gpu_train_parts import EPOCH_LIMITS, PARTS, WHOLE, Figure, Sizes, table
 from harness.machine import this_machine
 from harness.records import read_records
+from tests.subprocesses import run_without
 
 SMALL = Sizes(
     rows=9000,
@@ -111,3 +112,8 @@ def test_the_bars_of_a_whole_run() -> None:
     samples = table(1000, "cpu")
     assert samples.x.shape == (1000, 28)
     assert 0.3 < float(samples.y.mean()) < 0.7
+
+
+def test_it_needs_no_packages_but_torch_and_scikit_learn() -> None:
+    script = "import json, benchmarks.gpu_train; print(json.dumps(len(benchmarks.gpu_train.PARTS)))"
+    assert run_without(("pandas", "matplotlib", "optuna", "xgboost", "rich"), script) == len(PARTS)

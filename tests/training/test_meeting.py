@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from prunus import ArgminForestRegressor
+from prunus.training import many
 from prunus.training.gpu.meeting import Group, Meeting, Member, current_meeting
 from prunus.training.many import side_by_side, together
 from prunus.training.native_engine import NativeEngine
@@ -426,3 +427,26 @@ def test_without_what_joins_them_tasks_run_one_after_the_other() -> None:
         return number
 
     assert together([partial(task, k) for k in range(4)], torch.device("cpu"), 100) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("inputs", "count"), [(100, 4), (10_000, 1), (1, many.AT_ONCE), (0, many.AT_ONCE)])
+def test_as_many_trees_at_once_as_fit_the_memory(inputs: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 1,200 bytes that are free, torch has 200, and a tree needs three times its inputs."""
+    for name, found in (("mem_get_info", (1000, 9000)), ("memory_reserved", 300), ("memory_allocated", 100)):
+        monkeypatch.setattr(torch.cuda, name, lambda _device, found=found: found)
+    assert many._at_once(torch.device("cuda"), inputs) == count
+
+
+@pytest.mark.parametrize(("name", "index"), [("cuda", 1), ("cuda:2", 2)])
+def test_on_a_gpu_tasks_meet_and_each_thread_has_its_device(
+    name: str, index: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined, devices = Joined(), set()
+    monkeypatch.setattr(many, "_find_join", lambda: joined)
+    monkeypatch.setattr(many, "_at_once", lambda _device, _inputs: 3)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: devices.add((threading.get_ident(), device)))
+    tasks = [counting(k, 2) for k in range(6)]
+    assert ended(lambda: together(tasks, torch.device(name), 100)) == [losses(k, 2) for k in range(6)]
+    assert joined.numbers == [[0, 1, 2], [3, 4, 5]]
+    assert {device for _, device in devices} == {index}
