@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-gpu bench-ops bench-train bench-scale bench-accuracy bench-cluster paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,10 +65,14 @@ test-sanitizers: $(SANITIZED)/.built ## The extension under the address and unde
 		tests/training/test_native_workers.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda.py
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda.py \
+		tests/estimators/test_cuda_forest.py
 
 bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.clamp
 	$(BIN)/python -m benchmarks.ops
+
+bench-gpu: ## Training on an NVIDIA GPU, with a python that has torch, triton and scikit-learn: make bench-gpu PYTHON=...
+	PYTHONPATH=src $(PYTHON) -m benchmarks.gpu_train
 
 bench-train: $(INSTALLED) ## Speed of training and prediction, memory of a fit
 	$(BIN)/python -m benchmarks.train

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.thread import BrokenThreadPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from prunus import ArgminForestRegressor
+from prunus.training import many
 from prunus.training.gpu.meeting import Group, Meeting, Member, current_meeting
 from prunus.training.many import side_by_side, together
 from prunus.training.native_engine import NativeEngine
@@ -228,7 +230,7 @@ def test_each_thread_is_prepared() -> None:
     tasks = [counting(k, 1) for k in range(4)]
     found = ended(lambda: side_by_side(tasks, 4, lambda: prepared.append(threading.get_ident()), Joined()))
     assert found == [losses(k, 1) for k in range(4)]
-    assert len(prepared) == 4
+    assert len(prepared) == 5  # one takes the epochs
 
 
 def test_a_thread_that_cannot_be_prepared_is_an_error() -> None:
@@ -236,6 +238,37 @@ def test_a_thread_that_cannot_be_prepared_is_an_error() -> None:
         raise ValueError("no device")
 
     assert isinstance(ended(lambda: side_by_side([counting(k, 1) for k in range(4)], 4, fail, Joined())), ValueError)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_no_task_waits_if_the_thread_of_the_epochs_cannot_be_prepared() -> None:
+    def fail() -> None:
+        raise ValueError("no device")
+
+    meeting = Meeting(2, Joined(), fail)
+
+    def task(place: int, _interrupted: Event) -> list[float]:
+        with meeting.attending(place):
+            return Counter(place).attend(1)
+
+    tasks = [partial(task, place) for place in range(2)]
+    assert isinstance(ended(lambda: side_by_side(tasks, 2)), BrokenThreadPool)
+
+
+def test_one_thread_takes_all_epochs() -> None:
+    threads: list[int] = []
+
+    class Watched(Counters):
+        def take_epoch(self, present: list[int]) -> list[float]:
+            threads.append(threading.get_ident())
+            assert current_meeting() is None
+            return super().take_epoch(present)
+
+    before = threading.active_count()
+    assert meet([counting(k, 3 + k) for k in range(3)], Watched) == [losses(k, 3 + k) for k in range(3)]
+    assert len(threads) == 5
+    assert len(set(threads)) == 1
+    assert threading.active_count() == before  # it has ended
 
 
 def test_tasks_that_cannot_begin_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,3 +427,26 @@ def test_without_what_joins_them_tasks_run_one_after_the_other() -> None:
         return number
 
     assert together([partial(task, k) for k in range(4)], torch.device("cpu"), 100) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("inputs", "count"), [(100, 4), (10_000, 1), (1, many.AT_ONCE), (0, many.AT_ONCE)])
+def test_as_many_trees_at_once_as_fit_the_memory(inputs: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 1,200 bytes that are free, torch has 200, and a tree needs three times its inputs."""
+    for name, found in (("mem_get_info", (1000, 9000)), ("memory_reserved", 300), ("memory_allocated", 100)):
+        monkeypatch.setattr(torch.cuda, name, lambda _device, found=found: found)
+    assert many._at_once(torch.device("cuda"), inputs) == count
+
+
+@pytest.mark.parametrize(("name", "index"), [("cuda", 1), ("cuda:2", 2)])
+def test_on_a_gpu_tasks_meet_and_each_thread_has_its_device(
+    name: str, index: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined, devices = Joined(), set()
+    monkeypatch.setattr(many, "_find_join", lambda: joined)
+    monkeypatch.setattr(many, "_at_once", lambda _device, _inputs: 3)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: devices.add((threading.get_ident(), device)))
+    tasks = [counting(k, 2) for k in range(6)]
+    assert ended(lambda: together(tasks, torch.device(name), 100)) == [losses(k, 2) for k in range(6)]
+    assert joined.numbers == [[0, 1, 2], [3, 4, 5]]
+    assert {device for _, device in devices} == {index}

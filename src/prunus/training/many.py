@@ -113,7 +113,7 @@ def side_by_side(
         rounds = (tasks[begin : begin + size] for begin in range(0, len(tasks), size))
         return [found for some in rounds for found in side_by_side(some, threads, initializer, join)]
     interrupted = Event()
-    meeting = None if join is None or len(tasks) < 2 else Meeting(len(tasks), join)
+    meeting = None if join is None or len(tasks) < 2 else Meeting(len(tasks), join, initializer)
 
     def call(place: int) -> Result:
         with alone(), nullcontext() if meeting is None else meeting.attending(place):

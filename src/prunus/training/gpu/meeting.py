@@ -2,8 +2,11 @@
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Protocol
+
+from prunus.training.processes import alone
 
 __all__ = ["Group", "Join", "Meeting", "Member", "current_meeting"]
 
@@ -60,7 +63,9 @@ class Meeting:
     """Tasks in several threads, whose members take each epoch together.
 
     One thread works at a time, and the others wait for it. Outside of the epochs Python would hardly let them work at
-    once; and so only one of them needs memory for copies, and none uses the GPU while another captures a graph on it.
+    once; and so only one of them needs memory for copies, and none uses the GPU while a graph is captured on it. All
+    epochs are taken by one further thread, because libraries of NVIDIA have a state for each thread, which they cannot
+    make while a graph is captured.
 
     Parameters
     ----------
@@ -70,6 +75,8 @@ class Meeting:
     join : callable
         Makes a group of members of one shape. It is called when members come to their first epoch, and again when fewer
         than half of a group's members are left.
+    initializer : callable, optional
+        Called at the beginning of the thread that takes the epochs.
 
     Examples
     --------
@@ -86,7 +93,7 @@ class Meeting:
     0.5
     """
 
-    def __init__(self, expected: int, join: Join) -> None:
+    def __init__(self, expected: int, join: Join, initializer: Callable[[], object] | None = None) -> None:
         self._join = join
         self._not_begun, self._attending = expected, 0
         self._is_closed = False
@@ -94,6 +101,12 @@ class Meeting:
         self._waiting: dict[int, Member] = {}
         self._found: dict[int, float | BaseException] = {}
         self._groups: list[Group] = []
+        self._worker = ThreadPoolExecutor(1, initializer=initializer)
+
+    @property
+    def _expected(self) -> int:
+        """The number of tasks that have not ended."""
+        return self._attending + (0 if self._is_closed else self._not_begun)
 
     @contextmanager
     def attending(self, place: int) -> Iterator[None]:
@@ -112,6 +125,9 @@ class Meeting:
                 self._waiting.pop(place, None)  # it was interrupted
                 self._attending -= 1
                 self._turn.notify_all()
+                if not self._expected:
+                    self._groups = []
+                    self._worker.shutdown()
 
     def close(self) -> None:
         """Expect no task that has not begun; those that have begun go on, after a second at most."""
@@ -127,7 +143,7 @@ class Meeting:
         place = _attendance.place
         self._waiting[place] = member
         while place not in self._found:
-            if len(self._waiting) == self._attending + (0 if self._is_closed else self._not_begun):
+            if len(self._waiting) == self._expected:
                 self._take_epoch()
                 self._turn.notify_all()
             else:
@@ -138,20 +154,27 @@ class Meeting:
         return found
 
     def _take_epoch(self) -> None:
-        """Find the losses of all that wait, or the error."""
+        """Find the losses of all that wait, or the error for each of them."""
         waiting, self._waiting = self._waiting, {}
-        places = {id(member): place for place, member in waiting.items()}
         try:
+            self._found |= self._worker.submit(self._losses, waiting).result()
+        except BaseException as error:  # whatever it is, nobody may wait forever
+            self._groups = []
+            self._found |= dict.fromkeys(waiting, error)
+
+    def _losses(self, waiting: dict[int, Member]) -> dict[int, float]:
+        """The losses of all that wait, by their places."""
+        places = {id(member): place for place, member in waiting.items()}
+        found: dict[int, float] = {}
+        with alone():
             self._groups = self._arranged([waiting[place] for place in sorted(waiting)])
             for group in self._groups:
                 slots = [slot for slot, member in enumerate(group.members) if id(member) in places]
                 losses = group.take_epoch(slots)
-                self._found |= {places[id(group.members[slot])]: losses[slot] for slot in slots}
-            if len(self._found) < len(waiting):
-                raise RuntimeError("each member must be in one place and in one group")
-        except BaseException as error:  # whatever it is, nobody may wait forever
-            self._groups = []
-            self._found = dict.fromkeys(waiting, error)
+                found |= {places[id(group.members[slot])]: losses[slot] for slot in slots}
+        if len(found) < len(waiting):
+            raise RuntimeError("each member must be in one place and in one group")
+        return found
 
     def _arranged(self, waiting: list[Member]) -> list[Group]:
         """The groups of all that wait, one for each shape."""
