@@ -23,6 +23,10 @@ ALIGNED = 4
 """Columns of inputs are padded to a multiple of this many."""
 
 
+FEW_OUTPUTS = 8
+"""Up to so many outputs of constant leaves are computed where routes are, output by output."""
+
+
 class Matrix(NamedTuple):
     """A matrix in the flat array."""
 
@@ -57,6 +61,8 @@ class GpuLayout:
         Linear models of the nodes, (outputs * nodes, columns), on the columns from `first_model` up to that of ones.
     layers : list of Matrix
         Layers of a network, or the one layer of other leaves, on the columns from `first_leaf` to `last_leaf`.
+    is_constant : bool
+        Whether leaves are constants and outputs are few, so that kernels need not store routes.
     size : int
         Number of entries of the flat array.
 
@@ -103,6 +109,8 @@ class GpuLayout:
             self.layers.append(self._new(units, columns))
             columns = self.padded(units + 1)
         self.size = -(-self.size // 16) * 16
+        is_plain = not self.is_network and self.models is None and "shared_slopes" not in parts
+        self.is_constant = is_plain and self.outputs <= FEW_OUTPUTS
 
     def _new(self, rows: int, columns: int) -> Matrix:
         matrix = Matrix(self.size, rows, columns)

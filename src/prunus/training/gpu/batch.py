@@ -12,7 +12,7 @@ __all__ = ["Batch"]
 
 MAX_PARTS, PART = 32, 128
 """Gradients of the weights are summed over so many parts of a batch at most, each with at least so many samples."""
-PARTS_OF_ALL = 64
+PARTS_OF_ALL = 256
 """With several trees, all batches together have so many parts at most."""
 LOSS_ROWS = 128
 """Number of samples whose losses one program adds."""

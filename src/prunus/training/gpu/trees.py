@@ -36,7 +36,7 @@ from prunus.training.torch_engine import decaying
 
 __all__ = ["Learner", "Trees"]
 
-EVALUATED = 65_536
+EVALUATED = 524_288
 """Number of samples, of all trees together, that are evaluated at once."""
 CHUNK = 262_144
 """Number of samples whose inputs are computed at once."""
@@ -238,8 +238,8 @@ class Trees:
         )
         if self.used is not None:
             self._choose_columns(numbers)
-        self._routes(self.theta, self.used, batch, numbers, self._strength(size))
-        self._outputs(self.theta, batch)
+        self._masses(self.theta, self.used, batch, numbers, self._strength(size))
+        self._outputs(self.theta, batch, numbers)
         self._compare(batch, replaces=True)
         self._backward(batch, numbers, self._strength(size))
         kernels.add_parts(batch.grad_parts, self.grad, self.squares, batch.losses, batch.losses.shape[1], self.total)
@@ -274,17 +274,21 @@ class Trees:
         effective[..., : used.shape[2]].mul_(used)
         return effective
 
-    def _routes(self, theta: Tensor, used: Tensor | None, batch: Batch, numbers: Numbers, lam: float | None) -> None:
-        """Scores, masses if a strength is given, and routes."""
+    def _masses(self, theta: Tensor, used: Tensor | None, batch: Batch, numbers: Numbers, lam: float | None) -> None:
+        """Scores, and masses if a strength is given."""
         _product(self._split_weights(theta, used), batch.for_splits.transpose(1, 2), batch.scores)
         if lam is not None:
             kernels.rewards(batch.scores, numbers, self.scale, batch.rewards)
             kernels.roots(batch.rewards, self._weights_of(batch), lam, batch.roots)
-        kernels.write_routes(batch.scores, batch.roots, numbers, self.scale, batch.inputs, self.layout.first_route)
 
-    def _outputs(self, theta: Tensor, batch: Batch) -> None:
-        """Outputs of the leaves."""
+    def _outputs(self, theta: Tensor, batch: Batch, numbers: Numbers) -> None:
+        """Routes, and outputs of the leaves."""
         layout, last = self.layout, len(self.layout.layers) - 1
+        if layout.is_constant:
+            constants = layout.layers[0].of(theta)
+            kernels.constant_outputs(batch.scores, batch.roots, numbers, self.scale, constants, batch.out)
+            return
+        kernels.write_routes(batch.scores, batch.roots, numbers, self.scale, batch.inputs, layout.first_route)
         with self._precision():
             for i, layer in enumerate(layout.layers):
                 out = batch.out if i == last else batch.hidden[i][:, :, : layer.rows]
@@ -306,6 +310,25 @@ class Trees:
 
     def _backward(self, batch: Batch, numbers: Numbers, lam: float) -> None:
         """Gradients of all parameters, from those of the outputs, which have replaced these."""
+        layout, weights = self.layout, self._weights_of(batch)
+        grad, constants = batch.route_grads, None
+        if layout.is_constant:
+            grad, constants = batch.out, layout.layers[0].of(self.theta)
+            grads = layout.layers[0].of(batch.grad_parts)[:, 0]
+            kernels.constant_grads(batch.rewards, weights, lam, batch.roots, grad, constants, batch.mass_grads, grads)
+        else:
+            self._back_to_routes(batch)
+            kernels.mass_grads(batch.rewards, weights, lam, batch.roots, grad, batch.mass_grads)
+        kernels.score_grads(
+            batch.scores, weights, batch.roots, batch.mass_grads, numbers, self.scale, grad, batch.score_grads,
+            constants,
+        )  # fmt: skip
+        self._sum_products(batch, layout.splits, batch.score_grads, batch.for_splits)
+        if self.used is not None:
+            layout.splits.of(batch.grad_parts)[..., : self.used.shape[2]].mul_(self.used.unsqueeze(1))
+
+    def _back_to_routes(self, batch: Batch) -> None:
+        """Gradients of the leaves, and of the routes."""
         layout, theta = self.layout, self.theta
         with self._precision():
             grad = batch.out
@@ -323,15 +346,6 @@ class Trees:
             assert batch.models is not None
             kernels.node_grads(batch.models, batch.inputs, layout.first_route, batch.out, batch.route_grads)
             self._sum_products(batch, layout.models, batch.models, batch.for_models)
-        weights = self._weights_of(batch)
-        kernels.mass_grads(batch.rewards, weights, lam, batch.roots, batch.route_grads, batch.mass_grads)
-        kernels.score_grads(
-            batch.scores, weights, batch.roots, batch.mass_grads, numbers, self.scale, batch.route_grads,
-            batch.score_grads,
-        )  # fmt: skip
-        self._sum_products(batch, layout.splits, batch.score_grads, batch.for_splits)
-        if self.used is not None:
-            layout.splits.of(batch.grad_parts)[..., : self.used.shape[2]].mul_(self.used.unsqueeze(1))
 
     def _sum_products(self, batch: Batch, matrix: Matrix, grads: Tensor, inputs: Tensor) -> None:
         """Gradients of a matrix in parts: sums over samples of the products of gradients and inputs."""
@@ -383,21 +397,21 @@ class Trees:
         n, numbers = self.few.shape[1], self._numbers_now()
         batch = self.batch(n, len(self.learners), trains=False)
         kernels.gather(self.few, None, self.done, numbers, n, batch.inputs, batch.rest, self.layout.ones)
-        self._routes(weights, self.used, batch, numbers, self._strength(n))
+        self._masses(weights, self.used, batch, numbers, self._strength(n))
         self.mass.copy_(kernels.cap(batch.roots))
 
     def _losses(self, weights: Tensor, table: Tensor, which: slice) -> list[float]:
         """The mean losses of some of the trees with these weights on the rows of a table, (trees, rows, columns)."""
         weights, used = weights[which], None if self.used is None else self.used[which]
-        size, numbers = max(1024, EVALUATED // len(weights)), self._numbers_now()
+        size, numbers = max(1024, min(65_536, EVALUATED // len(weights))), self._numbers_now()
         total = torch.zeros(len(weights), dtype=torch.float64, device=self.device)
         for begin in range(0, table.shape[1], size):
             rows = table[:, begin : begin + size]
             batch = self.batch(rows.shape[1], len(weights), trains=False)
             kernels.gather(rows, None, self.done, numbers, size, batch.inputs, batch.rest, self.layout.ones)
             batch.roots.copy_(self.mass[which])
-            self._routes(weights, used, batch, numbers, None)
-            self._outputs(weights, batch)
+            self._masses(weights, used, batch, numbers, None)
+            self._outputs(weights, batch, numbers)
             self._compare(batch, replaces=False)
             total += batch.losses.sum(1, dtype=torch.float64)
         losses: list[float] = (total / table.shape[1]).tolist()

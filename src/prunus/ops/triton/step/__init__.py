@@ -7,10 +7,10 @@ over parts of the samples.
 
 from prunus.ops.triton.step.batches import gather
 from prunus.ops.triton.step.losses import compare
-from prunus.ops.triton.step.masses import cap, mass_grads, roots
+from prunus.ops.triton.step.masses import cap, constant_grads, mass_grads, roots
 from prunus.ops.triton.step.models import node_grads, node_outputs
 from prunus.ops.triton.step.numbers import Numbers
-from prunus.ops.triton.step.routes import rewards, score_grads, write_routes
+from prunus.ops.triton.step.routes import constant_outputs, rewards, score_grads, write_routes
 from prunus.ops.triton.step.units import elu_, elu_grads_
 from prunus.ops.triton.step.updates import adam, add_parts, norm_blocks
 
@@ -20,6 +20,8 @@ __all__ = [
     "add_parts",
     "cap",
     "compare",
+    "constant_grads",
+    "constant_outputs",
     "elu_",
     "elu_grads_",
     "gather",

@@ -7,10 +7,14 @@ from torch import Tensor
 from prunus.ops.heap import depth_of_splits
 from prunus.ops.triton.roots import add_above
 
-__all__ = ["cap", "mass_grads", "roots"]
+__all__ = ["cap", "constant_grads", "mass_grads", "roots"]
 
 MAX_BLOCK = 8192
 """Largest number of samples whose u one program has in registers; of more samples it reads u again and again."""
+
+
+MANY = 512
+"""With more programs than this the card is full, and each of them does better with fewer warps."""
 
 
 def roots(u: Tensor, rest: Tensor | None, lam: float, out: Tensor) -> None:
@@ -20,25 +24,49 @@ def roots(u: Tensor, rest: Tensor | None, lam: float, out: Tensor) -> None:
     None means that all are 1.
     """
     trees, nodes, n = u.shape
-    block, warps = _block(n)
+    block, warps = _block(n, nodes * trees)
     roots_kernel[(nodes, trees)](
         u, rest, lam, out, n, u.stride(1),
         T=nodes, BLOCK=block, ONE_BLOCK=n <= block, REST=0 if rest is None else rest.shape[2], num_warps=warps,
     )  # fmt: skip
 
 
-def mass_grads(u: Tensor, rest: Tensor | None, lam: float, mass: Tensor, grad_z: Tensor, out: Tensor) -> None:
+def mass_grads(u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_z: Tensor, out: Tensor) -> None:
     """Write the gradient of the sum of w u over the samples that are active in each node, (trees, T).
 
     Masses are the smallest of the roots, (trees, T), on the way to each node; gradients of the routes have the shape of
     u, (trees, T, n).
     """
     trees, nodes, n = u.shape
-    block, warps = _block(n)
+    block, warps = _block(n, nodes * trees)
     mass_grads_kernel[(nodes, trees)](
-        u, rest, lam, mass, grad_z, out, n, u.stride(1),
+        u, rest, lam, roots, grad_z, None, None, out, n, u.stride(1), 0, 0,
         T=nodes, DEPTH=depth_of_splits(nodes // 2), BLOCK=block, REST=0 if rest is None else rest.shape[2],
-        num_warps=warps,
+        OUTPUTS=0, num_warps=warps,
+    )  # fmt: skip
+
+
+def constant_grads(
+    u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_out: Tensor, constants: Tensor, out: Tensor,
+    grads: Tensor,
+) -> None:  # fmt: skip
+    """`mass_grads` for constant leaves, and the gradients of their constants.
+
+    Parameters
+    ----------
+    grad_out : Tensor of shape (trees, n, k)
+        Gradients of the outputs.
+    constants : Tensor of shape (trees, k, 1 + T)
+        What is added to the outputs, then the constants of the nodes.
+    grads : Tensor of shape (trees, k, 1 + T)
+        Where the gradients of these are written; of one tree they are contiguous.
+    """
+    trees, nodes, n = u.shape
+    block, warps = _block(n, nodes * trees)
+    mass_grads_kernel[(nodes, trees)](
+        u, rest, lam, roots, grad_out, constants, grads, out, n, u.stride(1), constants.stride(0), grads.stride(0),
+        T=nodes, DEPTH=depth_of_splits(nodes // 2), BLOCK=block, REST=0 if rest is None else rest.shape[2],
+        OUTPUTS=grad_out.shape[2], num_warps=warps,
     )  # fmt: skip
 
 
@@ -51,10 +79,10 @@ def cap(values: Tensor) -> Tensor:
     return mass
 
 
-def _block(n: int) -> tuple[int, int]:
-    """Number of samples that a program has in registers, and its warps."""
+def _block(n: int, programs: int) -> tuple[int, int]:
+    """Number of samples that a program has in registers, and its warps: fewer if there are many programs."""
     block = max(64, min(MAX_BLOCK, triton.next_power_of_2(n)))
-    return block, max(1, min(16, block // 256))
+    return block, max(1, min(16, block // (256 if programs <= MANY else 1024)))
 
 
 @triton.jit
@@ -96,26 +124,50 @@ def roots_kernel(
     tl.store(roots_ptr + tree * T + node, tl.where(lam > 0.0, a, 1.0))
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit(do_not_specialize=["n", "constants_stride", "grads_stride"])
 def mass_grads_kernel(
-    u_ptr, rest_ptr, lam, mass_ptr, grad_z_ptr, out_ptr, n, stride,
-    T: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, REST: tl.constexpr,
+    u_ptr, rest_ptr, lam, roots_ptr, grad_ptr, constants_ptr, grads_ptr, out_ptr, n, stride, constants_stride,
+    grads_stride,
+    T: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, REST: tl.constexpr, OUTPUTS: tl.constexpr,
 ):  # fmt: skip
-    """Sums the gradients of the routes that equal the mass of one node, if that mass is free."""
+    """Sums the gradients of the routes that equal the mass of one node, which matters if that mass is free.
+
+    grad_ptr: gradients of the routes, or of OUTPUTS outputs to which the leaves add constants.
+    """
     node = tl.program_id(0)
     tree = tl.program_id(1).to(tl.int64)
     a = 1.0
     for step in tl.static_range(DEPTH + 1):
         ancestor = ((node + 1) >> step) - 1
-        a = tl.minimum(a, tl.load(mass_ptr + tree * T + ancestor, mask=ancestor >= 0, other=1.0))
+        a = tl.minimum(a, tl.load(roots_ptr + tree * T + ancestor, mask=ancestor >= 0, other=1.0))
     is_free = (a > 0.0) & (a < 1.0)
     mass_grad = 0.0
     active_weight = 0.0
-    if is_free:
-        for start in range(0, n, BLOCK):
-            rows = start + tl.arange(0, BLOCK)
-            u, weight = load_rewards(u_ptr, rest_ptr, rows, n, stride, node, tree, T, REST)
-            bounded = (u >= a) & (rows < n)
-            mass_grad += tl.sum(tl.load(grad_z_ptr + (tree * T + node) * stride + rows, mask=bounded, other=0.0))
-            active_weight += tl.sum(tl.where(u > a, weight, 0.0))
+    if OUTPUTS == 0:
+        if is_free:
+            for start in range(0, n, BLOCK):
+                rows = start + tl.arange(0, BLOCK)
+                u, weight = load_rewards(u_ptr, rest_ptr, rows, n, stride, node, tree, T, REST)
+                bounded = (u >= a) & (rows < n)
+                mass_grad += tl.sum(tl.load(grad_ptr + (tree * T + node) * stride + rows, mask=bounded, other=0.0))
+                active_weight += tl.sum(tl.where(u > a, weight, 0.0))
+    else:
+        for output in tl.static_range(OUTPUTS):
+            bounded_grad = 0.0
+            constant_grad = 0.0
+            all_grad = 0.0
+            active_weight = 0.0
+            for start in range(0, n, BLOCK):
+                rows = start + tl.arange(0, BLOCK)
+                u, weight = load_rewards(u_ptr, rest_ptr, rows, n, stride, node, tree, T, REST)
+                grad = tl.load(grad_ptr + (tree * n + rows) * OUTPUTS + output, mask=(rows < n) & (u > 0.0), other=0.0)
+                bounded_grad += tl.sum(tl.where(u >= a, grad, 0.0))
+                constant_grad += tl.sum(grad * tl.minimum(u, a))
+                all_grad += tl.sum(grad)  # of all samples, at the root
+                active_weight += tl.sum(tl.where(u > a, weight, 0.0))
+            at = output * (T + 1) + 1 + node
+            mass_grad += bounded_grad * tl.load(constants_ptr + tree * constants_stride + at)
+            tl.store(grads_ptr + tree * grads_stride + at, constant_grad)
+            if node == 0:
+                tl.store(grads_ptr + tree * grads_stride + output * (T + 1), all_grad)
     tl.store(out_ptr + tree * T + node, tl.where(is_free, mass_grad / (lam + active_weight), 0.0))

@@ -8,7 +8,7 @@ from prunus.ops.heap import depth_of_splits
 from prunus.ops.triton.step.numbers import Numbers, number
 from prunus.ops.triton.tiles import level_columns, step_down
 
-__all__ = ["rewards", "score_grads", "write_routes"]
+__all__ = ["constant_outputs", "rewards", "score_grads", "write_routes"]
 
 
 def rewards(s: Tensor, numbers: Numbers, scale: int | None, out: Tensor) -> None:
@@ -39,19 +39,38 @@ def write_routes(s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, 
     )  # fmt: skip
 
 
+def constant_outputs(
+    s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, constants: Tensor, out: Tensor
+) -> None:
+    """Write the outputs, (trees, n, k), of constant leaves, without storing routes.
+
+    Constants, (trees, k, 1 + T), are what is added to the outputs, then those of the nodes.
+    """
+    trees, splits, n = s.shape
+    rows, warps = _tile(splits)
+    constant_outputs_kernel[(triton.cdiv(n, rows), trees)](
+        s, roots, constants, numbers.table, numbers.step, numbers.ahead, out, n, s.stride(1), constants.stride(0),
+        DEPTH=depth_of_splits(splits), SPLITS=splits, OUTPUTS=out.shape[2], ROWS=rows,
+        COUNT=numbers.count, SCALE=scale, num_warps=warps,
+    )  # fmt: skip
+
+
 def score_grads(
     s: Tensor, rest: Tensor | None, roots: Tensor, sum_grad: Tensor, numbers: Numbers, scale: int | None,
-    grad_z: Tensor, out: Tensor,
+    grad: Tensor, out: Tensor, constants: Tensor | None = None,
 ) -> None:  # fmt: skip
-    """Write the gradients of the scores, (trees, n, S), from those of the routes, (trees, T, n).
+    """Write the gradients of the scores, (trees, n, S).
 
-    `rest` holds weights as for `roots`.
+    Gradients are given for the routes, (trees, T, n), or for outputs, (trees, n, k), to which leaves add constants,
+    (trees, k, 1 + T). `rest` holds weights as for `roots`.
     """
     trees, splits, n = s.shape
     rows, warps = _tile(splits)
     score_grads_kernel[(triton.cdiv(n, rows), trees)](
-        s, rest, roots, sum_grad, numbers.table, numbers.step, numbers.ahead, grad_z, out, n, s.stride(1), out.shape[2],
+        s, rest, roots, sum_grad, constants, numbers.table, numbers.step, numbers.ahead, grad, out, n, s.stride(1),
+        out.shape[2], 0 if constants is None else constants.stride(0),
         DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=rows, REST=0 if rest is None else rest.shape[2],
+        OUTPUTS=0 if constants is None else constants.shape[1],
         COUNT=numbers.count, SCALE=scale, num_warps=2 * warps,
     )  # fmt: skip
 
@@ -128,11 +147,60 @@ def routes_kernel(
             u = step_down(u, scores[level])
 
 
-@triton.jit(do_not_specialize=["ahead", "n", "width"])
-def score_grads_kernel(
-    s_ptr, rest_ptr, roots_ptr, sum_grad_ptr, table_ptr, step_ptr, ahead, grad_z_ptr, out_ptr, n, stride, width,
-    DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, REST: tl.constexpr,
+@triton.jit(do_not_specialize=["ahead", "n", "constants_stride"])
+def constant_outputs_kernel(
+    s_ptr, roots_ptr, constants_ptr, table_ptr, step_ptr, ahead, out_ptr, n, stride, constants_stride,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, OUTPUTS: tl.constexpr, ROWS: tl.constexpr,
     COUNT: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    """The outputs of ROWS samples."""
+    tree = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scale = 1.0
+    if SCALE is not None:
+        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
+    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
+    masses = load_masses(roots_ptr, tree, DEPTH, SPLITS)
+    u = tl.where(rows < n, 1.5, -1.0)[:, None]
+    zs = ()
+    for level in tl.static_range(DEPTH + 1):
+        zs = zs + (tl.minimum(tl.maximum(u, 0.0), masses[level]),)
+        if level < DEPTH:
+            u = step_down(u, scores[level])
+    for output in tl.static_range(OUTPUTS):
+        at = constants_ptr + tree * constants_stride + output * (2 * SPLITS + 2)
+        total = tl.zeros([ROWS], tl.float32) + tl.load(at)
+        for level in tl.static_range(DEPTH + 1):
+            total += tl.sum(zs[level] * tl.load(at + 1 + level_columns(level))[None, :], 1)
+        tl.store(out_ptr + (tree * n + rows) * OUTPUTS + output, total, mask=rows < n)
+
+
+@triton.jit
+def route_grads(
+    grad_ptr, constants_ptr, rows, mask, n, stride, tree, LEVEL: tl.constexpr, SPLITS: tl.constexpr,
+    OUTPUTS: tl.constexpr,
+):  # fmt: skip
+    """Gradients of the routes of some rows to the nodes of a level: stored ones, or those of constant leaves."""
+    T: tl.constexpr = 2 * SPLITS + 1
+    if OUTPUTS == 0:
+        at = grad_ptr + (tree * T + level_columns(LEVEL)[None, :]) * stride + rows[:, None]
+        grad = tl.load(at, mask=mask & (rows[:, None] < n), other=0.0)
+    else:
+        grad = tl.zeros(mask.shape, tl.float32)
+        for output in tl.static_range(OUTPUTS):
+            of_rows = tl.load(grad_ptr + (tree * n + rows) * OUTPUTS + output, mask=rows < n, other=0.0)
+            of_nodes = tl.load(constants_ptr + output * (T + 1) + 1 + level_columns(LEVEL))
+            grad += of_rows[:, None] * of_nodes[None, :]
+        grad = tl.where(mask, grad, 0.0)
+    return grad
+
+
+@triton.jit(do_not_specialize=["ahead", "n", "width", "constants_stride"])
+def score_grads_kernel(
+    s_ptr, rest_ptr, roots_ptr, sum_grad_ptr, constants_ptr, table_ptr, step_ptr, ahead, grad_ptr, out_ptr, n, stride,
+    width, constants_stride,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, REST: tl.constexpr,
+    OUTPUTS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
     """Goes down the tree for u, and up again for the gradients, of ROWS samples."""
     T: tl.constexpr = 2 * SPLITS + 1
@@ -152,8 +220,11 @@ def score_grads_kernel(
     for level in tl.static_range(DEPTH + 1):
         us = us + (u,)
         a = masses[level]
-        at = grad_z_ptr + (tree * T + level_columns(level)[None, :]) * stride + rows[:, None]
-        grad = tl.load(at, mask=(u > 0.0) & (u < a) & (rows[:, None] < n), other=0.0)
+        between = (u > 0.0) & (u < a)
+        grad = route_grads(
+            grad_ptr, constants_ptr + tree * constants_stride if OUTPUTS > 0 else constants_ptr, rows, between, n,
+            stride, tree, level, SPLITS, OUTPUTS,
+        )  # fmt: skip
         sum_grad = tl.load(sum_grad_ptr + tree * T + level_columns(level)[None, :])
         own = own + (grad + tl.where(u > a, weight[:, None] * sum_grad, 0.0),)
         if level < DEPTH:
