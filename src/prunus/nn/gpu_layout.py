@@ -1,8 +1,9 @@
 """Where the fused engine has the parameters of a tree, and the columns of its inputs.
 
-A batch has the inputs and routes of the leaves side by side: columns of inputs, zeros, a column of ones, routes. Every
-linear function, of splits, leaves and layers of networks, is a matrix whose columns are some of these, so that its
-constants are the weights of the column of ones. All matrices of a tree lie in one flat array.
+A batch has the inputs of the leaves, a column of ones and the routes side by side. With columns of zeros between them,
+each begins at a multiple of `ALIGNED` columns, as fast products of matrices need it. Every linear function, of splits,
+leaves and layers of networks, is a matrix for some of these columns, so that its constants are the weights of the
+column of ones. All matrices of a tree lie in one flat array.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from prunus.ops.heap import n_nodes, n_splits
 __all__ = ["GpuLayout", "Matrix"]
 
 ALIGNED = 4
-"""Columns of inputs are padded to a multiple of this many."""
+"""Number of floats in 16 bytes."""
 
 
 FEW_OUTPUTS = 8
@@ -54,11 +55,11 @@ class GpuLayout:
         The column of each input of the leaves.
     ones, first_route, width : int
         The column of ones, the first column of routes, and the number of columns.
-    split_inputs : int or None
-        Number of inputs of the splits, if these are not those of the leaves; a column of ones follows them.
+    own_inputs : int
+        Number of columns of the inputs of the splits, with ones at `split_ones`; 0 if they are those of the leaves.
     splits : Matrix
     models : Matrix or None
-        Linear models of the nodes, (outputs * nodes, columns), on the columns from `first_model` up to that of ones.
+        Linear models of the nodes, (outputs * nodes, columns), on the columns from `first_model` to the routes.
     layers : list of Matrix
         Layers of a network, or the one layer of other leaves, on the columns from `first_leaf` to `last_leaf`.
     is_constant : bool
@@ -74,7 +75,7 @@ class GpuLayout:
     >>> flat = layout.read(model)
     >>> layout.write(flat + 1, model)
     >>> bool((model.head.bias == 1).all()), layout.ones, layout.width
-    (True, 4, 8)
+    (True, 4, 12)
     """
 
     def __init__(self, model: TreeModel) -> None:
@@ -88,21 +89,22 @@ class GpuLayout:
         curved[list(head.curved)] = True
         self.curved = len(head.curved)
         self.places = torch.argsort(torch.argsort(~curved, stable=True))
-        self.ones = -(-features // ALIGNED) * ALIGNED
-        self.first_route = self.ones + 1
-        self.width = self.ones + 1 + self.nodes
-        self.split_inputs = None if model.split_inputs is None else parts["split_weights"].values.shape[1]
+        self.ones = self.padded(features)
+        self.first_route = self.ones + ALIGNED
+        self.width = self.padded(self.first_route + self.nodes)
+        of_splits = parts["split_weights"].values.shape[1]
+        self.split_ones = self.padded(of_splits)
+        self.own_inputs = 0 if model.split_inputs is None else self.split_ones + ALIGNED
         self.size = 0
         self._place_matrices(parts)
 
     def _place_matrices(self, parts: dict[str, NativePart]) -> None:
-        columns = self.ones + 1 if self.split_inputs is None else self.split_inputs + 1
-        self.splits = self._new(n_splits(self.depth), columns)
+        self.splits = self._new(n_splits(self.depth), self.own_inputs or self.first_route)
         self.models: Matrix | None = None
         self.first_model, self.last_leaf = self.curved, self.width
         self.first_leaf = 0 if self.is_network or "shared_slopes" in parts else self.ones
         if "slopes" in parts:
-            self.models = self._new(self.outputs * self.nodes, self.ones + 1 - self.curved)
+            self.models = self._new(self.outputs * self.nodes, self.first_route - self.curved)
             self.last_leaf = self.first_route
         self.layers, columns = [], self.last_leaf - self.first_leaf
         for units in [*self.hidden, self.outputs]:
@@ -114,13 +116,19 @@ class GpuLayout:
 
     def _new(self, rows: int, columns: int) -> Matrix:
         matrix = Matrix(self.size, rows, columns)
-        self.size += rows * columns
+        self.size = self.padded(self.size + rows * columns)
         return matrix
 
     @staticmethod
     def padded(columns: int) -> int:
-        """The width of a batch with so many columns."""
+        """The next multiple of `ALIGNED`."""
         return -(-columns // ALIGNED) * ALIGNED
+
+    @property
+    def routes(self) -> slice:
+        """The columns of the first layer of the leaves that are for routes."""
+        begin = self.first_route - self.first_leaf
+        return slice(begin, begin + self.nodes)
 
     def read(self, model: TreeModel) -> Tensor:
         """The parameters of a model as a new flat array."""
@@ -149,25 +157,23 @@ class GpuLayout:
 
     def _pairs(self, flat: Tensor, values: dict[str, Tensor]) -> Iterator[tuple[Tensor, Tensor | slice, Tensor]]:
         """Matrices, columns of them, and the parts of a model that have the shape of these columns."""
-        places = self.places.to(flat.device)
-        splits = self.splits.of(flat)
-        plain = values["split_weights"].shape[1]
-        yield splits, places if self.split_inputs is None else slice(plain), values["split_weights"]
-        yield splits, slice(self.splits.columns - 1, None), values["split_biases"].unsqueeze(1)
+        places, splits = self.places.to(flat.device), self.splits.of(flat)
+        of_splits = slice(values["split_weights"].shape[1]) if self.own_inputs else places
+        yield splits, of_splits, values["split_weights"]
+        yield splits, _one(self.split_ones), values["split_biases"].unsqueeze(1)
         last = self.layers[-1].of(flat)
         if self.models is not None:
             models = self.models.of(flat).view(self.outputs, self.nodes, -1)
-            used = torch.sort(places[places >= self.curved]).values - self.curved
-            yield models, used, values["slopes"].permute(1, 0, 2)
-            yield models, slice(self.models.columns - 1, None), values["constants"].T.unsqueeze(2)
+            yield models, slice(len(places) - self.curved), values["slopes"].permute(1, 0, 2)
+            yield models, _one(self.ones - self.curved), values["constants"].T.unsqueeze(2)
         elif "constants" in values:
-            yield last, slice(self.first_route - self.first_leaf, None), values["constants"].T
+            yield last, self.routes, values["constants"].T
         if "shared_slopes" in values:
             yield last, places, values["shared_slopes"]
         if self.is_network:
             yield from self._network_pairs(flat, values, places)
         ones = self.ones - self.first_leaf if not self.hidden else self.hidden[-1]
-        yield last, slice(ones, ones + 1), values["bias"].unsqueeze(1)
+        yield last, _one(ones), values["bias"].unsqueeze(1)
 
     def _network_pairs(
         self, flat: Tensor, values: dict[str, Tensor], places: Tensor
@@ -177,9 +183,13 @@ class GpuLayout:
             if i == 0:
                 inputs = len(places)
                 yield matrix, places, values[weights].T[:, :inputs]
-                yield matrix, slice(self.first_route, None), values[weights].T[:, inputs:]
+                yield matrix, self.routes, values[weights].T[:, inputs:]
             else:
                 yield matrix, slice(self.hidden[i - 1]), values[weights].T
             if biases in values:
                 ones = self.ones if i == 0 else self.hidden[i - 1]
-                yield matrix, slice(ones, ones + 1), values[biases].unsqueeze(1)
+                yield matrix, _one(ones), values[biases].unsqueeze(1)
+
+
+def _one(column: int) -> slice:
+    return slice(column, column + 1)

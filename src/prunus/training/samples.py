@@ -1,6 +1,6 @@
 """Training data in memory, from which whole batches are taken at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from prunus.errors import InputValueError
 
-__all__ = ["Samples"]
+__all__ = ["Samples", "random_orders"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Samples:
 
     def order(self, size: int, generator: torch.Generator) -> Tensor | None:
         """The order of the samples in batches of this size: a random one, or None if one batch holds them all."""
-        return None if len(self) <= size else torch.randperm(len(self), generator=generator, device=generator.device)
+        return None if len(self) <= size else random_orders(len(self), [generator], generator.device)[0]
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator["Samples"]:
         """Iterate over the samples once, in random order.
@@ -95,3 +95,19 @@ class Samples:
         """
         for begin in range(0, len(self), size):
             yield self[begin : begin + size]
+
+
+def random_orders(n: int, generators: Sequence[torch.Generator], device: torch.device) -> Tensor:
+    """Random orders of n samples, one for each generator of a device, (orders, n).
+
+    On a GPU random numbers are sorted, those of all orders at once.
+
+    >>> random_orders(3, [torch.Generator().manual_seed(0)], torch.device("cpu")).sort().values
+    tensor([[0, 1, 2]])
+    """
+    if device.type == "cpu":
+        return torch.stack([torch.randperm(n, generator=generator) for generator in generators])
+    keys = torch.empty(len(generators), n, dtype=torch.int32, device=device)
+    for row, generator in zip(keys, generators, strict=True):
+        row.random_(generator=generator)
+    return keys.argsort(dim=1, stable=True)

@@ -66,9 +66,8 @@ class Batch:
     @property
     def for_splits(self) -> Tensor:
         """The inputs of the splits with a column of ones, (trees, size, columns)."""
-        if self.layout.split_inputs is None:
-            return self.inputs[:, :, : self.layout.ones + 1]
-        return self.rest[:, :, : self.layout.split_inputs + 1]
+        own = self.layout.own_inputs
+        return self.rest[:, :, :own] if own else self.inputs[:, :, : self.layout.first_route]
 
     @property
     def for_leaves(self) -> Tensor:
@@ -78,7 +77,7 @@ class Batch:
     @property
     def for_models(self) -> Tensor:
         """The inputs of the models of the nodes with a column of ones, (trees, size, columns)."""
-        return self.inputs[:, :, self.layout.first_model : self.layout.ones + 1]
+        return self.inputs[:, :, self.layout.first_model : self.layout.first_route]
 
     def layer_inputs(self, layer: int) -> Tensor:
         """The inputs of a layer of the leaves, (trees, size, columns)."""

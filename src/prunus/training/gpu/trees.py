@@ -30,7 +30,7 @@ from prunus.training.masses import sampling_step
 from prunus.training.native_losses import compared, native_name
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
-from prunus.training.samples import Samples
+from prunus.training.samples import Samples, random_orders
 from prunus.training.streams import SampleStream, in_memory
 from prunus.training.torch_engine import decaying
 
@@ -140,22 +140,22 @@ class Trees:
             found.offset is not None,
             samples.weight is not None,
         )
-        self.first_target = 0 if layout.split_inputs is None else layout.split_inputs + 1
+        self.first_target = layout.own_inputs
         rest = [found.target, *([] if found.offset is None else [found.offset])]
         rest += [] if samples.weight is None else [samples.weight.unsqueeze(1)]
-        table = torch.zeros(
-            n, layout.ones + self.first_target + sum(part.shape[1] for part in rest), device=self.device
-        )
+        columns = layout.own_inputs + sum(part.shape[1] for part in rest)
+        table = torch.zeros(n, layout.ones + columns, device=self.device)
+        own = table[:, layout.ones :]
         places = layout.places.to(self.device)
         for begin in range(0, n, CHUNK):
             rows = slice(begin, begin + CHUNK)
             table[rows, places] = model.inputs(samples.x[rows])
             if model.split_inputs is not None:
-                table[rows, layout.ones : layout.ones + self.first_target - 1] = model.split_inputs(samples.x[rows])
-                table[rows, layout.ones + self.first_target - 1] = 1.0
-        column = layout.ones + self.first_target
+                own[rows, : samples.x.shape[1]] = model.split_inputs(samples.x[rows])
+                own[rows, layout.split_ones] = 1.0
+        column = layout.own_inputs
         for part in rest:
-            table[:, column : column + part.shape[1]] = part
+            own[:, column : column + part.shape[1]] = part
             column += part.shape[1]
         return table
 
@@ -177,8 +177,7 @@ class Trees:
             self._take_stream()
         else:
             if self.samples > self.batch_size:
-                for order, generator in zip(self.order, generators, strict=True):
-                    torch.randperm(self.samples, generator=generator, out=order)
+                self.order.copy_(random_orders(self.samples, generators, self.device))
             self._take(self.samples)
         self.steps += self.pace.steps_an_epoch
         losses: list[float] = (self.total / self.samples).tolist()
@@ -285,8 +284,8 @@ class Trees:
         """Routes, and outputs of the leaves."""
         layout, last = self.layout, len(self.layout.layers) - 1
         if layout.is_constant:
-            constants = layout.layers[0].of(theta)
-            kernels.constant_outputs(batch.scores, batch.roots, numbers, self.scale, constants, batch.out)
+            constants, first = layout.layers[0].of(theta), layout.routes.start
+            kernels.constant_outputs(batch.scores, batch.roots, numbers, self.scale, constants, first, batch.out)
             return
         kernels.write_routes(batch.scores, batch.roots, numbers, self.scale, batch.inputs, layout.first_route)
         with self._precision():
@@ -311,17 +310,19 @@ class Trees:
     def _backward(self, batch: Batch, numbers: Numbers, lam: float) -> None:
         """Gradients of all parameters, from those of the outputs, which have replaced these."""
         layout, weights = self.layout, self._weights_of(batch)
-        grad, constants = batch.route_grads, None
+        grad, constants, first = batch.route_grads, None, layout.routes.start
         if layout.is_constant:
             grad, constants = batch.out, layout.layers[0].of(self.theta)
-            grads = layout.layers[0].of(batch.grad_parts)[:, 0]
-            kernels.constant_grads(batch.rewards, weights, lam, batch.roots, grad, constants, batch.mass_grads, grads)
+            grads = layout.layers[0].of(batch.grad_parts[:, 0])
+            kernels.constant_grads(
+                batch.rewards, weights, lam, batch.roots, grad, constants, first, batch.mass_grads, grads
+            )
         else:
             self._back_to_routes(batch)
             kernels.mass_grads(batch.rewards, weights, lam, batch.roots, grad, batch.mass_grads)
         kernels.score_grads(
             batch.scores, weights, batch.roots, batch.mass_grads, numbers, self.scale, grad, batch.score_grads,
-            constants,
+            constants, first,
         )  # fmt: skip
         self._sum_products(batch, layout.splits, batch.score_grads, batch.for_splits)
         if self.used is not None:
@@ -340,7 +341,7 @@ class Trees:
                     kernels.elu_grads_(below, batch.hidden[i - 1])
                     grad = below
             if layout.models is None:
-                to_routes = layout.layers[0].of(theta)[:, :, layout.first_route - layout.first_leaf :]
+                to_routes = layout.layers[0].of(theta)[:, :, layout.routes]
                 _product(to_routes.transpose(1, 2), grad.transpose(1, 2), batch.route_grads)
         if layout.models is not None:
             assert batch.models is not None

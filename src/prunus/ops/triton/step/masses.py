@@ -13,10 +13,6 @@ MAX_BLOCK = 8192
 """Largest number of samples whose u one program has in registers; of more samples it reads u again and again."""
 
 
-MANY = 512
-"""With more programs than this the card is full, and each of them does better with fewer warps."""
-
-
 def roots(u: Tensor, rest: Tensor | None, lam: float, out: Tensor) -> None:
     """Write the root of each node's phi, (trees, T), given u, (trees, T, n).
 
@@ -24,7 +20,7 @@ def roots(u: Tensor, rest: Tensor | None, lam: float, out: Tensor) -> None:
     None means that all are 1.
     """
     trees, nodes, n = u.shape
-    block, warps = _block(n, nodes * trees)
+    block, warps = _block(n)
     roots_kernel[(nodes, trees)](
         u, rest, lam, out, n, u.stride(1),
         T=nodes, BLOCK=block, ONE_BLOCK=n <= block, REST=0 if rest is None else rest.shape[2], num_warps=warps,
@@ -38,17 +34,17 @@ def mass_grads(u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_z
     u, (trees, T, n).
     """
     trees, nodes, n = u.shape
-    block, warps = _block(n, nodes * trees)
+    block, warps = _block(n)
     mass_grads_kernel[(nodes, trees)](
         u, rest, lam, roots, grad_z, None, None, out, n, u.stride(1), 0, 0,
         T=nodes, DEPTH=depth_of_splits(nodes // 2), BLOCK=block, REST=0 if rest is None else rest.shape[2],
-        OUTPUTS=0, num_warps=warps,
+        OUTPUTS=0, FIRST=0, WIDTH=0, num_warps=warps,
     )  # fmt: skip
 
 
 def constant_grads(
-    u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_out: Tensor, constants: Tensor, out: Tensor,
-    grads: Tensor,
+    u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_out: Tensor, constants: Tensor, first: int,
+    out: Tensor, grads: Tensor,
 ) -> None:  # fmt: skip
     """`mass_grads` for constant leaves, and the gradients of their constants.
 
@@ -56,17 +52,17 @@ def constant_grads(
     ----------
     grad_out : Tensor of shape (trees, n, k)
         Gradients of the outputs.
-    constants : Tensor of shape (trees, k, 1 + T)
-        What is added to the outputs, then the constants of the nodes.
-    grads : Tensor of shape (trees, k, 1 + T)
+    constants : Tensor of shape (trees, k, columns)
+        What is added to the outputs, and from column `first` on the constants of the nodes.
+    grads : Tensor of shape (trees, k, columns)
         Where the gradients of these are written; of one tree they are contiguous.
     """
     trees, nodes, n = u.shape
-    block, warps = _block(n, nodes * trees)
+    block, warps = _block(n)
     mass_grads_kernel[(nodes, trees)](
         u, rest, lam, roots, grad_out, constants, grads, out, n, u.stride(1), constants.stride(0), grads.stride(0),
         T=nodes, DEPTH=depth_of_splits(nodes // 2), BLOCK=block, REST=0 if rest is None else rest.shape[2],
-        OUTPUTS=grad_out.shape[2], num_warps=warps,
+        OUTPUTS=grad_out.shape[2], FIRST=first, WIDTH=constants.shape[2], num_warps=2 * warps,
     )  # fmt: skip
 
 
@@ -79,10 +75,10 @@ def cap(values: Tensor) -> Tensor:
     return mass
 
 
-def _block(n: int, programs: int) -> tuple[int, int]:
-    """Number of samples that a program has in registers, and its warps: fewer if there are many programs."""
+def _block(n: int) -> tuple[int, int]:
+    """Number of samples that a program has in registers, and its warps."""
     block = max(64, min(MAX_BLOCK, triton.next_power_of_2(n)))
-    return block, max(1, min(16, block // (256 if programs <= MANY else 1024)))
+    return block, max(1, min(2, block // 128), block // 1024)
 
 
 @triton.jit
@@ -129,6 +125,7 @@ def mass_grads_kernel(
     u_ptr, rest_ptr, lam, roots_ptr, grad_ptr, constants_ptr, grads_ptr, out_ptr, n, stride, constants_stride,
     grads_stride,
     T: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, REST: tl.constexpr, OUTPUTS: tl.constexpr,
+    FIRST: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Sums the gradients of the routes that equal the mass of one node, which matters if that mass is free.
 
@@ -165,9 +162,9 @@ def mass_grads_kernel(
                 constant_grad += tl.sum(grad * tl.minimum(u, a))
                 all_grad += tl.sum(grad)  # of all samples, at the root
                 active_weight += tl.sum(tl.where(u > a, weight, 0.0))
-            at = output * (T + 1) + 1 + node
+            at = output * WIDTH + FIRST + node
             mass_grad += bounded_grad * tl.load(constants_ptr + tree * constants_stride + at)
             tl.store(grads_ptr + tree * grads_stride + at, constant_grad)
             if node == 0:
-                tl.store(grads_ptr + tree * grads_stride + output * (T + 1), all_grad)
+                tl.store(grads_ptr + tree * grads_stride + output * WIDTH, all_grad)
     tl.store(out_ptr + tree * T + node, tl.where(is_free, mass_grad / (lam + active_weight), 0.0))

@@ -17,11 +17,11 @@ def rewards(s: Tensor, numbers: Numbers, scale: int | None, out: Tensor) -> None
     `scale` says which of the numbers of a step scores are multiplied by; None is 1.
     """
     trees, splits, n = s.shape
-    rows, warps = _tile(splits)
-    rewards_kernel[(triton.cdiv(n, 2 * rows), trees)](
+    rows = 32 if splits < 512 else 16  # whole lines of memory
+    rewards_kernel[(triton.cdiv(n, rows), trees)](
         s, numbers.table, numbers.step, numbers.ahead, out, n, s.stride(1),
-        DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=2 * rows,
-        COUNT=numbers.count, SCALE=scale, num_warps=2 * warps,
+        DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=rows,
+        COUNT=numbers.count, SCALE=scale, num_warps=max(1, min(16, rows * (splits + 1) // 1024)),
     )  # fmt: skip
 
 
@@ -40,37 +40,38 @@ def write_routes(s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, 
 
 
 def constant_outputs(
-    s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, constants: Tensor, out: Tensor
+    s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, constants: Tensor, first: int, out: Tensor
 ) -> None:
     """Write the outputs, (trees, n, k), of constant leaves, without storing routes.
 
-    Constants, (trees, k, 1 + T), are what is added to the outputs, then those of the nodes.
+    Constants, (trees, k, columns), are what is added to the outputs and, from column `first` on, those of the nodes.
     """
     trees, splits, n = s.shape
     rows, warps = _tile(splits)
     constant_outputs_kernel[(triton.cdiv(n, rows), trees)](
         s, roots, constants, numbers.table, numbers.step, numbers.ahead, out, n, s.stride(1), constants.stride(0),
-        DEPTH=depth_of_splits(splits), SPLITS=splits, OUTPUTS=out.shape[2], ROWS=rows,
-        COUNT=numbers.count, SCALE=scale, num_warps=warps,
+        DEPTH=depth_of_splits(splits), SPLITS=splits, OUTPUTS=out.shape[2], FIRST=first, WIDTH=constants.shape[2],
+        ROWS=rows, COUNT=numbers.count, SCALE=scale, num_warps=warps,
     )  # fmt: skip
 
 
 def score_grads(
     s: Tensor, rest: Tensor | None, roots: Tensor, sum_grad: Tensor, numbers: Numbers, scale: int | None,
-    grad: Tensor, out: Tensor, constants: Tensor | None = None,
+    grad: Tensor, out: Tensor, constants: Tensor | None = None, first: int = 0,
 ) -> None:  # fmt: skip
     """Write the gradients of the scores, (trees, n, S).
 
-    Gradients are given for the routes, (trees, T, n), or for outputs, (trees, n, k), to which leaves add constants,
-    (trees, k, 1 + T). `rest` holds weights as for `roots`.
+    Gradients are given for the routes, (trees, T, n), or for the outputs, (trees, n, k), of leaves with constants as
+    for `constant_outputs`. `rest` holds weights as for `roots`.
     """
     trees, splits, n = s.shape
-    rows, warps = _tile(splits)
+    rows, warps = _tile(splits) if splits < 512 else (4, 4)
     score_grads_kernel[(triton.cdiv(n, rows), trees)](
         s, rest, roots, sum_grad, constants, numbers.table, numbers.step, numbers.ahead, grad, out, n, s.stride(1),
         out.shape[2], 0 if constants is None else constants.stride(0),
         DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=rows, REST=0 if rest is None else rest.shape[2],
-        OUTPUTS=0 if constants is None else constants.shape[1],
+        OUTPUTS=0 if constants is None else constants.shape[1], FIRST=first,
+        WIDTH=0 if constants is None else constants.shape[2],
         COUNT=numbers.count, SCALE=scale, num_warps=2 * warps,
     )  # fmt: skip
 
@@ -150,8 +151,8 @@ def routes_kernel(
 @triton.jit(do_not_specialize=["ahead", "n", "constants_stride"])
 def constant_outputs_kernel(
     s_ptr, roots_ptr, constants_ptr, table_ptr, step_ptr, ahead, out_ptr, n, stride, constants_stride,
-    DEPTH: tl.constexpr, SPLITS: tl.constexpr, OUTPUTS: tl.constexpr, ROWS: tl.constexpr,
-    COUNT: tl.constexpr, SCALE: tl.constexpr,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, OUTPUTS: tl.constexpr, FIRST: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
     """The outputs of ROWS samples."""
     tree = tl.program_id(1).to(tl.int64)
@@ -168,17 +169,17 @@ def constant_outputs_kernel(
         if level < DEPTH:
             u = step_down(u, scores[level])
     for output in tl.static_range(OUTPUTS):
-        at = constants_ptr + tree * constants_stride + output * (2 * SPLITS + 2)
+        at = constants_ptr + tree * constants_stride + output * WIDTH
         total = tl.zeros([ROWS], tl.float32) + tl.load(at)
         for level in tl.static_range(DEPTH + 1):
-            total += tl.sum(zs[level] * tl.load(at + 1 + level_columns(level))[None, :], 1)
+            total += tl.sum(zs[level] * tl.load(at + FIRST + level_columns(level))[None, :], 1)
         tl.store(out_ptr + (tree * n + rows) * OUTPUTS + output, total, mask=rows < n)
 
 
 @triton.jit
 def route_grads(
     grad_ptr, constants_ptr, rows, mask, n, stride, tree, LEVEL: tl.constexpr, SPLITS: tl.constexpr,
-    OUTPUTS: tl.constexpr,
+    OUTPUTS: tl.constexpr, FIRST: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Gradients of the routes of some rows to the nodes of a level: stored ones, or those of constant leaves."""
     T: tl.constexpr = 2 * SPLITS + 1
@@ -189,7 +190,7 @@ def route_grads(
         grad = tl.zeros(mask.shape, tl.float32)
         for output in tl.static_range(OUTPUTS):
             of_rows = tl.load(grad_ptr + (tree * n + rows) * OUTPUTS + output, mask=rows < n, other=0.0)
-            of_nodes = tl.load(constants_ptr + output * (T + 1) + 1 + level_columns(LEVEL))
+            of_nodes = tl.load(constants_ptr + output * WIDTH + FIRST + level_columns(LEVEL))
             grad += of_rows[:, None] * of_nodes[None, :]
         grad = tl.where(mask, grad, 0.0)
     return grad
@@ -200,7 +201,7 @@ def score_grads_kernel(
     s_ptr, rest_ptr, roots_ptr, sum_grad_ptr, constants_ptr, table_ptr, step_ptr, ahead, grad_ptr, out_ptr, n, stride,
     width, constants_stride,
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, REST: tl.constexpr,
-    OUTPUTS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
+    OUTPUTS: tl.constexpr, FIRST: tl.constexpr, WIDTH: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
     """Goes down the tree for u, and up again for the gradients, of ROWS samples."""
     T: tl.constexpr = 2 * SPLITS + 1
@@ -223,7 +224,7 @@ def score_grads_kernel(
         between = (u > 0.0) & (u < a)
         grad = route_grads(
             grad_ptr, constants_ptr + tree * constants_stride if OUTPUTS > 0 else constants_ptr, rows, between, n,
-            stride, tree, level, SPLITS, OUTPUTS,
+            stride, tree, level, SPLITS, OUTPUTS, FIRST, WIDTH,
         )  # fmt: skip
         sum_grad = tl.load(sum_grad_ptr + tree * T + level_columns(level)[None, :])
         own = own + (grad + tl.where(u > a, weight[:, None] * sum_grad, 0.0),)
