@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -126,7 +126,7 @@ def side_by_side(
         try:
             for place in range(len(tasks)):
                 futures.append(pool.submit(call, place))
-            return [future.result() for future in futures]
+            return [_result(future) for future in futures]
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) or len(futures) < len(tasks):
                 interrupted.set()
@@ -134,6 +134,13 @@ def side_by_side(
                     meeting.close()
                 pool.shutdown(cancel_futures=True)
             raise
+
+
+def _result(future: "Future[Result]") -> Result:
+    """The result of a task. A Ctrl-C just before a thread begins to wait does not wake it, so it waits for a second."""
+    while not wait([future], timeout=1.0).done:
+        pass
+    return future.result()
 
 
 def together(
