@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -9,9 +10,9 @@ from torch.nn import functional
 
 from prunus.ops.routes import tree_leaves, tree_routes
 from prunus.tree.prediction import UNITS
-from prunus.tree.record import Layers, Tree
+from prunus.tree.record import Floats, Layers, Tree
 
-__all__ = ["PlacedTree", "has_network", "has_split_network"]
+__all__ = ["PlacedTree", "has_network", "has_split_network", "placed_path_outputs"]
 
 MOST_ROWS = 1 << 18
 """Rows that are computed at once: so many that starting kernels takes no time beside them."""
@@ -139,3 +140,13 @@ class _Network:
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = functional.linear(self.unit(x) if i else x, weight, bias)
         return x
+
+
+def placed_path_outputs(tree: Tree, x: Floats, ends: npt.NDArray[np.int64], device: torch.device) -> Floats:
+    """Outputs of rows that follow one path to these nodes, (n, k), without the correction, computed on a device."""
+    placed, found = PlacedTree(tree, device), np.empty((len(x), tree.n_outputs), dtype=np.float32)
+    for begin in range(0, len(x), placed.rows):
+        rows = slice(begin, begin + placed.rows)
+        of_rows = (torch.from_numpy(values[rows]).to(device) for values in (x, ends))
+        found[rows] = placed.path_outputs(*of_rows).cpu().numpy()
+    return found
