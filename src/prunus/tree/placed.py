@@ -14,8 +14,8 @@ from prunus.tree.record import Floats, Layers, Tree
 
 __all__ = ["PlacedTree", "has_network", "has_split_network", "placed_path_outputs"]
 
-MOST_ROWS = 1 << 18
-"""Rows that are computed at once: so many that starting kernels takes no time beside them."""
+FEWEST_ROWS, MOST_ROWS = 1 << 10, 1 << 18
+"""Rows that are computed at once: with more of them, starting kernels takes no time beside them."""
 CELLS = 1 << 27
 """Numbers, rows times the widest step of a computation, that are computed at once at most: they take 512 MiB."""
 
@@ -66,7 +66,7 @@ class PlacedTree:
             self.slope = place(leaves.slope).transpose(0, 1).flatten(0, 1)  # (k T, d)
         widths = [tree.n_nodes, tree.n_outputs, 0 if self.slope is None else len(self.slope)]
         widths += [bias.numel() for network in (self.layers, self.network) if network for bias in network.biases]
-        self.rows = max(1024, min(MOST_ROWS, CELLS // max(widths)))
+        self.rows = max(FEWEST_ROWS, min(MOST_ROWS, CELLS // max(widths)))
 
     @torch.inference_mode()
     def outputs(self, x: Tensor, *, hard: bool = False) -> Tensor:
