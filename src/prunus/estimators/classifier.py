@@ -318,7 +318,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
             if `routing` is "hard".
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
             if `routing` is "hard".
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -357,7 +357,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
             if `routing` is "hard".
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -378,7 +378,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         X : table of shape (n, n_features_in_)
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------

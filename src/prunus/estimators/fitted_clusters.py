@@ -55,7 +55,7 @@ class FittedClusters(FittedTree):
         X : table of shape (n, n_features_in_)
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the splits have a network that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
             Splits without a network are computed on the CPU in any case.
 
         Returns
@@ -96,7 +96,7 @@ class FittedClusters(FittedTree):
         X : table of shape (n, n_features_in_)
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the splits have a network that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
             Splits without a network are computed on the CPU in any case.
 
         Returns

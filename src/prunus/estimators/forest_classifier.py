@@ -274,7 +274,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
             if `routing` is "hard".
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
             if `routing` is "hard".
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -315,7 +315,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
             if `routing` is "hard".
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------

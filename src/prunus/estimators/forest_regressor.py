@@ -278,7 +278,7 @@ default="squared_error"
             if `routing` is "hard".
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -300,7 +300,7 @@ default="squared_error"
             Numbers from 0 to 1.
         device : str or torch.device, optional
             Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
-            many rows must pass. By default it is the GPU that the option `device` names, if it is there, else "auto".
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
