@@ -260,5 +260,7 @@ def _split(
         n_valid = max(1, round(fraction * len(rows)))
         if counts[counts > 0].min() < 2 or n_valid < np.count_nonzero(counts):
             labels = None
-    train, valid = train_test_split(np.arange(len(rows)), test_size=fraction, random_state=seed, stratify=labels)
-    return np.sort(train), np.sort(valid)
+    _, valid = train_test_split(np.arange(len(rows)), test_size=fraction, random_state=seed, stratify=labels)
+    held_out = np.zeros(len(rows), dtype=bool)
+    held_out[valid] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

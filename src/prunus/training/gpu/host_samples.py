@@ -64,8 +64,10 @@ def on_device(
     >>> len(stream), len(stream.sample)
     (1000, 100)
     """
-    if device.type == "cuda" and free is None:
-        free = _free_memory(device)
+    if device.type == "cuda":
+        if device.index is None:  # the current device of this thread, not of the one that reads
+            device = torch.device("cuda", torch.cuda.current_device())
+        free = _free_memory(device) if free is None else free
     group = processes()
     if free is None or not group.any(_bytes(samples) > DATA_SHARE * free):
         return _moved(samples, device)
@@ -145,7 +147,8 @@ class _Buffers:
         if self.copied[self.turn] is not None:
             self.copied[self.turn].synchronize()  # the memory is still being read
         count = len(rows) if isinstance(rows, Tensor) else rows.stop - rows.start
-        pinned = self._memory(count)
+        with torch.cuda.device(self.device):
+            pinned = self._memory(count)
         pieces = _pieces(count)
         for source, out in zip(self.sources, pinned, strict=True):
             list(self.gatherers.map(partial(_gather, source, rows, out), pieces))
