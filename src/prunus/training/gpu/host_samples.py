@@ -65,7 +65,7 @@ def on_device(
     (1000, 100)
     """
     if device.type == "cuda":
-        if device.index is None:  # the current device of this thread, not of the one that reads
+        if ":" not in str(device):  # the current one of this thread, which may be another one in the thread that reads
             device = torch.device("cuda", torch.cuda.current_device())
         free = _free_memory(device) if free is None else free
     group = processes()
