@@ -171,3 +171,16 @@ def test_quantiles_without_weights_are_those_with_equal_weights(n: int, values: 
     shares = [0.0, 0.25, 0.5, 0.7, 0.75, 1.0]
     assert quantiles(x, None, shares).tolist() == quantiles(x, np.ones(n), shares).tolist()
     assert quantiles(x, None, [0.5]) == np.median(x)
+
+
+def test_several_threads_describe_a_large_table_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.random.default_rng(0).normal(size=(300, 7))
+    table[::9, 2] = np.nan
+    weight = np.random.default_rng(1).random(300)
+    expected = TableEncoder(pieces=4).fit(table, sample_weight=weight)
+    monkeypatch.setattr("prunus.data.encoder._MANY_VALUES", 1)
+    monkeypatch.setattr("prunus.data.encoder.get_num_threads", lambda: 3)
+    assert TableEncoder(pieces=4).fit(table, sample_weight=weight).columns_ == expected.columns_
+    table[5, 4] = np.inf
+    with pytest.raises(ValueError, match=r"infinity .* in column 'x4'"):
+        TableEncoder().fit(table)

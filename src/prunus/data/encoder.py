@@ -1,6 +1,7 @@
 """The encoder, which learns how to scale each column of a table and turns tables into matrices."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from math import inf
 from numbers import Integral, Real
@@ -9,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
+from torch import get_num_threads
 
 from prunus.data.blocks import infinity
 from prunus.data.checks import check_features, check_weight
@@ -29,6 +31,8 @@ from prunus.errors import InputValueError
 
 __all__ = ["TableEncoder"]
 
+_MANY_VALUES = 1_000_000
+"""A table with fewer values than this is described by one thread."""
 _FORMATS = (1, 2, 3)
 """Formats of states: the second one also has effects and what missing values count as, the third one calendars."""
 
@@ -116,8 +120,7 @@ class TableEncoder:
         kept, weight = check_weight(sample_weight, table.shape[0])
         outputs: list[OutputColumn] = []
         missing_outputs: list[OutputColumn] = []
-        for feature in range(table.shape[1]):
-            of_feature, of_missing = self._describe(table, feature, kept, weight)
+        for of_feature, of_missing in self._describe_all(table, kept, weight):
             outputs += of_feature
             missing_outputs += of_missing
         self._set(outputs + missing_outputs, table.shape[1], table.names)
@@ -308,6 +311,16 @@ class TableEncoder:
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._plan = Plan(columns)
+
+    def _describe_all(
+        self, table: Table, kept: npt.NDArray[np.bool_] | None, weight: npt.NDArray[np.float64] | None
+    ) -> list[tuple[list[OutputColumn], list[OutputColumn]]]:
+        """What `_describe` returns for each feature; those of a large table are described by several threads."""
+        features, threads = range(table.shape[1]), min(get_num_threads(), table.shape[1])
+        if threads < 2 or table.shape[0] * table.shape[1] < _MANY_VALUES:
+            return [self._describe(table, feature, kept, weight) for feature in features]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda feature: self._describe(table, feature, kept, weight), features))
 
     def _describe(
         self, table: Table, feature: int, kept: npt.NDArray[np.bool_] | None, weight: npt.NDArray[np.float64] | None

@@ -31,6 +31,7 @@ from prunus.estimators.preparation import (
     read_eval_set,
     read_rows,
     to_samples,
+    to_training,
 )
 from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.screening import noise_columns, without_inputs
@@ -189,9 +190,9 @@ class ArgminTree(
         seed = self._seed()
         recipe = self._recipe(len(rows), target, max_epochs)
         train_rows, valid_rows = self._hold_out(rows, eval_set, target, encoder, recipe, seed)
-        device = choose_device(self.device, len(rows))
-        train, valid = (to_samples(part, target, device) for part in (train_rows, valid_rows))
-        assert train is not None
+        device = choose_device(self.device, len(rows), self._work(*rows.x.shape, target, recipe))
+        train = to_training(train_rows, target, device, seed=seed)
+        valid = to_samples(valid_rows, target, device)
         del rows, train_rows, valid_rows  # memory
         data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
         return self._learn(
@@ -373,8 +374,7 @@ class ArgminTree(
         self, model: TreeModel, train: Samples, target: Any, encoder: TableEncoder, hard: HardTree | None
     ) -> dict[str, Any]:
         """The attributes of an estimator whose training has ended with this model, or with a hard tree made from it."""
-        model = model.to("cpu").eval()
-        samples = train.to("cpu")
+        device, model, samples = train.x.device, model.to("cpu").eval(), train.to("cpu")
         rows = TrainedRows(
             samples.x.numpy(),
             target.wanted(samples.y),
@@ -383,7 +383,7 @@ class ArgminTree(
             encoder.n_features_in_,
         )
         tree = (
-            self._read_tree(model, samples, rows, target)
+            self._read_tree(model, samples, rows, target, device)
             if hard is None
             else read_hard_tree(hard, rows, target.compared)
         )
@@ -393,16 +393,23 @@ class ArgminTree(
         size = {"n_features_in_": encoder.n_features_in_, **names}
         return {"encoder_": encoder, "target_": target, "model_": model, "tree_": tree, **size}
 
-    def _read_tree(self, model: TreeModel, train: Samples, rows: TrainedRows, target: Any) -> Tree:
+    def _read_tree(
+        self, model: TreeModel, train: Samples, rows: TrainedRows, target: Any, device: torch.device
+    ) -> Tree:
         """The record of the tree of a trained model."""
         leaves = read_leaves(model)
+
+        def correct(*of_rows: Any) -> npt.NDArray[np.float64]:
+            corrected: npt.NDArray[np.float64] = target.correction(PathRows(*of_rows), is_constant=leaves.is_constant)
+            return corrected
+
         return read_tree(
             read_splits(model),
             leaves,
             model.tree.a.numpy().copy(),
             rows,
             prune=self._prune(model, train),
-            correct=lambda *rows: target.correction(PathRows(*rows), is_constant=leaves.is_constant),
+            correct=correct if target.task != "classes" or leaves.is_constant else None,  # it would be 0
             compared=target.compared,
             n_parameters=sum(parameter.numel() for parameter in model.parameters()),
             routing="hard" if self.routing == "hard" else "soft",
@@ -410,6 +417,7 @@ class ArgminTree(
             by_path=target.task == "clusters",
             agree=None if target.task == "clusters" else target.agreement,
             limits=None if leaves.is_constant else prediction_limits(target, rows.wanted.astype(np.float64)),
+            device=device,
         )
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:

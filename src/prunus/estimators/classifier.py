@@ -95,7 +95,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         weight.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
-        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+        are at least 50,000 rows, and the CPU otherwise. `predict` says where predictions are made.
     tuning_seconds : float, default=None
         No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
         depends on how fast the machine is. None means that there is no limit.
@@ -307,7 +307,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         """The classes, sorted, (n_classes,)."""
         return self.target_.labels
 
-    def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[Any]:  # noqa: N803
         """The most probable class of each row.
 
         Parameters
@@ -316,14 +316,17 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         hard : bool, default=False
             Whether each row follows one path through the kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._predict(X, lambda out: self.target_.answers(out), hard=hard)
+        return self._predict(X, lambda out: self.target_.answers(out), hard=hard, device=device)
 
-    def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Probabilities of the classes.
 
         Parameters
@@ -332,15 +335,18 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         hard : bool, default=False
             Whether each row follows one path through the kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
             Classes are in the order of `classes_`.
         """
-        return self._predict(X, lambda out: self.target_.predictions(out), hard=hard)
+        return self._predict(X, lambda out: self.target_.predictions(out), hard=hard, device=device)
 
-    def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_log_proba(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Logarithms of the probabilities of the classes.
 
         Parameters
@@ -349,6 +355,9 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         hard : bool, default=False
             Whether each row follows one path through the kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -359,20 +368,26 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         def logarithms(outputs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
             return torch.from_numpy(self.target_.scores(outputs)).log_softmax(1).numpy()
 
-        return self._predict(X, logarithms, hard=hard)
+        return self._predict(X, logarithms, hard=hard, device=device)
 
-    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+    def decision_function(self, X: Any, *, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Scores of the classes, before softmax.
 
         Parameters
         ----------
         X : table of shape (n, n_features_in_)
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
         ndarray of shape (n, n_classes), or (n,) for two classes
             For two classes it is the score of the second minus that of the first.
         """
-        outputs = self._outputs(X, hard=False)
-        scores = self.target_.scores(outputs)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+        def margins(outputs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            scores = self.target_.scores(outputs)
+            return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+        return self._predict(X, margins, hard=False, device=device)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from prunus.data import FileTable
 from prunus.data.file_chunks import Chunk
@@ -13,23 +14,26 @@ from prunus.estimators.scanned import checked_target
 
 __all__ = ["ScoredFiles", "by_chunks", "parts_of"]
 
-ROWS = 16_384
-"""Number of rows that are predicted at once."""
+ROWS, GPU_ROWS = 16_384, 1 << 20
+"""Number of rows that are predicted at once, on the CPU and on a GPU."""
+CPU = torch.device("cpu")
 
 
-def parts_of(chunk: Chunk) -> Iterator[Any]:
-    """The table of a chunk in parts that fit in the cache."""
-    X = chunk.X  # noqa: N806
-    return (X.slice(begin, ROWS) for begin in range(0, chunk.n_rows, ROWS))
+def parts_of(chunk: Chunk, device: torch.device = CPU) -> Iterator[Any]:
+    """The table of a chunk in parts that fit in the cache, or keep a GPU busy."""
+    X, rows = chunk.X, ROWS if device.type == "cpu" else GPU_ROWS  # noqa: N806
+    return (X.slice(begin, rows) for begin in range(0, chunk.n_rows, rows))
 
 
-def by_chunks(table: FileTable, of_rows: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def by_chunks(
+    table: FileTable, of_rows: Callable[[Any], npt.NDArray[Any]], device: torch.device = CPU
+) -> npt.NDArray[Any]:
     """What a function returns for the rows of a table, with an entry for each row, computed part by part."""
     result: npt.NDArray[Any] | None = None
     begin = 0
     for chunk in table.batches():
         with chunk.errors():
-            for part in parts_of(chunk):
+            for part in parts_of(chunk, device):
                 found = of_rows(part)
                 if result is None:
                     result = np.empty((len(table), *found.shape[1:]), found.dtype)

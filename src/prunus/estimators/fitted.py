@@ -11,11 +11,14 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from prunus.data import FileTable, TableEncoder
 from prunus.errors import InputValueError
+from prunus.estimators.device_rows import Write, through_device
+from prunus.estimators.devices import prediction_device
 from prunus.estimators.file_predictions import by_chunks
 from prunus.estimators.torch_state import plain_torch
 from prunus.nn import TreeModel
 from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
+from prunus.tree.placed import PlacedTree, has_network, has_split_network
 from prunus.tree.prediction import (
     find_leaves,
     node_outputs,
@@ -23,7 +26,7 @@ from prunus.tree.prediction import (
     table_leaves,
 )
 
-__all__ = ["FittedTree", "check_width", "encode"]
+__all__ = ["FittedTree", "check_width", "count_rows", "encode", "rows_to_write"]
 
 Outputs = npt.NDArray[np.float64]
 
@@ -40,6 +43,7 @@ class FittedTree:
     model_: TreeModel
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
+    device: Any
 
     @property
     def node_mass_(self) -> npt.NDArray[np.float32]:
@@ -95,22 +99,26 @@ class FittedTree:
         check_is_fitted(self)
         return self.tree_.n_leaves
 
-    def _ends(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+    def _ends(self, X: Any, device: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
         """The last kept node, (n,), on each row's one path."""
-        leaves = self._leaves(X)
+        leaves = self._leaves(X, device)
         ends: npt.NDArray[np.int64] = self.tree_.ends[leaves]
         return ends
 
     @plain_torch()
-    def _leaves(self, X: Any) -> npt.NDArray[np.integer]:  # noqa: N803
+    def _leaves(self, X: Any, device: Any = None) -> npt.NDArray[np.integer]:  # noqa: N803
         """The leaf of the complete tree, (n,), at the end of each row's one path.
 
-        A table of numbers that only have to be scaled is not encoded first.
+        A table of numbers that only have to be scaled is not encoded first. A GPU is of use only if the splits are
+        computed by a network.
         """
         check_is_fitted(self)
+        device = self._device_of(X, device)
         if isinstance(X, FileTable):
-            return by_chunks(X, self._leaves)
+            return by_chunks(X, lambda rows: self._leaves(rows, device), device)
         check_width(self.encoder_, X, type(self).__name__)
+        if device.type != "cpu" and has_split_network(self.tree_):
+            return self._on_device(X, device, PlacedTree.leaves)
         scaling, splits = self.encoder_.scaling_of(X), self.tree_.splits
         leaves = None if scaling is None else table_leaves(splits, X, scaling)
         if leaves is None:
@@ -119,29 +127,55 @@ class FittedTree:
         return leaves
 
     @plain_torch()
-    def _predict(self, X: Any, of_outputs: Callable[[Outputs], npt.NDArray[Any]], *, hard: bool) -> npt.NDArray[Any]:  # noqa: N803
+    def _predict(
+        self,
+        X: Any,  # noqa: N803
+        of_outputs: Callable[[Outputs], npt.NDArray[Any]],
+        *,
+        hard: bool,
+        device: Any = None,
+    ) -> npt.NDArray[Any]:
         """A function of the outputs of each row.
 
         If the outputs depend only on the node that a row ends in, the function is applied to nodes instead of rows.
         """
         check_is_fitted(self)
+        device, tree = self._device_of(X, device), self.tree_
         if isinstance(X, FileTable):
-            return by_chunks(X, lambda rows: self._predict(rows, of_outputs, hard=hard))
-        if not (hard or self.tree_.is_hard) or not self.tree_.leaves.is_constant:
+            return by_chunks(X, lambda rows: self._predict(rows, of_outputs, hard=hard, device=device), device)
+        one_path = hard or tree.is_hard
+        if one_path and tree.leaves.is_constant:
+            of_leaves = of_outputs(node_outputs(tree))[tree.ends]
+            return _take(of_leaves, self._leaves(X, device))
+        if device.type == "cpu" or (one_path and not has_network(tree)):
             return of_outputs(self._outputs(X, hard=hard))
-        of_leaves = of_outputs(node_outputs(self.tree_))[self.tree_.ends]
-        return _take(of_leaves, self._leaves(X))
+        return self._on_device(X, device, lambda placed, x: placed.outputs(x, hard=hard), of_outputs)
 
-    @plain_torch()
     def _outputs(self, X: Any, *, hard: bool) -> Outputs:  # noqa: N803
-        """The outputs of rows, (n, k)."""
-        check_is_fitted(self)
-        if isinstance(X, FileTable):
-            return by_chunks(X, lambda rows: self._outputs(rows, hard=hard))
+        """The outputs of rows, (n, k), computed on the CPU."""
         if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= CHUNK:
             return self._encoded_outputs(encode(self, X), hard=hard)
         chunks = (X[begin : begin + CHUNK] for begin in range(0, len(X), CHUNK))
         return np.concatenate([self._encoded_outputs(encode(self, chunk), hard=hard) for chunk in chunks])
+
+    def _on_device(
+        self,
+        X: Any,  # noqa: N803
+        device: torch.device,
+        compute: Callable[[PlacedTree, torch.Tensor], torch.Tensor],
+        read: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] = lambda computed: computed,
+    ) -> npt.NDArray[Any]:
+        """What a device computes for each row, and a function on the CPU then makes of it."""
+        placed = PlacedTree(self.tree_, device)
+        write, shape = rows_to_write(self, X)
+        return through_device(write, shape, lambda x: compute(placed, x), read, device=device, chunk_rows=placed.rows)
+
+    def _device_of(self, X: Any, asked: Any) -> torch.device:  # noqa: N803
+        """The device for predictions of these rows, given the wish of the caller."""
+        tree = self.tree_
+        return prediction_device(
+            self.device, asked, rows=count_rows(X), parameters=tree.n_parameters, network=has_network(tree)
+        )
 
     def _encoded_outputs(self, x: npt.NDArray[np.float32], *, hard: bool) -> Outputs:
         return row_outputs(self.tree_, x, hard=hard)
@@ -157,13 +191,44 @@ def _take(values: npt.NDArray[Any], rows: npt.NDArray[np.integer]) -> npt.NDArra
     return torch.from_numpy(values).index_select(0, torch.from_numpy(rows)).numpy()
 
 
-def encode(estimator: Any, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
-    """The rows of a table, encoded by the encoder of a fitted estimator."""
+def encode(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    out: npt.NDArray[np.float32] | None = None,
+) -> npt.NDArray[np.float32]:
+    """The rows of a table, encoded by the encoder of a fitted estimator, in a new array or in this one."""
     check_width(estimator.encoder_, X, type(estimator).__name__)
-    x: npt.NDArray[np.float32] = estimator.encoder_.transform(X)
+    x: npt.NDArray[np.float32] = estimator.encoder_.transform(X, out=out)
     if not type(X).__module__.startswith("pyarrow"):  # the encoder has compared names, which scikit-learn does not find
         _check_feature_names(estimator, X, reset=False)
     return x
+
+
+def rows_to_write(estimator: Any, X: Any) -> tuple[Write, tuple[int, int]]:  # noqa: N803
+    """A function that writes encoded rows of a table, see `through_device`, and the shape of all of them.
+
+    An array is encoded when its rows are written, which takes no longer than to copy them; other tables at once.
+    """
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+
+        def write(rows: slice, out: npt.NDArray[np.float32]) -> None:
+            encode(estimator, X[rows], out)
+
+        return write, (len(X), len(estimator.encoder_.columns_))
+    x = torch.from_numpy(encode(estimator, X))
+
+    def copy(rows: slice, out: npt.NDArray[np.float32]) -> None:
+        torch.from_numpy(out).copy_(x[rows])  # by several threads
+
+    return copy, (x.shape[0], x.shape[1])
+
+
+def count_rows(X: Any) -> int:  # noqa: N803
+    """Number of rows of a table; 0 if it does not tell."""
+    try:
+        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    except (TypeError, IndexError):
+        return 0
 
 
 def check_width(encoder: TableEncoder, X: Any, name: str) -> None:  # noqa: N803

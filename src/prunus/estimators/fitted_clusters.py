@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.data import FileTable
@@ -13,6 +14,7 @@ from prunus.estimators.fitted import FittedTree, encode
 from prunus.estimators.hierarchy import Hierarchy, labels_at_depth
 from prunus.estimators.torch_state import plain_torch
 from prunus.targets import Columns
+from prunus.tree.placed import PlacedTree, has_split_network
 from prunus.tree.prediction import find_routes
 
 __all__ = ["FittedClusters"]
@@ -45,19 +47,23 @@ class FittedClusters(FittedTree):
         """Distance between the two clusters of each row of `children_`, (n_leaves_ - 1,)."""
         return self.hierarchy_.heights
 
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+    def predict(self, X: Any, *, device: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
         """The cluster of each row.
 
         Parameters
         ----------
         X : table of shape (n, n_features_in_)
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the splits have a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
+            Splits without a network are computed on the CPU in any case.
 
         Returns
         -------
         int64 array of shape (n,)
             Numbers from 0 to ``n_clusters_ - 1``.
         """
-        ends = self.apply(X)
+        ends = self._ends(X, device)
         return self._clusters()[ends]
 
     def cut(self, depth: Any, X: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
@@ -82,12 +88,16 @@ class FittedClusters(FittedTree):
         return labels_at_depth(self.hierarchy_, self.tree_.n_nodes, int(depth))[ends]
 
     @plain_torch()
-    def transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+    def transform(self, X: Any, *, device: Any = None) -> npt.NDArray[np.float32]:  # noqa: N803
         """How much of each row reaches each node: its soft membership z in the clusters of all levels.
 
         Parameters
         ----------
         X : table of shape (n, n_features_in_)
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the splits have a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
+            Splits without a network are computed on the CPU in any case.
 
         Returns
         -------
@@ -95,8 +105,14 @@ class FittedClusters(FittedTree):
             Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
         """
         check_is_fitted(self)
+        device = self._device_of(X, device)
         if isinstance(X, FileTable):
-            return by_chunks(X, self.transform)
+            return by_chunks(X, lambda rows: self._routes(rows, device), device)
+        return self._routes(X, device)
+
+    def _routes(self, X: Any, device: torch.device) -> npt.NDArray[np.float32]:  # noqa: N803
+        if device.type != "cpu" and has_split_network(self.tree_):
+            return self._on_device(X, device, PlacedTree.routes)
         return find_routes(self.tree_, encode(self, X))
 
     def linkage_matrix(self) -> npt.NDArray[np.float64]:

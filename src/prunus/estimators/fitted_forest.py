@@ -1,16 +1,20 @@
 """Methods of a fitted forest: means of what its trees predict."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.data import FileTable, TableEncoder
-from prunus.estimators.file_predictions import parts_of
-from prunus.estimators.fitted import CHUNK, encode
+from prunus.estimators.device_rows import through_device
+from prunus.estimators.devices import prediction_device
+from prunus.estimators.file_predictions import by_chunks, parts_of
+from prunus.estimators.fitted import CHUNK, count_rows, encode, rows_to_write
 from prunus.estimators.torch_state import plain_torch
+from prunus.tree.placed import PlacedTree, has_network
 from prunus.tree.prediction import find_ends, row_outputs
 
 __all__ = ["FittedForest", "tree_predictions"]
@@ -26,6 +30,7 @@ class FittedForest:
     estimators_: list[Any]
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
+    device: Any
 
     @property
     def feature_importances_(self) -> Doubles:
@@ -49,17 +54,53 @@ class FittedForest:
         chunks = self._encoded(X)
         return np.concatenate([np.stack([find_ends(tree.tree_, x) for tree in self.estimators_], 1) for x in chunks])
 
-    @plain_torch()
-    def _mean_predictions(self, X: Any, *, hard: bool) -> Doubles:  # noqa: N803
+    def _mean_predictions(self, X: Any, *, hard: bool, device: Any = None) -> Doubles:  # noqa: N803
         """Means of probabilities or of values in the units of y over the trees, (n, k)."""
-        chunks = self._encoded(X)
-        return np.concatenate([sum(self._of_trees(x, hard=hard)) / len(self.estimators_) for x in chunks])
+        return self._predictions(X, lambda found: sum(found) / len(self.estimators_), hard=hard, device=device)
+
+    def _all_predictions(self, X: Any, *, hard: bool, device: Any = None) -> Doubles:  # noqa: N803
+        """Probabilities or values in the units of y of each tree, (n_trees, n, k)."""
+        found = self._predictions(X, lambda found: np.stack(list(found), 1), hard=hard, device=device)
+        return np.moveaxis(found, 1, 0)
 
     @plain_torch()
-    def _all_predictions(self, X: Any, *, hard: bool) -> Doubles:  # noqa: N803
-        """Probabilities or values in the units of y of each tree, (n_trees, n, k)."""
-        chunks = self._encoded(X)
-        return np.concatenate([np.stack(list(self._of_trees(x, hard=hard))) for x in chunks], axis=1)
+    def _predictions(
+        self,
+        X: Any,  # noqa: N803
+        joined: Callable[[Iterator[Doubles]], Any],
+        *,
+        hard: bool,
+        device: Any,
+    ) -> Doubles:
+        """A function of what the trees predict, (n, k) each, with an entry for each row."""
+        check_is_fitted(self)
+        device, trees = self._device_of(X, device), self.estimators_
+        one_path = hard or all(tree.tree_.is_hard for tree in trees)
+        if device.type == "cpu" or (one_path and not any(has_network(tree.tree_) for tree in trees)):
+            return np.concatenate([joined(self._of_trees(x, hard=hard)) for x in self._encoded(X)])
+        if isinstance(X, FileTable):
+            return by_chunks(X, lambda rows: self._predictions(rows, joined, hard=hard, device=device), device)
+        placed = [PlacedTree(tree.tree_, device) for tree in trees]
+        write, shape = rows_to_write(self, X)
+        return through_device(
+            write,
+            shape,
+            lambda x: torch.stack([tree.outputs(x, hard=hard) for tree in placed], 1),
+            lambda found: joined(tree.target_.predictions(found[:, k]) for k, tree in enumerate(trees)),
+            device=device,
+            chunk_rows=min(tree.rows for tree in placed),
+        )
+
+    def _device_of(self, X: Any, asked: Any) -> torch.device:  # noqa: N803
+        """The device for predictions of these rows, given the wish of the caller."""
+        trees = [tree.tree_ for tree in self.estimators_]
+        return prediction_device(
+            self.device,
+            asked,
+            rows=count_rows(X),
+            parameters=sum(tree.n_parameters for tree in trees),
+            network=any(map(has_network, trees)),
+        )
 
     def _of_trees(self, x: npt.NDArray[np.float32], *, hard: bool) -> Iterator[Doubles]:
         return (tree_predictions(tree, x, hard=hard) for tree in self.estimators_)

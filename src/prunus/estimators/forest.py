@@ -26,7 +26,15 @@ from prunus.estimators.fitted_forest import FittedForest, tree_predictions
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.preparation import Rows, encode_training, merge_rows, read_weight, row_groups, to_samples
+from prunus.estimators.preparation import (
+    Rows,
+    encode_training,
+    merge_rows,
+    read_weight,
+    row_groups,
+    to_samples,
+    to_training,
+)
 from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import Given, draw_rows, open_files, read_scanned
 from prunus.estimators.torch_state import plain_torch
@@ -170,7 +178,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         # 3. The trees are trained side by side.
         valid = None if eval_set is None else any_tree._read_eval_set(eval_set, target, encoder, type(self).__name__)
         recipes = [self._new_tree(**kind)._recipe(len(rows), target, None) for kind in kinds]
-        device = choose_device(self.device, len(rows))
+        device = choose_device(self.device, len(rows), any_tree._work(*rows.x.shape, target, recipes[0]))
         lesson = _Lesson(bags, rows, valid, target, encoder, kinds, recipes, device, draw)
         trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
@@ -320,8 +328,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         tree.keeps_checkpoint = True  # until all trees have been trained
         if valid is None and bag.valid is not None:
             valid = rows[bag.valid]
-        train = to_samples(_without(bag.of(rows), left_out), target, device)
-        assert train is not None
+        train = to_training(_without(bag.of(rows), left_out), target, device, seed=bag.seed)
         held_out = None if valid is None else to_samples(_without(valid, left_out), target, device)
         del rows, valid, bags, bag  # memory: on a GPU, trees that wait for each other have their own rows there
         # A hard tree does not learn from its validation rows either: other trees do, and these rows are out of its bag.

@@ -107,7 +107,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
         weight.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
-        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+        are at least 50,000 rows, and the CPU otherwise. `predict` says where predictions are made.
     tuning_seconds : float, default=None
         No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
         depends on how fast the machine is. None means that there is no limit.
@@ -263,7 +263,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
         """The classes, sorted, (n_classes,)."""
         return self.target_.labels
 
-    def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[Any]:  # noqa: N803
         """The class of each row with the largest mean probability.
 
         Parameters
@@ -272,16 +272,19 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
         hard : bool, default=False
             Whether each row follows one path through each kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        best = self._mean_predictions(X, hard=hard).argmax(1)
+        best = self._mean_predictions(X, hard=hard, device=device).argmax(1)
         answers: npt.NDArray[Any] = self.target_.labels[best]
         return answers
 
-    def predict_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Probabilities of the classes: means of those that the trees predict.
 
         Parameters
@@ -290,15 +293,18 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
         hard : bool, default=False
             Whether each row follows one path through each kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
             Classes are in the order of `classes_`.
         """
-        return self._mean_predictions(X, hard=hard)
+        return self._mean_predictions(X, hard=hard, device=device)
 
-    def predict_log_proba(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_log_proba(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Logarithms of the probabilities of the classes.
 
         Parameters
@@ -307,6 +313,9 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
         hard : bool, default=False
             Whether each row follows one path through each kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -314,7 +323,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
             Classes are in the order of `classes_`.
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, hard=hard))
+            return np.log(self.predict_proba(X, hard=hard, device=device))
 
     def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
         return float(np.mean(predictions.argmax(1) == targets))

@@ -116,7 +116,7 @@ default="squared_error"
         held out by some tree.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
-        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+        are at least 50,000 rows, and the CPU otherwise. `predict` says where predictions are made.
     tuning_seconds : float, default=None
         No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
         depends on how fast the machine is. None means that there is no limit.
@@ -267,7 +267,7 @@ default="squared_error"
         """
         return self._fit(X, y, sample_weight, eval_set)
 
-    def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Predicted values: means of those that the trees predict.
 
         Parameters
@@ -276,15 +276,18 @@ default="squared_error"
         hard : bool, default=False
             Whether each row follows one path through each kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
         ndarray of shape (n,) or (n, n_outputs)
             It has as many dimensions as y had.
         """
-        return self._shaped(self._mean_predictions(X, hard=hard))
+        return self._shaped(self._mean_predictions(X, hard=hard, device=device))
 
-    def predict_quantiles(self, X: Any, quantiles: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_quantiles(self, X: Any, quantiles: Any, *, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Quantiles of what the single trees predict.
 
         They show how far the trees differ, and so how sure the forest is of its mean. They do not show how far y
@@ -295,6 +298,9 @@ default="squared_error"
         X : table of shape (n, n_features_in_)
         quantiles : array-like of shape (q,)
             Numbers from 0 to 1.
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the trees have networks that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
@@ -304,7 +310,7 @@ default="squared_error"
             levels = np.asarray(quantiles, dtype=np.float64)
         if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
             raise InputValueError(f"quantiles must be a list of numbers from 0 to 1, got {quantiles!r}")
-        found = np.moveaxis(np.quantile(self._all_predictions(X, hard=False), levels, axis=0), 0, -1)
+        found = np.moveaxis(np.quantile(self._all_predictions(X, hard=False, device=device), levels, axis=0), 0, -1)
         return self._shaped(found)
 
     def _shaped(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

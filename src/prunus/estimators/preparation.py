@@ -17,6 +17,8 @@ from prunus.errors import InputValueError
 from prunus.estimators.fitted import encode
 from prunus.targets import Target
 from prunus.training import Samples
+from prunus.training.gpu.host_samples import on_device
+from prunus.training.streams import SampleStream, in_memory
 
 __all__ = [
     "Rows",
@@ -31,6 +33,7 @@ __all__ = [
     "read_weight",
     "row_groups",
     "to_samples",
+    "to_training",
 ]
 
 MERGE_LIMIT = 10_000
@@ -153,13 +156,19 @@ def read_eval_set(eval_set: Any, target: Target, encode: Callable[[Any], npt.NDA
 
 
 def to_samples(rows: Rows | None, target: Target, device: torch.device) -> Samples | None:
-    """Tensors of the rows, with weights that are 1 on average; None if there are no rows."""
-    if rows is None:
-        return None
+    """Tensors of the rows, with weights that are 1 on average; None if there are no rows.
+
+    If they are too many for the device, some of them are left out, evenly.
+    """
+    return None if rows is None else in_memory(to_training(rows, target, device, seed=0))
+
+
+def to_training(rows: Rows, target: Target, device: torch.device, *, seed: int) -> Samples | SampleStream:
+    """Tensors of the rows, with weights that are 1 on average; a stream if they are too many for the device."""
     weight = None
     if rows.weight is not None:
         weight = torch.from_numpy((rows.weight / rows.weight.mean()).astype(np.float32))
-    return Samples(torch.from_numpy(rows.x), target.for_loss(rows.y), weight).to(device)
+    return on_device(Samples(torch.from_numpy(rows.x), target.for_loss(rows.y), weight), device, seed=seed)
 
 
 def merge_rows(rows: Rows) -> Rows:
@@ -251,5 +260,7 @@ def _split(
         n_valid = max(1, round(fraction * len(rows)))
         if counts[counts > 0].min() < 2 or n_valid < np.count_nonzero(counts):
             labels = None
-    train, valid = train_test_split(np.arange(len(rows)), test_size=fraction, random_state=seed, stratify=labels)
-    return np.sort(train), np.sort(valid)
+    _, valid = train_test_split(np.arange(len(rows)), test_size=fraction, random_state=seed, stratify=labels)
+    held_out = np.zeros(len(rows), dtype=bool)
+    held_out[valid] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

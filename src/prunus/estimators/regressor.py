@@ -102,7 +102,7 @@ default="squared_error"
         Share of the rows that is held out for validation if there is early stopping and no `eval_set`.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
-        are at least 50,000 rows, and the CPU otherwise. Predictions are always made on the CPU.
+        are at least 50,000 rows, and the CPU otherwise. `predict` says where predictions are made.
     tuning_seconds : float, default=None
         No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
         depends on how fast the machine is. None means that there is no limit.
@@ -317,7 +317,7 @@ default="squared_error"
         """Standard deviation of each column of y over the training rows, (n_outputs,); 1 for a constant column."""
         return self.target_.deviation
 
-    def predict(self, X: Any, *, hard: bool = False) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict(self, X: Any, *, hard: bool = False, device: Any = None) -> npt.NDArray[np.float64]:  # noqa: N803
         """Predicted values.
 
         Parameters
@@ -326,13 +326,16 @@ default="squared_error"
         hard : bool, default=False
             Whether each row follows one path through the kept tree, instead of all its routes. It makes no difference
             if `routing` is "hard".
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the tree has a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
 
         Returns
         -------
         ndarray of shape (n,) or (n, n_outputs)
             It has as many dimensions as y had.
         """
-        return self._predict(X, lambda out: self.target_.answers(out), hard=hard)
+        return self._predict(X, lambda out: self.target_.answers(out), hard=hard, device=device)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,7 @@ if hasattr(os, "register_at_fork"):
 def plain_torch() -> Iterator[None]:
     """A context with gradients on, single precision and the CPU as defaults, and no autocast.
 
-    Autocast would compute products in half precision.
+    Autocast would compute products in half precision, and so would settings that allow products of fewer digits.
 
     >>> with torch.no_grad(), plain_torch():
     ...     torch.is_grad_enabled()
@@ -35,4 +35,18 @@ def plain_torch() -> Iterator[None]:
         if dtype != torch.float32:
             stack.callback(torch.set_default_dtype, dtype)
             torch.set_default_dtype(torch.float32)
+        if torch.get_float32_matmul_precision() != "highest" or _of_gpus() not in (None, "none", "ieee"):
+            stack.callback(_set_precision, torch.get_float32_matmul_precision(), _of_gpus())
+            torch.set_float32_matmul_precision("highest")
         yield
+
+
+def _of_gpus() -> str | None:
+    """How precise products on NVIDIA GPUs are; None for versions of torch that have one setting for all devices."""
+    return getattr(torch.backends.cuda.matmul, "fp32_precision", None)
+
+
+def _set_precision(of_all: str, of_gpus: str | None) -> None:
+    torch.set_float32_matmul_precision(of_all)
+    if of_gpus is not None:
+        torch.backends.cuda.matmul.fp32_precision = of_gpus

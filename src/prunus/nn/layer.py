@@ -22,8 +22,9 @@ __all__ = ["TreeLayer"]
 CHUNK = 8192
 HARDENING = (0.1, 0.9)
 """The part of training, as shares, during which the scale of the scores grows."""
-CELLS = 2**22
-"""Largest number of routes, samples times nodes, for which masses are solved at once: they take 16 MiB."""
+CELLS, GPU_CELLS = 2**22, 2**27
+"""Largest number of routes, samples times nodes, for which masses are solved at once: they take 16 MiB on the CPU, and
+512 MiB on a GPU, where many small steps would mostly wait for their start."""
 
 
 Solve = Callable[[Tensor, Tensor | None, Callable[[Tensor, Tensor | None], TreeArgmin]], TreeArgmin]
@@ -125,7 +126,7 @@ class TreeLayer(nn.Module):
         *,
         batch_size: int | None = None,
         inputs: Callable[[Tensor], Tensor] = lambda x: x,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
     ) -> None:
         """Solve for the node masses of these samples, and store them for eval mode.
 
@@ -140,8 +141,8 @@ class TreeLayer(nn.Module):
         inputs : callable
             A function or module that is applied to each chunk of x before the split. A module is put in eval mode for
             this time.
-        chunk : int
-            Number of samples in a chunk, which limits the memory that inputs and split need.
+        chunk : int, optional
+            Number of samples in a chunk, which limits the memory that inputs and split need; by default more on a GPU.
         """
         if not len(x):
             raise InputValueError(f"x must have at least one sample to solve for masses, got x.shape={shape(x)}")
@@ -184,7 +185,7 @@ class TreeLayer(nn.Module):
             self.a.copy_(streamed_masses(scores, lam, self.a.double(), passes, add_up=add_up))
 
     def _masses(
-        self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int
+        self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int | None
     ) -> Tensor:
         planes = self.split.planes(inputs) if isinstance(self.split, Split) else None
         if (
@@ -197,12 +198,15 @@ class TreeLayer(nn.Module):
             scale = 1.0 if self.final_scale == 1 else float(self.scale)
             return linear_masses(x, planes[0] * scale, planes[1] * scale, weight, lam)
 
+        cells = GPU_CELLS if x.device.type == "cuda" else CELLS
+        size = chunk or (max(CHUNK, cells // len(self.a)) if x.device.type == "cuda" else CHUNK)
+
         def chunks(x: Tensor, weight: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
-            for k in range(0, len(x), chunk):
-                rows = slice(k, k + chunk)
+            for k in range(0, len(x), size):
+                rows = slice(k, k + size)
                 yield self._scores(inputs(x[rows])), None if weight is None else weight[rows]
 
-        step = math.ceil(len(x) * len(self.a) / CELLS)  # every step-th sample, often all, can be solved for at once
+        step = math.ceil(len(x) * len(self.a) / cells)  # every step-th sample, often all, can be solved for at once
         some, some_weight = x[::step], None if weight is None else weight[::step]
         s = torch.cat([of_rows for of_rows, _ in chunks(some, some_weight)])
         a = tree_traverse(s, lam * len(some) / len(x), sample_weight=some_weight).a

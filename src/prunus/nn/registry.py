@@ -28,6 +28,7 @@ __all__ = [
     "build_split",
     "chooses_columns",
     "decorrelates",
+    "has_network",
     "has_planes",
     "leaf_name",
     "network_options",
@@ -139,6 +140,12 @@ def has_planes(split: str | nn.Module | SplitFactory) -> bool:
     """Whether the boundaries of a split, or of a kind of splits, are planes that `Split.set_planes` can place."""
     kind = SPLITS.get(split) if isinstance(split, str) else split
     return bool(getattr(kind, "has_planes", False))
+
+
+def has_network(split: str | SplitFactory, leaf: str) -> bool:
+    """Whether splits or leaves of these kinds are computed by a network; not known of a user's own split."""
+    kinds = (SPLITS.get(split) if isinstance(split, str) else None, LEAVES.get(leaf))
+    return any(kind is not None and issubclass(kind, (MLPSplit, SparseMLPSplit, MLPHead)) for kind in kinds)
 
 
 def read_splits(model: TreeModel) -> Splits:

@@ -17,8 +17,8 @@ MASS_SAMPLES = 16_384
 """Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
 PASSES = 4
 """Masses of a stream are solved in at most so many passes over it, beginning with those of the sample in memory."""
-PASS_CHUNK = 8_192
-"""Number of samples whose scores are computed at once in such a pass."""
+PASS_CHUNK, PASS_CELLS = 8_192, 2**27
+"""Number of samples whose scores are computed at once in such a pass; on a GPU number of routes to all nodes."""
 
 
 def sampling_step(samples: int) -> int:
@@ -39,11 +39,13 @@ def solve_masses(model: TreeModel, train: Samples | SampleStream) -> None:
     some = in_memory(train)
     model.solve_masses(some.x, some.weight)
     if isinstance(train, SampleStream):
-        stream = train
+        stream, size = train, PASS_CHUNK
+        if some.x.device.type == "cuda":
+            size = max(PASS_CHUNK, PASS_CELLS // len(model.tree.a))
 
         def chunks() -> Iterator[tuple[Tensor, Tensor | None]]:
             for chunk in stream.scan():
-                yield from ((part.x, part.weight) for part in chunk.to(some.x.device).chunks(PASS_CHUNK))
+                yield from ((part.x, part.weight) for part in chunk.to(some.x.device).chunks(size))
 
         with one_thread():
             model.refine_masses(chunks, len(stream), passes=PASSES, add_up=processes().sum_)

@@ -12,6 +12,7 @@ import torch
 from prunus.ops import integer_pruning
 from prunus.tree.importances import Compare, importances
 from prunus.tree.paths import last_kept, parts_rows, passing
+from prunus.tree.placed import placed_path_outputs
 from prunus.tree.prediction import find_leaves, hard_outputs, path_outputs, soft_outputs
 from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
 from prunus.tree.statistics import node_statistics
@@ -63,6 +64,7 @@ def read_tree(
     by_path: bool = False,
     agree: Agree | None = None,
     limits: tuple[Doubles, Doubles] | None = None,
+    device: torch.device | None = None,
 ) -> Tree:
     """The record of a trained tree. The training rows descend the tree once for all its statistics.
 
@@ -70,7 +72,7 @@ def read_tree(
     mass 0 in a soft tree, too. Without `correct` there is no correction. Importances are about outputs on the scale
     that `compared` puts them on, and along one path if the tree is used `by_path`. With `agree`, the record of a soft
     tree says how far its hard predictions agree with its soft ones. `limits` are the smallest and the largest output,
-    (k,) each, or those of each node, (T, k) each.
+    (k,) each, or those of each node, (T, k) each. If leaves have a network, it is computed on the `device`.
     """
     n_nodes = len(mass)
     leaf = find_leaves(splits, rows.x)
@@ -90,7 +92,7 @@ def read_tree(
         mass=mass,
         kept=kept,
         ends=last,
-        correction=_correction(leaves, mass, rows, ends, correct),
+        correction=np.zeros((n_nodes, len(leaves.bias))),
         share=share,
         mean=statistics.mean,
         spread=statistics.spread,
@@ -99,6 +101,9 @@ def read_tree(
         routing=routing,
         limits=None if limits is None else np.stack([np.broadcast_to(end, statistics.mean.shape) for end in limits]),
     )
+    if correct is not None:
+        outputs = _path_outputs(tree, rows.x, ends, device)
+        tree = replace(tree, correction=correct(rows.wanted, outputs, rows.weight, ends, n_nodes))
     found = importances(tree, rows.x, rows.weight, rows.owner, rows.n_features, compared=compared, hard=by_path)
     tree = replace(tree, importances=found)
     if agree is None or tree.is_hard or n_nodes == 1:  # then there is only one way
@@ -159,8 +164,9 @@ def _agreement(tree: Tree, x: Floats, ends: Nodes, agree: Agree) -> float | None
     return found if math.isfinite(found) else None
 
 
-def _correction(leaves: Leaves, mass: Floats, rows: TrainedRows, ends: Nodes, correct: Correct | None) -> Doubles:
-    if correct is None:
-        return np.zeros((len(mass), len(leaves.bias)))
-    outputs = path_outputs(leaves, mass, rows.x, ends).numpy()
-    return correct(rows.wanted, outputs, rows.weight, ends, len(mass))
+def _path_outputs(tree: Tree, x: Floats, ends: Nodes, device: torch.device | None) -> Floats:
+    """Outputs of rows that follow one path to these nodes, (n, k), without the correction."""
+    if device is None or device.type == "cpu" or tree.leaves.network is None:
+        found: Floats = path_outputs(tree.leaves, tree.mass, x, ends).numpy()
+        return found
+    return placed_path_outputs(tree, x, ends, device)

@@ -1,0 +1,239 @@
+"""Where fits and predictions are computed, and that rows go through a device unharmed."""
+
+import pickle
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from prunus import ArgminForestClassifier, ArgminForestRegressor, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus.data import FileTable
+from prunus.errors import InputValueError
+from prunus.estimators import devices
+from prunus.estimators.device_rows import through_device
+from prunus.estimators.devices import choose_device, prediction_device, work_of
+from prunus.estimators.fitted import count_rows, rows_to_write
+from prunus.training.gpu.host_samples import on_device
+from prunus.tree.placed import PlacedTree
+from tests.data.file_tables import write
+from tests.estimators.problems import as_pandas, as_polars, classifier, labels, mixed, regressor, table, values
+from tests.tolerances import ROUNDING
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+X = table(300, columns=4)
+CLOSE: dict[str, Any] = {"rtol": ROUNDING[torch.float32], "atol": ROUNDING[torch.float32]}
+
+
+@pytest.fixture
+def _one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that seems to have an NVIDIA GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+
+
+@pytest.fixture
+def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+
+
+@pytest.mark.usefixtures("_one_gpu")
+def test_auto_trains_large_tables_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_device("auto", devices.GPU_ROWS - 1) == CPU
+    assert choose_device("auto", devices.GPU_ROWS) == GPU
+    monkeypatch.setattr(devices, "GPU_PRODUCTS", 1e12)
+    monkeypatch.setattr(devices, "GPU_NETWORK_PRODUCTS", 1e10)
+    of = partial(work_of, 100_000, 20, 10, depth=4)
+    assert choose_device("auto", 100_000, of()) == CPU
+    assert choose_device("auto", 100_000, of(hidden=(256, 256))) == GPU
+    assert choose_device("cpu", 100_000, of(hidden=(256, 256))) == CPU
+
+
+@pytest.mark.usefixtures("_no_gpu")
+def test_without_a_gpu_all_is_computed_on_the_cpu() -> None:
+    assert choose_device("auto", 10**9) == CPU
+    for asked in (None, "auto"):
+        assert prediction_device("auto", asked, rows=10**9, parameters=10**6, network=True) == CPU
+
+
+def test_the_work_of_a_network_is_that_of_its_layers() -> None:
+    plain, wide = work_of(10, 6, 3, depth=2), work_of(10, 6, 3, depth=2, hidden=(5, 4))
+    assert plain.products == 10 * 3 * (3 * 6 + 7)
+    assert wide.products - plain.products == 10 * 3 * ((6 + 7) * 5 + 5 * 4)
+    assert (plain.network, wide.network) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "network"),
+    [({"leaf": "mlp"}, True), ({"split": "mlp"}, True), ({"split": "sparse_mlp"}, True), ({"leaf": "linear"}, False)],
+)
+def test_fits_know_whether_they_have_a_network(
+    options: dict[str, Any], network: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def choose(*given: Any) -> torch.device:
+        seen.append(given)
+        return CPU
+
+    monkeypatch.setattr("prunus.estimators.base.choose_device", choose)
+    regressor(**options, max_epochs=1).fit(X, values(X))
+    ((name, rows, work),) = seen
+    assert (name, rows, work.network) == ("auto", 300, network)
+    assert work.products > 300 * 3 * 4
+
+
+@pytest.mark.usefixtures("_one_gpu")
+def test_predictions_are_made_where_the_option_or_the_caller_says() -> None:
+    few, many = {"rows": 10, "parameters": 1000}, {"rows": 10**8, "parameters": 1000}
+    for option, asked, size, network, expected in [
+        ("auto", None, few, True, CPU),
+        ("auto", None, many, True, GPU),
+        ("auto", None, many, False, CPU),
+        ("cpu", None, many, True, CPU),
+        ("cpu", "auto", many, True, GPU),
+        ("cuda", None, few, False, GPU),
+        (GPU, None, few, False, GPU),
+        ("cuda:7", None, many, True, CPU),
+        ("cuda", "cpu", many, True, CPU),
+        ("auto", "cuda", few, False, GPU),
+        ("cuda", "auto", few, False, CPU),
+    ]:
+        assert prediction_device(option, asked, **size, network=network) == expected, (option, asked)
+
+
+@pytest.mark.usefixtures("_no_gpu")
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "decision_function"])
+def test_a_gpu_that_is_asked_for_must_be_there(method: str) -> None:
+    tree = classifier().fit(X, labels(X))
+    for device in ("cuda", GPU):
+        with pytest.raises(InputValueError, match=r"device must be one that torch finds, got .*cuda.* 0 NVIDIA GPUs"):
+            getattr(tree, method)(X, device=device)
+    with pytest.raises(InputValueError, match="device must be 'auto' or a device of torch"):
+        getattr(tree, method)(X, device="card")
+    with pytest.raises(InputValueError, match="device must"):
+        getattr(tree, method)(X, device=3.5)
+    with pytest.raises(InputValueError, match="device must"):
+        getattr(tree, method)(X, device="meta")
+
+
+@pytest.mark.usefixtures("_no_gpu")
+def test_forests_and_clusterers_also_say_that_there_is_no_gpu() -> None:
+    forest = ArgminForestRegressor(n_trees=2, depth=2, leaf="constant", pieces=0, max_epochs=1).fit(X, values(X))
+    clusters = ArgminTreeClusterer(depth=2, max_epochs=1).fit(X)
+    for method in (forest.predict, partial(forest.predict_quantiles, quantiles=[0.5]), clusters.predict):
+        with pytest.raises(InputValueError, match="finds 0 NVIDIA GPUs"):
+            method(X, device="cuda")
+    with pytest.raises(InputValueError, match="finds 0 NVIDIA GPUs"):
+        clusters.transform(X, device="cuda")
+    assert_array_equal(forest.predict(X, device="cpu"), forest.predict(X))
+
+
+@pytest.mark.usefixtures("_no_gpu")
+def test_a_model_that_was_trained_on_a_gpu_predicts_on_a_machine_without_one() -> None:
+    tree = regressor(leaf="mlp").fit(X, values(X))
+    expected = tree.predict(X)
+    tree.set_params(device="cuda:1")
+    assert_array_equal(tree.predict(X), expected)
+    assert_array_equal(pickle.loads(pickle.dumps(tree)).predict(X), expected)
+    assert clone(tree).device == "cuda:1"
+
+
+@pytest.mark.parametrize("kind", ["array", "object array", "list", "pandas", "polars", "arrow"])
+def test_all_tables_go_through_a_device(kind: str) -> None:
+    columns = mixed(60)
+    frame = as_pandas(columns)
+    given = {
+        "array": X,
+        "object array": frame.to_numpy(dtype=object),
+        "list": frame.to_numpy(dtype=object).tolist(),
+        "pandas": frame,
+        "polars": as_polars(columns),
+        "arrow": pa.Table.from_pandas(frame, preserve_index=False),
+    }[kind]
+    has_names = kind in ("pandas", "polars", "arrow")
+    tree = regressor(leaf="mlp").fit(frame if has_names else given, np.arange(float(count_rows(given))))
+    found = tree._on_device(given, CPU, PlacedTree.outputs, tree.target_.answers)
+    assert_allclose(found, tree.predict(given), **CLOSE)
+    assert count_rows(given) == len(found)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 6, 7, 18, 40])
+def test_chunks_come_back_in_order(n: int) -> None:
+    x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
+    seen: list[tuple[int, int]] = []
+
+    def write_rows(rows: slice, out: Any) -> None:
+        seen.append((rows.start, rows.stop))
+        out[:] = x[rows]
+
+    found = through_device(
+        write_rows, x.shape, lambda x: x.sum(1), lambda y: np.stack((y, -y), 1), device=CPU, chunk_rows=6
+    )
+    assert_array_equal(found, np.stack((x.sum(1), -x.sum(1)), 1))
+    assert seen == [(k, min(k + 6, n)) for k in range(0, max(1, n), 6)]
+
+
+def test_a_mistake_in_a_later_chunk_is_told() -> None:
+    tree = regressor(leaf="mlp").fit(X, values(X))
+    bad = X.copy()
+    bad[250, 1] = np.inf
+    writing, shape = rows_to_write(tree, bad)
+    with pytest.raises(InputValueError, match="contains infinity"):
+        through_device(writing, shape, lambda x: x, lambda y: y, device=CPU, chunk_rows=100)
+    with pytest.raises(InputValueError, match="X has 3 features, but ArgminTreeRegressor is expecting 4"):
+        tree._on_device(X[:, :3], CPU, PlacedTree.outputs)
+
+
+def test_files_are_predicted_in_larger_parts_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    write(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "rows.parquet", rows=100)
+    tree = regressor(leaf="mlp").fit(frame, values(X))
+    sizes: list[int] = []
+
+    def on_gpu(_tree: Any, rows: Any, device: torch.device, _compute: Any, read: Any) -> Any:
+        assert device == GPU
+        sizes.append(len(rows))
+        return read(np.zeros((len(rows), 1)))
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(type(tree), "_on_device", on_gpu)
+    monkeypatch.setattr("prunus.estimators.file_predictions.ROWS", 7)
+    assert_allclose(tree.predict(FileTable(tmp_path / "rows.parquet"), device="cuda"), tree.target_mean_[0])
+    assert sum(sizes) == 300
+    assert max(sizes) > 7
+
+
+def test_a_fit_to_more_rows_than_the_device_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = table(3000, columns=4, seed=2)
+    options: dict[str, Any] = {"leaf": "linear", "depth": 3, "max_epochs": 15, "batch_size": 64}
+    expected = regressor(**options).fit(x, values(x))
+    small = partial(on_device, free=100_000)
+    monkeypatch.setattr("prunus.estimators.preparation.on_device", small)
+    tree = regressor(**options).fit(x, values(x))
+    assert tree.score(x, values(x)) == pytest.approx(expected.score(x, values(x)), abs=0.03)
+    hard = regressor(**options, routing="hard").fit(x, values(x))
+    assert hard.score(x, values(x)) > 0.5
+    forest = ArgminForestClassifier(n_trees=2, depth=2, leaf="constant", pieces=0, max_epochs=5, random_state=0)
+    assert forest.fit(x, labels(x)).score(x, labels(x)) > 0.8
+    assert ArgminTreeClusterer(depth=2, random_state=0).fit(x).labels_.shape == (3000,)
+
+
+def test_settings_of_torch_do_not_make_products_less_precise() -> None:
+    tree = ArgminTreeRegressor(leaf="mlp", max_epochs=1, random_state=0).fit(X, values(X))
+    expected = tree.predict(X)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        found = tree.predict(X)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert_array_equal(found, expected)
