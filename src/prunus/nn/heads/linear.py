@@ -1,7 +1,6 @@
 """A linear model for each node."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -52,10 +51,14 @@ class LinearHead(Head):
     words: ClassVar[str] = "a linear model for each node"
     training_defaults: ClassVar[LeafTraining] = LeafTraining(learning_rate=0.02, weight_decay=0.3)
     shares_pieces: ClassVar[bool] = True
+    plain: Tensor
+    """The inputs that the models of the nodes use."""
 
     def __init__(self, in_features: int, depth: int, out_features: int, curved: Sequence[int] = ()) -> None:
         super().__init__(in_features, depth, out_features)
         self.curved = _checked(curved, in_features)
+        plain = sorted(set(range(in_features)) - set(self.curved))
+        self.register_buffer("plain", torch.tensor(plain, dtype=torch.int64), persistent=False)
         rows = out_features * n_nodes(depth)
         self.weight = nn.Parameter(torch.zeros(rows, in_features - len(self.curved)))
         self.offset = nn.Parameter(torch.zeros(rows))
@@ -76,11 +79,6 @@ class LinearHead(Head):
         """A new head whose curves alone use the pieces."""
         return cls(features, depth, outputs, pieces)
 
-    @cached_property
-    def plain(self) -> list[int]:
-        """The inputs that the models of the nodes use."""
-        return sorted(set(range(self.in_features)) - set(self.curved))
-
     def options(self) -> dict[str, Any]:
         """The arguments that create a module of the same kind and shape."""
         return super().options() | ({"curved": list(self.curved)} if self.curved else {})
@@ -89,7 +87,7 @@ class LinearHead(Head):
         """Predictions, (n, k)."""
         if self.shared is None:
             return self._of_nodes(x, z)
-        return self._of_nodes(x[:, self.plain], z) + functional.linear(x, self.shared)
+        return self._of_nodes(x.index_select(1, self.plain), z) + functional.linear(x, self.shared)
 
     def _of_nodes(self, x: Tensor, z: Tensor) -> Tensor:
         """Predictions of the models of the nodes, given the inputs that these use."""
