@@ -32,7 +32,11 @@ CHUNK = 65_536
 
 
 def why_not(
-    model: nn.Module, loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples
+    model: nn.Module,
+    loss: Loss,
+    options: TrainingOptions,
+    refresh: RefreshMasses | None,
+    train: Samples | SampleStream,
 ) -> str | None:
     """Why the native engine cannot take the steps of a run; None if it can."""
     reason = why_not_native(model) if has_native() else "the compiled extension prunus._core is missing"
@@ -40,15 +44,17 @@ def why_not(
         return reason
     if native_name(loss) is None:
         return f"it does not know the loss {loss}"
-    if native_name(loss) == "label" and train.y.is_floating_point():
+    samples = in_memory(train)
+    if native_name(loss) == "label" and samples.y.is_floating_point():
         return "the targets are probabilities of classes"
     if options.optimizer != "adamw":
         return f"it does not know the optimizer {options.optimizer!r}"
     if refresh not in (None, refresh_masses):
         return "refresh_masses is a function of its own"
     parameter = next(model.parameters())
-    if train.x.ndim != 2 or train.x.dtype != parameter.dtype or train.x.device.type != "cpu":
-        return f"the inputs are {train.x.ndim}-dimensional {train.x.dtype} on {train.x.device}"
+    x = samples.x
+    if x.ndim != 2 or x.dtype != parameter.dtype or x.device.type != "cpu":
+        return f"the inputs are {x.ndim}-dimensional {x.dtype} on {x.device}"
     return None
 
 

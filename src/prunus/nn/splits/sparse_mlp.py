@@ -75,5 +75,6 @@ class SparseMLPSplit(MLPSplit):
         >>> split.sums.weight.item()
         0.2...
         """
-        weight, distance = self.sums.weight, learning_rate * self.sparsity
+        weight = self.sums.weight
+        distance: Any = learning_rate * self.sparsity
         weight.sub_(weight.clamp(-distance, distance))
