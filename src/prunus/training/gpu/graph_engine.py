@@ -10,7 +10,6 @@ from prunus.nn import TreeLayer
 from prunus.training.gpu.graphs import StepGraphs
 from prunus.training.gpu.plan import COLUMNS, FORGET, RATE, SCALE, StepPlan
 from prunus.training.losses import Loss
-from prunus.training.optimizers import OPTIMIZERS
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.processes import processes
@@ -37,7 +36,7 @@ def why_not_graph(
         return f"the samples are on {device} and parameters are on {elsewhere[0]}"
     if processes().size > 1:
         return "several processes train together"
-    if options.optimizer not in OPTIMIZERS:
+    if not isinstance(options.optimizer, str):
         return f"it does not know the optimizer {options.optimizer!r}"
     for name in ("on_progress", "after_step"):
         methods = [getattr(module, name, None) for module in model.modules()]

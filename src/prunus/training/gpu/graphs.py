@@ -59,7 +59,7 @@ class StepGraphs:
         self.graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
         self.tried: set[int] = set()
         self.reason: str | None = None
-        self.pool: Any = torch.cuda.graph_pool_handle() if self.is_gpu else None
+        self.pool = self._new_pool()
         self.stream: Any = torch.cuda.Stream(step.device) if self.is_gpu else None  # type: ignore[no-untyped-call]
 
     def run(self, steps: int, size: int) -> None:
@@ -83,6 +83,11 @@ class StepGraphs:
         """Forget all graphs, because memory that they use was replaced or is no longer needed."""
         self.graphs.clear()
         self.tried.clear()
+        self.pool = self._new_pool()
+
+    def _new_pool(self) -> Any:
+        """A pool of memory that all graphs share; torch does not take one again that no graph uses any more."""
+        return torch.cuda.graph_pool_handle() if self.is_gpu else None
 
     def _take(self, count: int, size: int) -> None:
         for ahead in range(count):
@@ -139,7 +144,7 @@ class StepGraphs:
             library: Any = torch._C
             library._cuda_endAllocateToPool(self.step.device.index, self.pool)
             library._cuda_releasePool(self.step.device.index, self.pool)
-        self.pool = torch.cuda.graph_pool_handle()
+        self.pool = self._new_pool()
         with suppress(RuntimeError):
             self._captured(lambda: self.step.add_(0))
 
