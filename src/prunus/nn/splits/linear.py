@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from prunus.errors import InputValueError
 from prunus.nn.checks import check_depth
+from prunus.nn.indices import Indices
 from prunus.nn.networks import read_layers
 from prunus.nn.splits.split import Split
 from prunus.nn.whiten import Whiten, in_encoded
@@ -50,8 +51,6 @@ class LinearSplit(Split, nn.Linear):
     has_planes: ClassVar[bool] = True
     used: Tensor
     """Whether each split uses each input, (S, d), as 0 or 1."""
-    column_of: Tensor
-    """The `owner` of each input, on the device of the weights."""
 
     def __init__(
         self, in_features: int, depth: int, max_columns: int | None = None, owner: Sequence[int] | None = None
@@ -59,6 +58,7 @@ class LinearSplit(Split, nn.Linear):
         self.depth = check_depth(depth)
         super().__init__(in_features, n_splits(self.depth))
         self.owner = list(range(in_features)) if owner is None else [int(column) for column in owner]
+        self._columns = Indices(self.owner)
         self.max_columns = max_columns
         self.settled = max_columns is None
         if max_columns is not None:
@@ -69,7 +69,6 @@ class LinearSplit(Split, nn.Linear):
                     f"got max_columns={max_columns} and {len(self.owner)} columns for {in_features} inputs"
                 )
             self.register_buffer("used", torch.ones(self.out_features, in_features))
-            self.register_buffer("column_of", torch.tensor(self.owner), persistent=False)
 
     def reset_parameters(self) -> None:
         """Draw weights and biases at random. A tree of depth 0 has none, and torch would warn of that."""
@@ -126,12 +125,12 @@ class LinearSplit(Split, nn.Linear):
         """
         if self.max_columns is None or not self.out_features:
             return
-        columns = max(self.owner) + 1
-        size = self.weight.new_zeros(self.out_features, columns).index_add(1, self.column_of, self.used_weight.square())
+        columns, owner = max(self.owner) + 1, self._columns.on(self.weight.device)
+        size = self.weight.new_zeros(self.out_features, columns).index_add(1, owner, self.used_weight.square())
         largest_first = size.argsort(dim=1, descending=True, stable=True)
         is_kept = (torch.arange(columns, device=size.device) < count).to(size.dtype).expand_as(size)
         chosen = torch.zeros_like(size).scatter(1, largest_first, is_kept)
-        self.used.mul_(chosen.index_select(1, self.column_of))
+        self.used.mul_(chosen.index_select(1, owner))
 
     def options(self) -> dict[str, Any]:
         """The arguments that create a module of the same kind and shape."""

@@ -15,6 +15,8 @@ __all__ = ["StepGraphs"]
 
 STEPS_A_REPLAY = 16
 """Number of steps in a graph, so that the time between two replays does not matter."""
+STEPS_BEFORE = 2
+"""Number of steps of each size that are taken before one is captured."""
 _CAPTURING = threading.Lock()
 """Torch allows one capture at a time. Threads may also get the same stream, so other steps on it must wait, too."""
 
@@ -23,10 +25,11 @@ TakeStep = Callable[[int, int], None]
 
 
 class StepGraphs:
-    """Takes steps by replaying graphs; on a CPU, and for the first step of each size, by calling a function.
+    """Takes steps by replaying graphs; on a CPU, and for the first two steps of each size, by calling a function.
 
-    That first step compiles kernels and creates what outlives a step, such as the state of an optimizer. If the step
-    cannot be captured, because it waits for the device, a warning says so and all steps are taken without a graph.
+    The first step compiles kernels and creates what outlives a step, such as the state of an optimizer; the second one
+    shows whether a step waits for the device. If so, or if the step cannot be captured for another reason, a warning
+    says why, and all steps are taken without a graph.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ class StepGraphs:
         self.take_step, self.step, self.generators = take_step, step, generators
         self.is_gpu = step.device.type == "cuda"
         self.graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
-        self.tried: set[int] = set()
+        self.tried: dict[int, int] = {}
         self.reason: str | None = None
         self.pool = self._new_pool()
         self.stream: Any = torch.cuda.Stream(step.device) if self.is_gpu else None  # type: ignore[no-untyped-call]
@@ -95,24 +98,26 @@ class StepGraphs:
         self.step.add_(count)
 
     def _graph(self, count: int, size: int) -> torch.cuda.CUDAGraph | None:
-        """The graph of so many steps; None if no step of this size was taken before, or if they cannot be captured."""
-        if self.reason is None and size in self.tried and (count, size) not in self.graphs:
+        """The graph of so many steps; None if they cannot be captured, or not yet."""
+        if self.reason is not None or self.tried.get(size, 0) < STEPS_BEFORE:
+            return None
+        if (count, size) not in self.graphs:
             try:
                 self.graphs[count, size] = self._captured(lambda: self._take(count, size))
             except RuntimeError as error:
                 self._repair()
                 self._give_up(str(error.__context__ or error).partition("\n")[0])
-        return None if self.reason is not None else self.graphs.get((count, size))
+        return self.graphs.get((count, size))
 
     def _take_without_graph(self, size: int) -> None:
-        """Take a step on the stream on which graphs are captured; the first one shows whether it waits."""
-        if self.reason is not None or size in self.tried:
+        """Take a step on the stream on which graphs are captured; the last one before that shows whether it waits."""
+        self.tried[size] = self.tried.get(size, 0) + 1
+        if self.reason is not None or self.tried[size] < STEPS_BEFORE:
             with self._on_stream():
                 self._take(1, size)
             return
         with self._on_stream(), Waits() as waits:
             self._take(1, size)
-        self.tried.add(size)
         if waits.found is not None:
             self._give_up(f"{waits.found} makes the host wait for the device")
 
