@@ -388,6 +388,17 @@ def test_equal_seeds_give_equal_bits(optimizer: str) -> None:
     assert not same_state(runs[0].model.state_dict(), other.model.state_dict())
 
 
+def noisy_loss(output: Tensor, target: Tensor) -> Tensor:
+    return (output - target + 0.1 * torch.randn(target.shape, device=target.device.type)).square().mean(1)
+
+
+@pytest.mark.gpu
+def test_a_loss_may_draw_random_numbers() -> None:
+    expected, losses = both(tree().cuda(), data(300).to("cuda"), noisy_loss)[2:]
+    assert losses[::2] == pytest.approx(expected[::2], rel=1e-4)
+    assert len(set(losses[::2])) == 4
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("head", ["dropout", "curved"])
 def test_a_resumed_run_ends_like_an_uninterrupted_one(head: str, tmp_path: Path) -> None:

@@ -49,8 +49,9 @@ class TrainingOptions:
         on their inputs alone. "torch" knows everything. "auto" is the first of these that is possible. The history says
         which one it was.
     precision : {"float32", "tf32", "bfloat16"}
-        The precision of matrix products outside of the tree on an NVIDIA GPU; the tree is always solved in single
-        precision. "tf32" and "bfloat16" are faster for large networks and less exact.
+        The precision of matrix products in the steps on an NVIDIA GPU; the tree is always solved in single precision.
+        The others are faster for large networks and less exact: "tf32" rounds the factors of all products, "bfloat16"
+        those of products outside of the tree.
     threads : int or None
         Number of threads; None means as many as torch uses.
     checkpoint : Path or None

@@ -22,7 +22,7 @@ from prunus.training.samples import Samples
 from prunus.training.shared_batches import SharedBatches
 from prunus.training.streams import SampleStream, in_memory
 
-__all__ = ["RefreshMasses", "TorchEngine", "decaying", "evaluate"]
+__all__ = ["RefreshMasses", "TorchEngine", "chunk_size", "decaying", "evaluate"]
 
 RefreshMasses = Callable[[nn.Module, Samples], EpochRecord]
 
@@ -247,13 +247,13 @@ class TorchEngine:
 def evaluate(model: nn.Module, loss: Loss, samples: Samples) -> float:
     """The mean loss of a model, which is put into eval mode."""
     model.eval()
-    chunks = list(samples.chunks(_chunk_size(model, samples.x.device)))
+    chunks = list(samples.chunks(chunk_size(model, samples.x.device)))
     losses = torch.stack([mean_loss(loss, model(chunk.x), chunk.y, chunk.weight) for chunk in chunks])
     total = sum(mean * len(chunk) for mean, chunk in zip(losses.tolist(), chunks, strict=True))
     return float(total / len(samples))
 
 
-def _chunk_size(model: nn.Module, device: torch.device) -> int:
+def chunk_size(model: nn.Module, device: torch.device) -> int:
     """Number of samples that are evaluated at once."""
     if device.type == "cpu":
         return EVALUATION_CHUNK
