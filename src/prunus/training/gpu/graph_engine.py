@@ -1,6 +1,7 @@
 """The engine that captures the steps of torch's engine as CUDA graphs: for nearly every model on an NVIDIA GPU."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -85,6 +86,15 @@ class GraphEngine(TorchEngine):
         generators = (self.draws.generator(device),) if self.may_draw else ()
         self.graphs = StepGraphs(self._take_step, self.plan.step, generators)
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The context of a run: afterwards there are no graphs, whose end might disturb another capture."""
+        with super().running():
+            try:
+                yield
+            finally:
+                self.graphs.clear()
+
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
         self.model.train()
@@ -162,8 +172,7 @@ class GraphEngine(TorchEngine):
     def finish(self, kept: dict[str, Tensor] | None) -> None:
         """Give the model the kept weights, or the averaged ones of now, and put it in eval mode."""
         super().finish(kept)
-        self.optimizer.zero_grad()
-        self.graphs.clear()
+        self.optimizer.zero_grad()  # gradients are in memory of graphs
 
 
 def _trees(model: nn.Module) -> list[TreeLayer]:
