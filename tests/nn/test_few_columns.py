@@ -87,6 +87,16 @@ def test_columns_leave_one_after_another() -> None:
     assert sorted(seen, reverse=True) == seen
 
 
+@pytest.mark.parametrize("owner", [None, OWNER])
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_the_number_of_columns_may_be_in_a_tensor(owner: list[int] | None, count: int) -> None:
+    first, second = split(1, owner), split(1, owner)
+    first.keep_columns(count)
+    second.keep_columns(torch.tensor(float(count)))
+    assert torch.equal(first.used, second.used)
+    assert counts(first) == [min(count, max(first.owner) + 1)] * 7
+
+
 def test_a_column_that_has_left_does_not_come_back() -> None:
     made = split(2)
     made.on_progress(0.4)

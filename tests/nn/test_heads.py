@@ -1,5 +1,7 @@
 """Heads: predictions from inputs and routes, compared with plain loops."""
 
+import pickle
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -174,3 +176,22 @@ def test_all_inputs_may_be_curved() -> None:
     assert parts is not None
     assert parts["slopes"][1].shape == (3, 1, 0)
     assert head(inputs(4, 2), routes(4, 1)).isfinite().all()
+
+
+def test_a_curved_head_that_predicted_without_gradients_can_learn_its_inputs() -> None:
+    head, z = LinearHead(5, 1, 2, curved=[3]), routes(9, 1)
+    with torch.inference_mode():
+        expected = head(inputs(9), z)
+    x = inputs(9).requires_grad_()
+    assert torch.equal(head(x, z), expected)
+    head(x, z).sum().backward()
+    assert x.grad is not None
+
+
+def test_a_copied_head_has_no_memory_on_devices() -> None:
+    head = LinearHead(5, 1, 2, curved=[3])
+    head(inputs(9), routes(9, 1))
+    again = pickle.loads(pickle.dumps(head))
+    assert "_tensors" in vars(again.plain)
+    assert not vars(again.plain)["_tensors"]
+    assert torch.equal(again(inputs(9), routes(9, 1)), head(inputs(9), routes(9, 1)))

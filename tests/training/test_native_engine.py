@@ -293,7 +293,9 @@ def test_what_the_engine_does_not_know_is_refused(options: dict[str, Any], reaso
 
 
 def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(InputValueError, match=r"engine must be one of \['auto', 'native', 'torch'\], got 'cpp'"):
+    with pytest.raises(
+        InputValueError, match=r"engine must be one of \['auto', 'native', 'fused', 'graph', 'torch'\], got 'cpp'"
+    ):
         TrainingOptions(engine="cpp")
 
 

@@ -99,6 +99,19 @@ def test_qhadam_continues_from_its_state() -> None:
         assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize("name", ["adamw", "qhadam", "sgd"])
+def test_a_rate_may_be_in_a_tensor(name: str) -> None:
+    numbers, tensors, rate = parameters(), parameters(), torch.zeros((), dtype=torch.float64)
+    first = make_optimizer(name, numbers, lr=0.1, weight_decay=0.2)
+    second = make_optimizer(name, tensors, lr=rate, weight_decay=0.2)
+    for step in range(5):
+        first.param_groups[0]["lr"] = 0.1 / (1 + step)
+        rate.fill_(0.1 / (1 + step))
+        expected, found = walk(first, numbers, range(step, step + 1)), walk(second, tensors, range(step, step + 1))
+    for a, b in zip(expected, found, strict=True):
+        assert_same(a, b, SAME_STEPS)
+
+
 def test_qhadam_leaves_parameters_without_gradients_alone() -> None:
     params = parameters()
     before = params[1].detach().clone()

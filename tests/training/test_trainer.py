@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
-from prunus.nn import LinearHead
+from prunus.nn import LinearHead, TreeLayer
 from prunus.training import EpochRecord, Samples, Trainer, TrainingOptions, find_loss
 from prunus.training.losses import mean_loss
+from prunus.training.torch_engine import chunk_size
 from tests.tolerances import assert_same
 from tests.training.problems import Line, State, copied, generator, refresh_masses, run, same_state, samples, tree_model
 
@@ -232,6 +233,14 @@ def test_evaluation_does_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -
     at_once = outcome.trainer.evaluate(outcome.model, valid)
     monkeypatch.setattr("prunus.training.torch_engine.EVALUATION_CHUNK", 7)
     assert outcome.trainer.evaluate(outcome.model, valid) == pytest.approx(at_once)
+
+
+@pytest.mark.parametrize(
+    ("depth", "device", "rows"), [(2, "cpu", 8192), (2, "cuda", 65_536), (10, "cuda", 32_784), (14, "cuda", 8192)]
+)
+def test_large_trees_are_evaluated_in_small_chunks(depth: int, device: str, rows: int) -> None:
+    model = TreeLayer(nn.Identity(), depth)
+    assert chunk_size(model, torch.device(device)) == rows
 
 
 def test_the_training_loss_is_a_mean_over_samples_not_batches() -> None:

@@ -46,6 +46,8 @@ class OwnDraws(TorchFunctionMode):
     def generator(self, device: torch.device | str) -> torch.Generator:
         """The generator for tensors on a device."""
         device = torch.device(device)
+        if device == torch.device("cuda"):  # without a number
+            device = torch.device("cuda", torch.cuda.current_device())
         if device not in self._generators:
             self._generators[device] = torch.Generator(device).manual_seed(self.seed)
         return self._generators[device]

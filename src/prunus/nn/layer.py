@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from prunus.errors import InputValueError
 from prunus.nn.checks import check_batch_size, check_depth, check_pruning_strength
-from prunus.nn.modes import evaluating
+from prunus.nn.modes import evaluating, without_autocast
 from prunus.nn.splits.split import Split
 from prunus.ops import TreeArgmin, tree_traverse
 from prunus.ops.checks import shape
@@ -92,7 +92,10 @@ class TreeLayer(nn.Module):
             self.register_buffer("scale", torch.ones((), dtype=torch.float64))
 
     def forward(self, x: Tensor, sample_weight: Tensor | None = None) -> TreeArgmin:
-        """Routes z, (n, T), and node masses a, (T,)."""
+        """Routes z, (n, T), and node masses a, (T,). Under autocast they are computed in single precision."""
+        return without_autocast(self._routes, x, sample_weight, dtype=self.a.dtype)
+
+    def _routes(self, x: Tensor, sample_weight: Tensor | None) -> TreeArgmin:
         s = self._scores(x)
         if not self.training:
             return TreeArgmin(tree_routes(s, self.a), self.a)
@@ -105,9 +108,13 @@ class TreeLayer(nn.Module):
 
     def on_progress(self, share: float) -> None:
         """Set the scale of the scores by the share of the training that is over; the trainer calls this."""
+        self.settled = self.settled_at(share)
+        self.set_scale(self.scale_at(share))
+
+    def set_scale(self, scale: float | Tensor) -> None:
+        """Set the scale of the scores, which a tensor without dimensions on the device may hold."""
         if self.final_scale > 1:
-            self.scale.fill_(self.scale_at(share))
-            self.settled = self.settled_at(share)
+            self.scale.fill_(scale)
 
     def scale_at(self, share: float) -> float:
         """The scale of the scores when this share of the training is over."""

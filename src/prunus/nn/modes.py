@@ -1,11 +1,15 @@
-"""A context in which modules are in eval mode."""
+"""Modes in which modules compute: a context for eval mode, and full precision under autocast."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-__all__ = ["evaluating"]
+__all__ = ["evaluating", "without_autocast"]
+
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -30,3 +34,16 @@ def evaluating(*modules: object) -> Iterator[None]:
     finally:
         for part, mode in zip(parts, modes, strict=True):
             part.training = mode
+
+
+def without_autocast(function: Callable[..., Result], x: Tensor, *args: Any, dtype: torch.dtype) -> Result:
+    """``function(x, *args)``; under autocast, x is converted to this dtype and autocast is off meanwhile.
+
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+    ...     without_autocast(lambda x: x @ x, torch.ones(2, 2), dtype=torch.float32).dtype
+    torch.float32
+    """
+    if x.is_meta or not torch.is_autocast_enabled(x.device.type):
+        return function(x, *args)
+    with torch.autocast(x.device.type, enabled=False):
+        return function(x.to(dtype), *args)

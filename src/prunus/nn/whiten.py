@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from prunus.errors import InputTypeError, InputValueError
+from prunus.nn.modes import without_autocast
 from prunus.ops.checks import shape
 
 __all__ = ["Whiten", "in_encoded"]
@@ -117,7 +118,10 @@ class Whiten(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Decorrelated inputs, (n, d)."""
+        """Decorrelated inputs, (n, d). Under autocast they are computed in single precision."""
+        return without_autocast(self._decorrelated, x, dtype=self.matrix.dtype)
+
+    def _decorrelated(self, x: Tensor) -> Tensor:
         return functional.linear(x, self.matrix, self.offset)
 
     def in_inputs(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:

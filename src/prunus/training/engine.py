@@ -1,4 +1,4 @@
-"""The interface of the two engines that take the steps of a run."""
+"""The interface of the engines that take the steps of a run."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ class Engine(Protocol):
     """
 
     name: str
-    """ "torch" or "native"."""
+    """One of the choices of `TrainingOptions.engine`."""
     steps: int
     """Number of steps so far."""
 

@@ -31,18 +31,24 @@ CHUNK = 65_536
 
 
 def why_not(
-    model: nn.Module, loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples
+    model: nn.Module,
+    loss: Loss,
+    options: TrainingOptions,
+    refresh: RefreshMasses | None,
+    train: Samples | SampleStream,
 ) -> str | None:
     """Why the native engine cannot take the steps of a run; None if it can."""
     reason = why_not_native(model) if has_native() else "the compiled extension prunus._core is missing"
     if reason is not None:
         return reason
-    reason = why_not_run(loss, options, refresh, train)
+    samples = in_memory(train)
+    reason = why_not_run(loss, options, refresh, samples)
     if reason is not None:
         return reason
     parameter = next(model.parameters())
-    if train.x.ndim != 2 or train.x.dtype != parameter.dtype or train.x.device.type != "cpu":
-        return f"the inputs are {train.x.ndim}-dimensional {train.x.dtype} on {train.x.device}"
+    x = samples.x
+    if x.ndim != 2 or x.dtype != parameter.dtype or x.device.type != "cpu":
+        return f"the inputs are {x.ndim}-dimensional {x.dtype} on {x.device}"
     return None
 
 

@@ -26,8 +26,9 @@ class QHAdam(torch.optim.Optimizer):
     ----------
     params : iterable of Tensor or of dict
         Parameters, or groups of parameters with options of their own.
-    lr : float
-        Learning rate.
+    lr : float or Tensor
+        Learning rate. If it is a tensor without dimensions on the device of the parameters, a step needs nothing from
+        the host, so that it can be captured as a CUDA graph.
     betas : (float, float)
         Decay rates of the averages m and v.
     nus : (float, float)
@@ -52,7 +53,7 @@ class QHAdam(torch.optim.Optimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.995, 0.998),
         nus: tuple[float, float] = (0.7, 1.0),
         eps: float = 1e-8,
@@ -68,7 +69,8 @@ class QHAdam(torch.optim.Optimizer):
                 raise InputValueError(f"{name} must be at least {low} and below {high}, got {value}")
         if not all(0 <= nu <= 1 for nu in nus):
             raise InputValueError(f"nus must be from 0 to 1, got {nus}")
-        super().__init__(params, {"lr": lr, "betas": betas, "nus": nus, "eps": eps, "weight_decay": weight_decay})
+        options = {"lr": lr, "betas": betas, "nus": nus, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, options | {"capturable": isinstance(lr, Tensor)})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -98,7 +100,8 @@ class QHAdam(torch.optim.Optimizer):
         states = [self.state[p] for p in params]
         for state, param in zip(states, params, strict=True):
             if not state:
-                state.update(step=0, mean=torch.zeros_like(param), square=torch.zeros_like(param))
+                step = param.new_zeros((), dtype=torch.float32) if group["capturable"] else 0
+                state.update(step=step, mean=torch.zeros_like(param), square=torch.zeros_like(param))
             state["step"] += 1
         means, squares = [s["mean"] for s in states], [s["square"] for s in states]
         (beta1, beta2), (nu1, nu2) = group["betas"], group["nus"]
@@ -106,27 +109,30 @@ class QHAdam(torch.optim.Optimizer):
         torch._foreach_mul_(squares, beta2)
         torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
         for param, grad, state in zip(params, grads, states, strict=True):
-            mean = state["mean"] * (nu1 / (1 - beta1 ** state["step"]))
-            square = state["square"] * (nu2 / (1 - beta2 ** state["step"]))
+            step = state["step"].double() if group["capturable"] else state["step"]
+            mean = state["mean"] * (nu1 / (1 - beta1**step))
+            square = state["square"] * (nu2 / (1 - beta2**step))
             mean.add_(grad, alpha=1 - nu1)
             if nu2 != 1:
                 square.addcmul_(grad, grad, value=1 - nu2)
             param.mul_(1 - group["lr"] * group["weight_decay"])
-            param.addcdiv_(mean, square.sqrt_().add_(group["eps"]), value=-group["lr"])
+            param.sub_(mean.div_(square.sqrt_().add_(group["eps"])).mul_(group["lr"]))
 
 
 _AdamW, _SGD = uncompiled(torch.optim.AdamW), uncompiled(torch.optim.SGD)
 
 
-def _adamw(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    return _AdamW(params, lr=lr, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
+def _adamw(params: Any, lr: float | Tensor, weight_decay: float) -> torch.optim.Optimizer:
+    capturable = isinstance(lr, Tensor)
+    return _AdamW(params, lr=lr, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True, capturable=capturable)
 
 
-def _sgd(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    return _SGD(params, lr=lr, momentum=0.9, nesterov=True, weight_decay=weight_decay)
+def _sgd(params: Any, lr: float | Tensor, weight_decay: float) -> torch.optim.Optimizer:
+    fused = True if isinstance(lr, Tensor) else None  # other kinds of steps would read the tensor
+    return _SGD(params, lr=lr, momentum=0.9, nesterov=True, weight_decay=weight_decay, fused=fused)
 
 
-def _qhadam(params: Any, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+def _qhadam(params: Any, lr: float | Tensor, weight_decay: float) -> torch.optim.Optimizer:
     return QHAdam(params, lr=lr, weight_decay=weight_decay)
 
 
@@ -135,7 +141,7 @@ OPTIMIZERS: dict[str, OptimizerFactory] = {"adamw": _adamw, "qhadam": _qhadam, "
 
 
 def make_optimizer(
-    optimizer: str | OptimizerFactory, params: Any, *, lr: float, weight_decay: float
+    optimizer: str | OptimizerFactory, params: Any, *, lr: float | Tensor, weight_decay: float
 ) -> torch.optim.Optimizer:
     """Make an optimizer.
 
@@ -145,8 +151,9 @@ def make_optimizer(
         A callable is called as ``optimizer(params, lr=..., weight_decay=...)``.
     params : iterable of Tensor or of dict
         Parameters, or groups of parameters.
-    lr : float
-        Learning rate.
+    lr : float or Tensor
+        Learning rate. With a tensor without dimensions on the device of the parameters, the steps of an optimizer that
+        is known by its name can be captured as a CUDA graph; before each step the tensor must hold its rate.
     weight_decay : float
 
     Returns

@@ -42,10 +42,16 @@ class TrainingOptions:
         Training stops after this many epochs without a better loss; None never stops early.
     seed : int
         Seed of the order of the samples and of dropout.
-    engine : {"auto", "native", "torch"}
-        What takes the steps: "native" is much faster, and knows trees with linear splits, leaves without networks, the
-        losses of `LOSSES` and AdamW, on the CPU; "torch" knows everything. "auto" is "native" where that is possible.
-        The history says which one it was.
+    engine : {"auto", "native", "fused", "graph", "torch"}
+        What takes the steps. On the CPU, "native" is much faster than "torch", and knows trees with linear splits, the
+        losses of `LOSSES` and AdamW. On an NVIDIA GPU, "fused" is the fastest and knows as much; "graph" captures the
+        steps of nearly every model as CUDA graphs, if model and loss compute without waiting for the device and depend
+        on their inputs alone. "torch" knows everything. "auto" is the first of these that is possible. The history says
+        which one it was.
+    precision : {"float32", "tf32", "bfloat16"}
+        The precision of matrix products in the steps on an NVIDIA GPU; the tree is always solved in single precision.
+        The others are faster for large networks and less exact: "tf32" rounds the factors of all products, "bfloat16"
+        those of products outside of the tree.
     threads : int or None
         Number of threads; None means as many as torch uses.
     checkpoint : Path or None
@@ -91,6 +97,8 @@ class TrainingOptions:
             raise InputValueError(f"schedule must be one of {list(SCHEDULES)}, got {self.schedule!r}")
         if self.engine not in ENGINES:
             raise InputValueError(f"engine must be one of {list(ENGINES)}, got {self.engine!r}")
+        if self.precision not in PRECISIONS:
+            raise InputValueError(f"precision must be one of {list(PRECISIONS)}, got {self.precision!r}")
         if self.checkpoint is not None:
             object.__setattr__(self, "checkpoint", Path(self.checkpoint))
 
@@ -110,7 +118,8 @@ class TrainingOptions:
         object.__setattr__(self, name, number)
 
 
-ENGINES = ("auto", "native", "torch")
+ENGINES = ("auto", "native", "fused", "graph", "torch")
+PRECISIONS = ("float32", "tf32", "bfloat16")
 _WHOLE = {
     "max_epochs": 1,
     "batch_size": 1,

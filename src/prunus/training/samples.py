@@ -47,6 +47,15 @@ class Samples:
         """The samples in these rows."""
         return Samples(self.x[rows], self.y[rows], None if self.weight is None else self.weight[rows])
 
+    def selected(self, rows: Tensor) -> "Samples":
+        """Copies of the samples in these rows, which a tensor on the same device numbers."""
+        weight = None if self.weight is None else self.weight.index_select(0, rows)
+        return Samples(self.x.index_select(0, rows), self.y.index_select(0, rows), weight)
+
+    def copied(self) -> "Samples":
+        """The same samples in memory of their own."""
+        return Samples(self.x.clone(), self.y.clone(), None if self.weight is None else self.weight.clone())
+
     def to(self, device: torch.device | str) -> "Samples":
         """Move the samples to a device."""
         weight = None if self.weight is None else self.weight.to(device)
@@ -75,11 +84,7 @@ class Samples:
             yield self
             return
         for rows in torch.split(order.to(self.x.device), size):
-            yield Samples(
-                self.x.index_select(0, rows),
-                self.y.index_select(0, rows),
-                None if self.weight is None else self.weight.index_select(0, rows),
-            )
+            yield self.selected(rows)
 
     def chunks(self, size: int) -> Iterator["Samples"]:
         """Iterate over the samples once, in their order.

@@ -1,6 +1,7 @@
 """The engine that takes the steps of a run by torch: for every model, loss and optimizer."""
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
+from prunus.nn import TreeLayer
 from prunus.nn.draws import OwnDraws
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, mean_loss
@@ -20,12 +22,14 @@ from prunus.training.samples import Samples
 from prunus.training.shared_batches import SharedBatches
 from prunus.training.streams import SampleStream, in_memory
 
-__all__ = ["RefreshMasses", "TorchEngine", "decaying", "evaluate"]
+__all__ = ["RefreshMasses", "TorchEngine", "chunk_size", "decaying", "evaluate"]
 
 RefreshMasses = Callable[[nn.Module, Samples], EpochRecord]
 
 EVALUATION_CHUNK = 8192
-"""Number of samples that are evaluated at once."""
+"""Number of samples that are evaluated at once on a CPU."""
+GPU_CHUNK, GPU_ROUTES = 65_536, 2**26
+"""On a GPU: largest number of samples, and of their routes through all nodes, unless the number above has more."""
 MIN_WORK_FOR_THREADS = 8_000_000
 """With a smaller product of batch size and number of parameters, one thread is faster than several."""
 
@@ -41,12 +45,13 @@ class TorchEngine:
         loss: Loss,
         options: TrainingOptions,
         pace: Pace,
-        refresh_masses: RefreshMasses,
+        refresh_masses: RefreshMasses | None,
         train: Samples | SampleStream,
         valid: Samples | None,
     ) -> None:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
-        self.refresh_masses, self.rows, self.train, self.valid = refresh_masses, train, in_memory(train), valid
+        self.refresh_masses = refresh_masses or _no_masses
+        self.rows, self.train, self.valid = train, in_memory(train), valid
         self.averaged = copy.deepcopy(model) if options.average else model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
         self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
@@ -54,18 +59,17 @@ class TorchEngine:
         self.progress_modules: list[Any] = [m for m in model.modules() if hasattr(m, "on_progress")]
         if self.averaged is not model:
             self.progress_modules += [m for m in self.averaged.modules() if hasattr(m, "on_progress")]
-        self.optimizer = make_optimizer(
-            options.optimizer,
-            _parameter_groups(model, options.no_decay),
-            lr=options.learning_rate,
-            weight_decay=options.weight_decay,
-        )
+        self.optimizer = self._make_optimizer(options.learning_rate)
         self.generator = torch.Generator(self.train.x.device).manual_seed(options.seed)
         self.processes = processes()
         self.shared = SharedBatches(self.processes, model) if self.processes.size > 1 else None
         self.draws = OwnDraws(options.seed + self.processes.rank)
         self.may_draw = any(map(_may_draw, (loss, *model.modules())))
         self.steps = 0
+
+    def _make_optimizer(self, rate: float | Tensor) -> torch.optim.Optimizer:
+        groups, options = _parameter_groups(self.model, self.options.no_decay), self.options
+        return make_optimizer(options.optimizer, groups, lr=rate, weight_decay=options.weight_decay)
 
     @property
     def settled(self) -> bool:
@@ -88,7 +92,7 @@ class TorchEngine:
         """Take the steps of one epoch and return the mean loss."""
         self.model.train()
         total, rows = torch.zeros((), device=self.train.x.device), 0
-        with nullcontext() if self.shared is None else self.shared.solving():
+        with self._precise(), nullcontext() if self.shared is None else self.shared.solving():
             for own in self._batches(self.options.batch_size):
                 total += self._step(own) * len(own)
                 rows += len(own)
@@ -114,9 +118,18 @@ class TorchEngine:
 
     def _step(self, batch: Samples) -> Tensor:
         self._announce_progress(self.steps)
+        loss, rate = self._compute_gradients(batch), self.pace.rate(self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self._update(rate, self.pace.forget(self.steps))
+        self.steps += 1
+        return loss
+
+    def _compute_gradients(self, batch: Samples) -> Tensor:
+        """Compute the gradients of a batch, clipped, and return its loss."""
         share = 1.0 if self.shared is None else self.shared.begin(len(batch))
         with self.draws if self.may_draw else nullcontext():
-            output = self.model(batch.x, batch.weight)
+            output = self._output(batch)
             # without own rows there are still gradients, which are zero, and masses to solve for
             loss = mean_loss(self.loss, output, batch.y, batch.weight) if len(batch) else output.sum()
         if not loss.requires_grad:
@@ -127,21 +140,43 @@ class TorchEngine:
             self.shared.sum_gradients(self.parameters)
         if self.options.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.options.gradient_clip)
-        self._update()
         return loss.detach()
 
+    def _output(self, batch: Samples) -> Any:
+        """The output of the model, computed in the precision of the options, in single precision or more."""
+        if self.options.precision != "bfloat16":
+            return self.model(batch.x, batch.weight)
+        with torch.autocast("cuda", dtype=torch.bfloat16, cache_enabled=False):
+            output = self.model(batch.x, batch.weight)
+        return output.to(torch.promote_types(output.dtype, torch.float32))
+
+    @contextmanager
+    def _precise(self) -> Iterator[None]:
+        """A context in which matrix products on a GPU may round their factors, if the options say so."""
+        if self.options.precision != "tf32":
+            yield
+            return
+        before = torch.backends.cuda.matmul.allow_tf32
+        _allow_tf32(True)
+        try:
+            yield
+        finally:
+            _allow_tf32(before)
+
     @torch.no_grad()
-    def _update(self) -> None:
-        """Update the weights, then their moving average."""
-        rate = self.pace.rate(self.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+    def _update(self, rate: float | Tensor, forget: float | Tensor) -> None:
+        """Update the weights, then their moving average; the optimizer knows the rate already."""
         self.optimizer.step()
         for module in self.after_step_modules:
             module.after_step(rate)
-        if self.options.average:
-            torch._foreach_lerp_(self.averaged_parameters, self.parameters, self.pace.forget(self.steps))
-        self.steps += 1
+        if not self.options.average:
+            return
+        if isinstance(forget, Tensor):  # without reading it
+            change = torch._foreach_sub(self.parameters, self.averaged_parameters)
+            torch._foreach_mul_(change, forget)
+            torch._foreach_add_(self.averaged_parameters, change)
+        else:
+            torch._foreach_lerp_(self.averaged_parameters, self.parameters, forget)
 
     def evaluate(self) -> EpochRecord:
         """The validation loss of the averaged weights, after what `refresh_masses` returns."""
@@ -212,10 +247,18 @@ class TorchEngine:
 def evaluate(model: nn.Module, loss: Loss, samples: Samples) -> float:
     """The mean loss of a model, which is put into eval mode."""
     model.eval()
-    total = 0.0
-    for chunk in samples.chunks(EVALUATION_CHUNK):
-        total += float(mean_loss(loss, model(chunk.x), chunk.y, chunk.weight)) * len(chunk)
-    return total / len(samples)
+    chunks = list(samples.chunks(chunk_size(model, samples.x.device)))
+    losses = torch.stack([mean_loss(loss, model(chunk.x), chunk.y, chunk.weight) for chunk in chunks])
+    total = sum(mean * len(chunk) for mean, chunk in zip(losses.tolist(), chunks, strict=True))
+    return float(total / len(samples))
+
+
+def chunk_size(model: nn.Module, device: torch.device) -> int:
+    """Number of samples that are evaluated at once."""
+    if device.type == "cpu":
+        return EVALUATION_CHUNK
+    nodes = max((len(module.a) for module in model.modules() if isinstance(module, TreeLayer)), default=1)
+    return max(EVALUATION_CHUNK, min(GPU_CHUNK, GPU_ROUTES // nodes))
 
 
 def decaying(model: nn.Module, no_decay: tuple[str, ...]) -> dict[str, bool]:
@@ -245,3 +288,13 @@ def _may_draw(part: object) -> bool:
         ("prunus.", "torch.nn.modules.linear", "torch.nn.modules.container")
     )
     return not ours and not isinstance(part, (nn.Identity, nn.ELU, nn.ReLU))
+
+
+def _no_masses(_model: nn.Module, _samples: Samples) -> EpochRecord:
+    return {}
+
+
+def _allow_tf32(allowed: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some versions of torch say that this name is not the newest
+        torch.backends.cuda.matmul.allow_tf32 = allowed

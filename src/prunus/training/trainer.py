@@ -3,19 +3,20 @@
 import math
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor, nn
 
 from prunus.errors import CheckpointError, InputValueError, TrainingError
-from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
 from prunus.training.checkpoints import described, fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.engine import Engine
 from prunus.training.gpu.fused_engine import FusedEngine, why_not_fused
-from prunus.training.losses import Loss, NamedLoss
-from prunus.training.native_engine import NativeEngine, why_not
+from prunus.training.gpu.graph_engine import GraphEngine, why_not_graph
+from prunus.training.losses import Loss
+from prunus.training.native_engine import NativeEngine
+from prunus.training.native_engine import why_not as why_not_native
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
 from prunus.training.processes import processes
@@ -27,6 +28,13 @@ __all__ = ["History", "Trainer"]
 
 History = dict[str, list[Any]]
 """The records of all epochs: for each entry of a record the list of its values."""
+
+_FAST_ENGINES: tuple[tuple[str, Callable[..., str | None], Callable[..., Engine]], ...] = (
+    ("native", why_not_native, NativeEngine),
+    ("fused", why_not_fused, FusedEngine),
+    ("graph", why_not_graph, GraphEngine),
+)
+"""Engines that know some runs, in the order in which they are tried, each with a function that says why not."""
 
 CHECKPOINT_SECONDS = 10.0
 """A checkpoint is written after an epoch that ends at least this many seconds after the last checkpoint."""
@@ -132,18 +140,18 @@ class Trainer:
         return run.history
 
     def _choose_engine(self, pace: Pace, train: Samples | SampleStream, valid: Samples | None) -> Engine:
-        choice = self.options.engine
-        reason = why_not(self.model, self.loss, self.options, self.refresh_masses, in_memory(train))
-        if choice == "native" and reason is not None:
-            raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got 'native': {reason}")
-        if choice != "torch" and isinstance(self.model, TreeModel) and isinstance(self.loss, NamedLoss) and not reason:
-            return NativeEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
-        if choice != "torch" and isinstance(self.model, TreeModel) and isinstance(self.loss, NamedLoss):
-            args = self.model, self.loss, self.options
-            if why_not_fused(*args, self.refresh_masses, in_memory(train)) is None:
-                return FusedEngine(*args, pace, self.refresh_masses, train, valid)
-        refresh = self.refresh_masses or _no_masses
-        return TorchEngine(self.model, self.loss, self.options, pace, refresh, train, valid)
+        choice, precision, device = self.options.engine, self.options.precision, in_memory(train).x.device
+        if precision != "float32" and device.type != "cuda":
+            raise InputValueError(f"precision must be 'float32' for samples on {device}, got {precision!r}")
+        for name, why_not, engine in _FAST_ENGINES:
+            if choice not in ("auto", name):
+                continue
+            reason = why_not(self.model, self.loss, self.options, self.refresh_masses, train)
+            if reason is None:
+                return engine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
+            if choice == name:
+                raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got {name!r}: {reason}")
+        return TorchEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
 
     def _epoch(self, run: "_Run", train: Samples | SampleStream, valid: Samples | None) -> None:
         start = time.perf_counter()
@@ -176,10 +184,6 @@ class Trainer:
         float
         """
         return evaluate(model, self.loss, samples)
-
-
-def _no_masses(_model: nn.Module, _samples: Samples) -> EpochRecord:
-    return {}
 
 
 class _Run:

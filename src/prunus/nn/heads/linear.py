@@ -1,7 +1,6 @@
 """A linear model for each node."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -11,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from prunus.errors import InputValueError
 from prunus.nn.heads.head import Head, LeafTraining
+from prunus.nn.indices import Indices
 from prunus.nn.networks import array
 from prunus.nn.whiten import in_encoded
 from prunus.ops.heap import n_nodes
@@ -56,6 +56,7 @@ class LinearHead(Head):
     def __init__(self, in_features: int, depth: int, out_features: int, curved: Sequence[int] = ()) -> None:
         super().__init__(in_features, depth, out_features)
         self.curved = _checked(curved, in_features)
+        self.plain = Indices(sorted(set(range(in_features)) - set(self.curved)))  # for the models of the nodes
         rows = out_features * n_nodes(depth)
         self.weight = nn.Parameter(torch.zeros(rows, in_features - len(self.curved)))
         self.offset = nn.Parameter(torch.zeros(rows))
@@ -76,11 +77,6 @@ class LinearHead(Head):
         """A new head whose curves alone use the pieces."""
         return cls(features, depth, outputs, pieces)
 
-    @cached_property
-    def plain(self) -> list[int]:
-        """The inputs that the models of the nodes use."""
-        return sorted(set(range(self.in_features)) - set(self.curved))
-
     def options(self) -> dict[str, Any]:
         """The arguments that create a module of the same kind and shape."""
         return super().options() | ({"curved": list(self.curved)} if self.curved else {})
@@ -89,7 +85,7 @@ class LinearHead(Head):
         """Predictions, (n, k)."""
         if self.shared is None:
             return self._of_nodes(x, z)
-        return self._of_nodes(x[:, self.plain], z) + functional.linear(x, self.shared)
+        return self._of_nodes(x.index_select(1, self.plain.on(x.device)), z) + functional.linear(x, self.shared)
 
     def _of_nodes(self, x: Tensor, z: Tensor) -> Tensor:
         """Predictions of the models of the nodes, given the inputs that these use."""
@@ -120,7 +116,7 @@ class LinearHead(Head):
         """The leaves as plain arrays."""
         nodes = n_nodes(self.depth)
         weight = self.weight.new_zeros(len(self.weight), self.in_features)
-        weight[:, self.plain] = self.weight.detach()
+        weight[:, self.plain.values] = self.weight.detach()
         weight, offset = in_encoded(inputs, weight, self.offset.detach())
         slope = weight.view(self.out_features, nodes, -1).transpose(0, 1)  # (T, k, d)
         constant = offset.view(self.out_features, nodes).T

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from prunus.errors import InputValueError
 from prunus.nn.checks import check_depth
+from prunus.nn.indices import Indices
 from prunus.nn.networks import read_layers
 from prunus.nn.splits.split import Split
 from prunus.nn.whiten import Whiten, in_encoded
@@ -49,6 +50,7 @@ class LinearSplit(Split, nn.Linear):
     words: ClassVar[str] = "a linear function of the columns"
     has_planes: ClassVar[bool] = True
     used: Tensor
+    """Whether each split uses each input, (S, d), as 0 or 1."""
 
     def __init__(
         self, in_features: int, depth: int, max_columns: int | None = None, owner: Sequence[int] | None = None
@@ -56,6 +58,7 @@ class LinearSplit(Split, nn.Linear):
         self.depth = check_depth(depth)
         super().__init__(in_features, n_splits(self.depth))
         self.owner = list(range(in_features)) if owner is None else [int(column) for column in owner]
+        self._columns = Indices(self.owner)
         self.max_columns = max_columns
         self.settled = max_columns is None
         if max_columns is not None:
@@ -104,22 +107,30 @@ class LinearSplit(Split, nn.Linear):
         """Whether the columns no longer change when this share of the training is over."""
         return self.max_columns is None or share >= CHOOSING[1]
 
-    @torch.no_grad()
     def on_progress(self, share: float) -> None:
         """Keep fewer columns in each split the more of the training is over; the trainer calls this before each step.
 
         The number falls by equal factors. A column that has left a split does not come back.
         """
         self.settled = self.settled_at(share)
+        count = self.columns_at(share)
+        if count <= max(self.owner):
+            self.keep_columns(count)
+
+    @torch.no_grad()
+    def keep_columns(self, count: int | Tensor) -> None:
+        """Keep so many columns in each split, those with the largest weights.
+
+        The number may be in a tensor without dimensions on the device, so that the host need not know it.
+        """
         if self.max_columns is None or not self.out_features:
             return
-        columns, count = max(self.owner) + 1, self.columns_at(share)
-        if count >= columns:
-            return
-        owner = torch.tensor(self.owner, device=self.weight.device)
+        columns, owner = max(self.owner) + 1, self._columns.on(self.weight.device)
         size = self.weight.new_zeros(self.out_features, columns).index_add(1, owner, self.used_weight.square())
-        chosen = torch.zeros_like(size).scatter(1, size.topk(count, 1).indices, 1.0)
-        self.used.mul_(chosen[:, owner])
+        largest_first = size.argsort(dim=1, descending=True, stable=True)
+        is_kept = (torch.arange(columns, device=size.device) < count).to(size.dtype).expand_as(size)
+        chosen = torch.zeros_like(size).scatter(1, largest_first, is_kept)
+        self.used.mul_(chosen.index_select(1, owner))
 
     def options(self) -> dict[str, Any]:
         """The arguments that create a module of the same kind and shape."""

@@ -3,8 +3,7 @@
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
-from torch.nn import functional
+from torch import Tensor, nn
 
 from prunus.errors import InputValueError
 from prunus.nn.splits.mlp import MLPSplit
@@ -67,7 +66,7 @@ class SparseMLPSplit(MLPSplit):
         }
 
     @torch.no_grad()
-    def after_step(self, learning_rate: float) -> None:
+    def after_step(self, learning_rate: float | Tensor) -> None:
         """Move the weights of the features towards 0. The trainer calls this method after each step.
 
         >>> split = SparseMLPSplit(1, depth=1, hidden=1, sparsity=0.5)
@@ -77,5 +76,5 @@ class SparseMLPSplit(MLPSplit):
         0.2...
         """
         weight = self.sums.weight
-        distance = min(self.sparsity * learning_rate, torch.finfo(weight.dtype).max)
-        weight.copy_(functional.softshrink(weight, distance))
+        distance: Any = learning_rate * self.sparsity
+        weight.sub_(weight.clamp(-distance, distance))

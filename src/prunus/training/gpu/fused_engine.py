@@ -27,10 +27,15 @@ MAX_DEPTH = 11
 
 
 def why_not_fused(
-    model: nn.Module, loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples
+    model: nn.Module,
+    loss: Loss,
+    options: TrainingOptions,
+    refresh: RefreshMasses | None,
+    train: Samples | SampleStream,
 ) -> str | None:
     """Why the fused engine cannot take the steps of a run; None if it can."""
-    reason = why_not_flat(model) or why_not_run(loss, options, refresh, train)
+    samples = in_memory(train)
+    reason = why_not_flat(model) or why_not_run(loss, options, refresh, samples)
     if reason is not None:
         return reason
     assert isinstance(model, TreeModel)
@@ -43,8 +48,8 @@ def why_not_fused(
         return "it does not know the precision 'bfloat16'"
     if processes().size > 1:
         return "several processes train together"
-    if train.x.ndim != 2 or train.x.dtype != torch.float32 or train.x.device != parameter.device:
-        return f"the inputs are {train.x.ndim}-dimensional {train.x.dtype} on {train.x.device}"
+    if samples.x.ndim != 2 or samples.x.dtype != torch.float32 or samples.x.device != parameter.device:
+        return f"the inputs are {samples.x.ndim}-dimensional {samples.x.dtype} on {samples.x.device}"
     if not 1 <= model.tree.depth <= MAX_DEPTH:
         return f"the depth is {model.tree.depth}"
     return None

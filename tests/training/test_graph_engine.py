@@ -1,0 +1,499 @@
+"""The graph engine does what the torch engine does: losses, weights, streams, checkpoints, errors.
+
+On a CPU it takes the same steps without graphs, by the numbers of a plan; on an NVIDIA GPU steps are replayed.
+"""
+
+import copy
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from prunus.errors import InputValueError
+from prunus.nn import (
+    AdditiveHead,
+    ConstantHead,
+    ELUSplit,
+    LinearHead,
+    LinearSplit,
+    MLPHead,
+    MLPSplit,
+    SparseMLPSplit,
+    TreeLayer,
+    TreeModel,
+    Whiten,
+)
+from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+from prunus.training.gpu.graph_engine import GraphEngine, why_not_graph
+from prunus.training.gpu.graphs import StepGraphs
+from prunus.training.gpu.waits import Waits
+from prunus.training.masses import refresh_masses
+from prunus.training.pace import Pace
+from prunus.training.streams import SampleStream
+from prunus.training.torch_engine import TorchEngine
+from tests.training.problems import Line, same_state
+
+D, DEPTH = 6, 3
+SPLITS: dict[str, Callable[[], nn.Module]] = {
+    "linear": lambda: LinearSplit(D, DEPTH),
+    "columns": lambda: LinearSplit(D, DEPTH, 2, [0, 1, 1, 2, 3, 4]),
+    "elu": lambda: ELUSplit(D, DEPTH, 1),
+    "mlp": lambda: MLPSplit(D, DEPTH, hidden=(7,)),
+    "dropout": lambda: MLPSplit(D, DEPTH, hidden=(7,), dropout=0.3),
+    "sparse_mlp": lambda: SparseMLPSplit(D, DEPTH, hidden=9),
+}
+HEADS: dict[str, Callable[[int], nn.Module]] = {
+    "constant": lambda k: ConstantHead(D, DEPTH, k),
+    "additive": lambda k: AdditiveHead(D, DEPTH, k),
+    "linear": lambda k: LinearHead(D, DEPTH, k),
+    "curved": lambda k: LinearHead(D, DEPTH, k, curved=[1, 4]),
+    "mlp": lambda k: MLPHead(D, DEPTH, k, hidden=(8, 5)),
+    "dropout": lambda k: MLPHead(D, DEPTH, k, hidden=(8, 5), dropout=0.3),
+}
+
+
+def tree(split: str = "linear", head: str = "linear", *, outputs: int = 1, final_scale: float = 1.0) -> TreeModel:
+    """A tree with random parameters, always the same."""
+    with torch.random.fork_rng([]):
+        torch.default_generator.manual_seed(1)
+        layer = TreeLayer(SPLITS[split](), DEPTH, 0.5, batch_size=16, final_scale=final_scale)
+        leaves = HEADS[head](outputs)
+        for parameter in leaves.parameters():
+            nn.init.normal_(parameter, std=0.3)
+        return TreeModel(layer, leaves, Whiten(D).fit(torch.randn(50, D)))
+
+
+def data(n: int = 71, *, loss: str = "squared_error", weighted: bool = False, seed: int = 0) -> Samples:
+    """Random samples with targets that suit the loss; the last of the batches of 16 is short."""
+    generator = torch.Generator().manual_seed(seed)
+    x, y, w = (torch.randn(size, generator=generator) for size in ((n, D), (n, 1), (n,)))
+    y = y + x[:, :1] * x[:, 1:2]
+    weight = w.abs() / w.abs().mean() if weighted else None
+    if loss in ("poisson", "gamma", "tweedie"):
+        return Samples(x, y.exp(), weight)
+    if loss == "binary_cross_entropy":
+        return Samples(x, (y > 0).float(), weight)
+    return Samples(x, (y[:, 0] * 10).long().abs() % 3 if loss == "cross_entropy" else y, weight)
+
+
+def engine_of(
+    kind: type[TorchEngine],
+    model: nn.Module,
+    train: Samples | SampleStream,
+    loss: Any = "squared_error",
+    **options: Any,
+) -> Any:
+    chosen = TrainingOptions(**({"batch_size": 16, "max_epochs": 4, "average": 0.9, "weight_decay": 0.1} | options))
+    device = next(model.parameters()).device
+    valid = data(30, loss=loss if isinstance(loss, str) else "squared_error", seed=1).to(device)
+    refresh = refresh_masses if isinstance(model, TreeModel) else None
+    return kind(model, find_loss(loss), chosen, Pace(chosen, len(train)), refresh, train, valid)
+
+
+def both(
+    model: nn.Module, train: Samples, loss: Any = "squared_error", *, epochs: int = 4, **options: Any
+) -> tuple[Any, Any, list[float], list[float]]:
+    """A torch engine, a graph engine, and the losses of training and validation of some epochs of each."""
+    engines = [engine_of(kind, copy.deepcopy(model), train, loss, **options) for kind in (TorchEngine, GraphEngine)]
+    losses = []
+    for engine in engines:
+        records = [(engine.train_epoch(), engine.evaluate()["valid_loss"]) for _ in range(epochs)]
+        losses.append(list(itertools.chain(*records)))
+    return engines[0], engines[1], losses[0], losses[1]
+
+
+def assert_close(first: dict[str, Tensor], second: dict[str, Tensor], tolerance: float) -> None:
+    assert first.keys() == second.keys()
+    for name, values in first.items():
+        torch.testing.assert_close(second[name], values, rtol=tolerance, atol=tolerance)
+
+
+PROBLEMS: list[dict[str, Any]] = [
+    *({"split": split} for split in SPLITS),
+    *({"head": head} for head in HEADS),
+    *({"loss": loss, "head": "constant"} for loss in ("absolute_error", "huber", "quantile", "cross_entropy")),
+    *({"loss": loss, "head": "mlp"} for loss in ("poisson", "gamma", "tweedie", "binary_cross_entropy")),
+    *({"optimizer": name, "split": "mlp", "weighted": True} for name in ("adamw", "qhadam", "sgd")),
+    {"weighted": True, "loss": "cross_entropy"},
+    {"final_scale": 50.0},
+    {"final_scale": 50.0, "split": "columns", "weighted": True},
+    {"average": 0.0, "gradient_clip": None, "weight_decay": 0.0},
+    {"schedule": "constant", "gradient_clip": 0.01},
+    {"n": 16},
+    {"n": 5},
+    {"n": 64},
+    {"batch_size": 1, "n": 6},
+]
+
+
+def name_of(problem: dict[str, Any]) -> str:
+    return "-".join(f"{key}={value}" for key, value in problem.items())
+
+
+def made(problem: dict[str, Any]) -> tuple[TreeModel, Samples, str, dict[str, Any]]:
+    """Model, samples, loss and options of training."""
+    rest = dict(problem)
+    loss = rest.pop("loss", "squared_error")
+    of_model = {name: rest.pop(name) for name in ("split", "head", "final_scale") if name in rest}
+    of_data = {name: rest.pop(name) for name in ("n", "weighted") if name in rest}
+    return tree(**of_model, outputs=3 if loss == "cross_entropy" else 1), data(loss=loss, **of_data), loss, rest
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=name_of)
+def test_steps_are_those_of_torch(problem: dict[str, Any]) -> None:
+    model, train, loss, options = made(problem)
+    usual, graph, expected, losses = both(model, train, loss, **options)
+    assert losses == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert_close(usual.model.state_dict(), graph.model.state_dict(), 1e-6)
+    assert_close(usual.averaged.state_dict(), graph.averaged.state_dict(), 1e-6)
+    assert usual.steps == graph.steps
+    assert usual.settled == graph.settled
+
+
+def test_columns_and_scale_change_during_the_run() -> None:
+    model, train, _, _ = made({"final_scale": 50.0, "split": "columns"})
+    _, graph, _, _ = both(model, train)
+    assert graph.settled
+    assert float(graph.model.tree.scale) == float(graph.averaged.tree.scale) == 50.0
+    used = graph.model.tree.split.used
+    assert torch.stack([used[:, 0], used[:, 1], *used[:, 3:].T], 1).sum(1).tolist() == [2.0] * 7
+
+
+def test_both_engines_finish_alike() -> None:
+    usual, graph, _, _ = both(*made({"split": "columns"})[:2], epochs=2)
+    for engine in (usual, graph):
+        engine.finish(None)
+    assert_close(usual.model.state_dict(), graph.model.state_dict(), 1e-5)
+    assert all(parameter.grad is None for parameter in graph.model.parameters())
+
+
+def test_a_model_without_a_tree() -> None:
+    train = Samples(torch.arange(8.0).unsqueeze(1), torch.ones(8, 1))
+    chosen = TrainingOptions(batch_size=4, max_epochs=3)
+    losses = []
+    for kind in (TorchEngine, GraphEngine):
+        engine = kind(Line(), find_loss("squared_error"), chosen, Pace(chosen, 8), None, train, None)
+        losses.append([engine.train_epoch() for _ in range(3)])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+def test_parameters_without_gradients_are_left_alone() -> None:
+    class Spare(Line):
+        def __init__(self) -> None:
+            super().__init__()
+            self.spare = nn.Parameter(torch.ones(2, 2))
+
+    model, train = Spare(), Samples(torch.ones(8, 1), torch.ones(8, 1))
+    chosen = TrainingOptions(batch_size=4, weight_decay=0.5)
+    GraphEngine(model, find_loss("squared_error"), chosen, Pace(chosen, 8), None, train, None).train_epoch()
+    assert torch.equal(model.spare, torch.ones(2, 2))
+
+
+def stream_of(samples: Samples, *, chunk: int = 2, longer: bool = False) -> SampleStream:
+    """The samples as a stream in chunks of so many batches; `longer` makes each chunk longer than the last."""
+
+    def shuffled(epoch: int, batch_size: int) -> Iterator[Samples]:
+        mixed = samples[torch.randperm(len(samples), generator=torch.Generator().manual_seed(epoch))]
+        begin = 0
+        for i in itertools.count(1):
+            end = begin + batch_size * (i if longer else chunk)
+            yield mixed[begin:end]
+            begin = end
+            if begin >= len(samples):
+                return
+
+    return SampleStream(samples[:20], len(samples), shuffled, lambda: samples.chunks(10))
+
+
+@pytest.mark.parametrize("longer", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_stream_is_read_as_torch_reads_it(longer: bool, weighted: bool) -> None:
+    stream = stream_of(data(weighted=weighted), longer=longer)
+    losses = []
+    for kind in (TorchEngine, GraphEngine):
+        engine = engine_of(kind, tree("mlp"), stream)
+        losses.append([engine.train_epoch() for _ in range(3)])
+        assert engine.steps == 15
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "qhadam", "sgd"])
+def test_a_state_continues_a_run(optimizer: str, tmp_path: Path) -> None:
+    train, options = data(weighted=True), {"optimizer": optimizer}
+    whole = engine_of(GraphEngine, tree("dropout", final_scale=20.0), train, **options)
+    first = engine_of(GraphEngine, tree("dropout", final_scale=20.0), train, **options)
+    for _ in range(4):
+        whole.train_epoch()
+    for _ in range(2):
+        first.train_epoch()
+    torch.save(first.state(), tmp_path / "state")
+    second = engine_of(GraphEngine, tree("dropout", final_scale=20.0), train, **options)
+    second.restore(torch.load(tmp_path / "state", weights_only=True, map_location="cpu"))
+    for _ in range(2):
+        second.train_epoch()
+    assert same_state(second.model.state_dict(), whole.model.state_dict())
+    assert same_state(second.averaged.state_dict(), whole.averaged.state_dict())
+
+
+def test_waits_finds_what_reads_values() -> None:
+    x = torch.randn(4, requires_grad=True)
+    reads: list[Callable[[], object]] = [
+        lambda: x.sum().item(),
+        lambda: bool(x.sum() > 0),
+        lambda: x[x > 0],
+        lambda: x.nonzero(),
+        lambda: torch.masked_select(x, x > 0),
+        lambda: torch.tensor([1.0]),
+    ]
+    for read in reads:
+        with Waits("cpu") as waits:
+            read()
+        assert waits.found is not None
+
+
+def test_waits_finds_nothing_in_steps_of_known_models() -> None:
+    for split, head in itertools.zip_longest(SPLITS, HEADS, fillvalue="linear"):
+        engine = engine_of(GraphEngine, tree(split, head, final_scale=2.0), data(weighted=True))
+        for _ in engine._parts():
+            engine._take_step(0, 16)  # the first step makes what is kept
+            with Waits("cpu") as waits:
+                engine._take_step(0, 16)
+            assert waits.found is None, (split, head)
+
+
+class Replay:
+    """A graph that takes its steps when it is replayed."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.replay = work
+
+
+REFUSAL = "operation not permitted when stream is capturing"
+
+
+class Pretending(StepGraphs):
+    """Graphs on a CPU, of which those of some numbers of steps cannot be captured."""
+
+    def __init__(self, engine: GraphEngine, broken: tuple[int, ...] = ()) -> None:
+        super().__init__(engine._take_step, engine.plan.step)
+        self.is_gpu, self.broken = True, broken
+
+    def _new_pool(self) -> Any:
+        return None
+
+    def _on_stream(self) -> Any:
+        return nullcontext()
+
+    def _captured(self, work: Any) -> Any:
+        if len(self.graphs) in self.broken:
+            raise RuntimeError(f"{REFUSAL}\nmore")
+        return Replay(work)
+
+
+@pytest.mark.parametrize("broken", [(), (0,), (1,), (2,)])
+def test_steps_are_replayed_or_taken_one_by_one(broken: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device", lambda _: nullcontext())
+    train = data(600)
+    usual, engine = (engine_of(GraphEngine, tree("dropout"), train) for _ in range(2))
+    engine.graphs = Pretending(engine, broken)
+    expected = [usual.train_epoch() for _ in range(3)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [engine.train_epoch() for _ in range(3)] == expected
+    assert same_state(usual.model.state_dict(), engine.model.state_dict())
+    if broken:
+        assert not engine.graphs.graphs
+        assert ["captured: operation not permitted when stream is capturing." in str(w.message) for w in caught] == [
+            True
+        ]
+    else:
+        assert set(engine.graphs.graphs) == {(16, 16), (1, 16), (1, 8)}
+        assert not caught
+        with engine.running():
+            pass
+        assert not engine.graphs.graphs
+
+
+@pytest.mark.parametrize("engine", ["graph", "fused"])
+def test_a_gpu_is_needed(engine: str) -> None:
+    trainer = Trainer(tree(), find_loss("squared_error"), TrainingOptions(engine=engine))
+    with pytest.raises(InputValueError, match=f"engine must be 'auto' or 'torch' for this run, got '{engine}': "):
+        trainer.fit(data())
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
+def test_a_cpu_computes_in_single_precision(precision: str) -> None:
+    trainer = Trainer(tree(), find_loss("squared_error"), TrainingOptions(precision=precision))
+    with pytest.raises(InputValueError, match=f"precision must be 'float32' for samples on cpu, got '{precision}'"):
+        trainer.fit(data())
+
+
+def test_an_unknown_precision_is_refused() -> None:
+    with pytest.raises(
+        InputValueError, match=r"precision must be one of \['float32', 'tf32', 'bfloat16'\], got 'half'"
+    ):
+        TrainingOptions(precision="half")
+
+
+# From here on, on the card.
+
+
+def loss_of(output: Tensor, target: Tensor) -> Tensor:
+    """A loss that prunus does not know."""
+    return (output - target).abs().pow(1.5).mean(1)
+
+
+def item_loss(output: Tensor, target: Tensor) -> Tensor:
+    difference = (output - target).square()
+    return difference.mean(1) if difference.sum().item() >= 0 else difference.sum(1)
+
+
+def synchronizing_loss(output: Tensor, target: Tensor) -> Tensor:
+    torch.cuda.synchronize()
+    return (output - target).square().mean(1)
+
+
+def fit(model: nn.Module, train: Samples, loss: Any = "squared_error", *, resume: bool = False, **options: Any) -> Any:
+    """A trainer after a run on the card; the history is its attribute `history`."""
+    callbacks = options.pop("callbacks", ())
+    chosen = TrainingOptions(**({"batch_size": 16, "max_epochs": 6, "average": 0.9} | options))
+    trainer: Any = Trainer(model.cuda(), find_loss(loss), chosen, callbacks=callbacks, refresh_masses=refresh_masses)
+    valid = data(30, loss=loss if isinstance(loss, str) else "squared_error", seed=1).to("cuda")
+    trainer.history = trainer.fit(train.to("cuda"), valid, resume=resume)
+    return trainer
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("problem", [*PROBLEMS, {"n": 700, "split": "mlp"}, {"loss": loss_of}], ids=name_of)
+def test_replays_are_the_steps_of_torch(problem: dict[str, Any]) -> None:
+    model, train, loss, options = made(problem)
+    usual, graph, expected, losses = both(model.cuda(), train.to("cuda"), loss, epochs=4, **options)
+    assert losses == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    assert graph.graphs.reason is None
+    assert graph.graphs.graphs
+    assert_close(usual.averaged.state_dict(), graph.averaged.state_dict(), 1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("optimizer", ["adamw", "qhadam", "sgd"])
+def test_equal_seeds_give_equal_bits(optimizer: str) -> None:
+    runs = [fit(tree("dropout", "dropout"), data(300), seed=3, optimizer=optimizer) for _ in range(2)]
+    assert runs[0].history["engine"][-1] == "graph"
+    assert same_state(runs[0].model.state_dict(), runs[1].model.state_dict())
+    other = fit(tree("dropout", "dropout"), data(300), seed=4, optimizer=optimizer)
+    assert not same_state(runs[0].model.state_dict(), other.model.state_dict())
+
+
+def noisy_loss(output: Tensor, target: Tensor) -> Tensor:
+    return (output - target + 0.1 * torch.randn(target.shape, device=target.device.type)).square().mean(1)
+
+
+@pytest.mark.gpu
+def test_a_loss_may_draw_random_numbers() -> None:
+    expected, losses = both(tree().cuda(), data(300).to("cuda"), noisy_loss)[2:]
+    assert losses[::2] == pytest.approx(expected[::2], rel=1e-4)
+    assert len(set(losses[::2])) == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("head", ["dropout", "curved"])
+def test_a_resumed_run_ends_like_an_uninterrupted_one(head: str, tmp_path: Path) -> None:
+    class InterruptionError(Exception):
+        pass
+
+    def interrupt(record: dict[str, float]) -> None:
+        if record["epoch"] == 4:
+            raise InterruptionError
+
+    options: dict[str, Any] = {"checkpoint": tmp_path / "run.ckpt", "checkpoint_every": 2}
+    with pytest.raises(InterruptionError):
+        fit(tree("columns", head, final_scale=30.0), data(300), callbacks=[interrupt], **options)
+    resumed = fit(tree("columns", head, final_scale=30.0), data(300), resume=True, **options)
+    whole = fit(tree("columns", head, final_scale=30.0), data(300))
+    assert same_state(resumed.model.state_dict(), whole.model.state_dict())
+    assert resumed.history["train_loss"] == whole.history["train_loss"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", [item_loss, synchronizing_loss])
+def test_a_loss_that_waits_is_computed_without_graphs(loss: Any) -> None:
+    with pytest.warns(UserWarning, match="Training goes on without CUDA graphs") as caught:
+        trainer = fit(tree("dropout"), data(100), loss)
+    assert sum("CUDA graphs" in str(warning.message) for warning in caught) == 1
+    expected = fit(tree("dropout"), data(100), loss, engine="torch")
+    assert trainer.history["train_loss"] == pytest.approx(expected.history["train_loss"], rel=1e-4)
+    assert torch.rand(3, device="cuda").isfinite().all()
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    again = fit(tree("dropout"), data(100))  # other runs are captured as before
+    assert again.history["engine"][-1] == "graph"
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype feature")
+def test_an_epoch_does_not_wait_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_of(GraphEngine, tree("dropout", "dropout").cuda(), data(300).to("cuda"))
+    for _ in range(3):
+        engine.train_epoch()
+    run = StepGraphs.run
+
+    def watched(graphs: StepGraphs, steps: int, size: int) -> None:
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            run(graphs, steps, size)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    monkeypatch.setattr(StepGraphs, "run", watched)
+    assert engine.train_epoch() > 0
+    assert len(engine.graphs.graphs) == 3  # sixteen steps, one step, the last batch
+
+
+@pytest.mark.gpu
+def test_a_stream_is_replayed() -> None:
+    losses = []
+    for kind in (TorchEngine, GraphEngine):
+        engine = engine_of(kind, tree("mlp").cuda(), stream_of_device(data(700)))
+        losses.append([engine.train_epoch() for _ in range(3)])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+def stream_of_device(samples: Samples) -> SampleStream:
+    stream = stream_of(samples, chunk=20)
+    return SampleStream(stream.sample.to("cuda"), stream.rows, stream.shuffled, stream.in_order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", ["graph", "torch"])
+@pytest.mark.parametrize(("precision", "tolerance"), [("tf32", 0.05), ("bfloat16", 0.1)])
+def test_lower_precision_learns_nearly_the_same(engine: str, precision: str, tolerance: float) -> None:
+    before = torch.backends.cuda.matmul.allow_tf32
+    losses = [
+        fit(tree("mlp", "mlp"), data(300), engine=engine, precision=chosen).history["train_loss"][-1]
+        for chosen in ("float32", precision)
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=tolerance)
+    assert torch.backends.cuda.matmul.allow_tf32 == before
+
+
+@pytest.mark.gpu
+def test_what_the_engine_does_not_know_goes_on_with_torch() -> None:
+    class Own(Line):
+        def on_progress(self, share: float) -> None:
+            self.share = share
+
+    train, options = data().to("cuda"), TrainingOptions()
+    assert why_not_graph(tree().cuda(), loss_of, options, None, train) is None
+    own = TrainingOptions(optimizer=lambda params, lr, weight_decay: torch.optim.SGD(params, lr))  # noqa: ARG005
+    assert "does not know the optimizer" in str(why_not_graph(tree().cuda(), loss_of, own, None, train))
+    assert "on_progress of its own" in str(why_not_graph(Own().cuda(), loss_of, options, None, train))
+    assert "parameters are on cpu" in str(why_not_graph(tree(), loss_of, options, None, train))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        history = fit(tree(), data(), optimizer=own.optimizer).history
+    assert history["engine"][-1] == "torch"
