@@ -133,7 +133,7 @@ PROBLEMS: list[dict[str, Any]] = [
 
 
 def name_of(problem: dict[str, Any]) -> str:
-    return "-".join(f"{key}={value}" for key, value in problem.items())
+    return "-".join(f"{key}={getattr(value, '__name__', value)}" for key, value in problem.items())
 
 
 def made(problem: dict[str, Any]) -> tuple[TreeModel, Samples, str, dict[str, Any]]:

@@ -24,7 +24,7 @@ from prunus import ArgminForestRegressor
 from prunus.training import many
 from prunus.training.gpu.meeting import Group, Meeting, Member, current_meeting
 from prunus.training.many import side_by_side, together
-from prunus.training.native_engine import NativeEngine
+from prunus.training.native_engine import NativeEngine, why_not
 from prunus.training.torch_engine import TorchEngine
 from tests.training.problems import refresh_masses, run, same_state, samples
 
@@ -406,7 +406,8 @@ def test_a_forest_whose_trees_meet_is_the_usual_one(monkeypatch: pytest.MonkeyPa
     x, y = make_friedman1(400, random_state=0)
     forest = ArgminForestRegressor(n_trees=5, leaf="linear", depth=2, max_epochs=4, bootstrap=True, random_state=0)
     expected = forest.fit(x, y).predict(x)
-    monkeypatch.setattr("prunus.training.trainer.NativeEngine", MeetingNative)
+    engines = (("native", why_not, MeetingNative),)
+    monkeypatch.setattr("prunus.training.trainer._FAST_ENGINES", engines)
     monkeypatch.setattr(
         "prunus.estimators.forest.side_by_side",
         lambda tasks, _threads, initializer: side_by_side(tasks, 3, initializer, joined),

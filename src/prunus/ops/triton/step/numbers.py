@@ -20,7 +20,7 @@ class Numbers(NamedTuple):
     """How many steps lie between that step and the one that is meant."""
 
     @property
-    def count(self) -> int:
+    def width(self) -> int:
         """How many numbers a step has."""
         return self.table.shape[1]
 

@@ -21,7 +21,7 @@ def rewards(s: Tensor, numbers: Numbers, scale: int | None, out: Tensor) -> None
     rewards_kernel[(triton.cdiv(n, rows), trees)](
         s, numbers.table, numbers.step, numbers.ahead, out, n, s.stride(1),
         DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=rows,
-        COUNT=numbers.count, SCALE=scale, num_warps=max(1, min(16, rows * (splits + 1) // 1024)),
+        COUNT=numbers.width, SCALE=scale, num_warps=max(1, min(16, rows * (splits + 1) // 1024)),
     )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def write_routes(s: Tensor, roots: Tensor, numbers: Numbers, scale: int | None, 
     routes_kernel[(triton.cdiv(n, rows), trees)](
         s, roots, numbers.table, numbers.step, numbers.ahead, inputs, n, s.stride(1), inputs.shape[2],
         DEPTH=depth_of_splits(splits), SPLITS=splits, FIRST=first, ROWS=rows,
-        COUNT=numbers.count, SCALE=scale, num_warps=warps,
+        COUNT=numbers.width, SCALE=scale, num_warps=warps,
     )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def constant_outputs(
     constant_outputs_kernel[(triton.cdiv(n, rows), trees)](
         s, roots, constants, numbers.table, numbers.step, numbers.ahead, out, n, s.stride(1), constants.stride(0),
         DEPTH=depth_of_splits(splits), SPLITS=splits, OUTPUTS=out.shape[2], FIRST=first, WIDTH=constants.shape[2],
-        ROWS=rows, COUNT=numbers.count, SCALE=scale, num_warps=warps,
+        ROWS=rows, COUNT=numbers.width, SCALE=scale, num_warps=warps,
     )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def score_grads(
         DEPTH=depth_of_splits(splits), SPLITS=splits, ROWS=rows, REST=0 if rest is None else rest.shape[2],
         OUTPUTS=0 if constants is None else constants.shape[1], FIRST=first,
         WIDTH=0 if constants is None else constants.shape[2],
-        COUNT=numbers.count, SCALE=scale, num_warps=2 * warps,
+        COUNT=numbers.width, SCALE=scale, num_warps=2 * warps,
     )  # fmt: skip
 
 
@@ -99,8 +99,7 @@ def load_masses(roots_ptr, tree, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
     for level in tl.static_range(DEPTH + 1):
         mass = tl.load(roots_ptr + tree * (2 * SPLITS + 1) + level_columns(level)[None, :])
         if level > 0:
-            above = masses[level - 1]
-            mass = tl.minimum(mass, tl.interleave(above, above))
+            mass = tl.minimum(mass, tl.interleave(masses[level - 1], masses[level - 1]))
         masses = masses + (mass,)
     return masses
 

@@ -51,7 +51,7 @@ def adam(
     adam_kernel[(triton.cdiv(size, BLOCK), trees)](
         theta, mean, square, average, grad, squares, decays, numbers.table, numbers.step, numbers.ahead, size,
         squares.shape[1], 0.0 if clip is None else clip, weight_decay, 1 - betas[0], 1 - betas[1],
-        CLIPS=clip is not None, COUNT=numbers.count, RATE=rate, MEAN=mean_correction, SQUARE=square_correction,
+        CLIPS=clip is not None, COUNT=numbers.width, RATE=rate, MEAN=mean_correction, SQUARE=square_correction,
         FORGET=forget, BLOCK=BLOCK,
     )  # fmt: skip
 
