@@ -5,6 +5,7 @@ On a CPU it takes the same steps without graphs, by the numbers of a plan; on an
 
 import copy
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -193,6 +194,12 @@ def test_parameters_without_gradients_are_left_alone() -> None:
     chosen = TrainingOptions(batch_size=4, weight_decay=0.5)
     GraphEngine(model, find_loss("squared_error"), chosen, Pace(chosen, 8), None, train, None).train_epoch()
     assert torch.equal(model.spare, torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("split", ["linear", "sparse_mlp"])
+def test_a_rate_beyond_single_precision_gives_a_loss_that_is_not_finite(split: str) -> None:
+    engine = engine_of(GraphEngine, tree(split), data(), learning_rate=1e308)
+    assert not math.isfinite(engine.train_epoch())
 
 
 def stream_of(samples: Samples, *, chunk: int = 2, longer: bool = False) -> SampleStream:

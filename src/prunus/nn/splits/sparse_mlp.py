@@ -77,4 +77,6 @@ class SparseMLPSplit(MLPSplit):
         """
         weight = self.sums.weight
         distance: Any = learning_rate * self.sparsity
+        if not isinstance(distance, Tensor):
+            distance = min(distance, torch.finfo(weight.dtype).max)
         weight.sub_(weight.clamp(-distance, distance))

@@ -76,7 +76,7 @@ class GraphEngine(TorchEngine):
             self.plan.scale_at = tree.scale_at
         for split in self.choosers:
             self.plan.columns_at = split.columns_at
-        self.rate = torch.full((), options.learning_rate, device=device)
+        self.rate = torch.zeros((), device=device)
         self.optimizer = self._make_optimizer(self.rate)
         self.source = self.train
         self.positions = torch.arange(options.batch_size, device=device)
