@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
@@ -28,8 +27,6 @@ from prunus.training.gpu.host_samples import on_device
 from prunus.training.streams import SampleStream
 from prunus.tree.placed import placed_path_outputs
 from prunus.tree.prediction import find_ends, path_outputs
-from tests.data.file_tables import write
-from tests.estimators.problems import as_pandas, as_polars, mixed
 
 pytestmark = pytest.mark.gpu
 
@@ -102,17 +99,30 @@ def test_clusters(split: str) -> None:
     assert_allclose(tree.transform(BLOBS, device="cuda"), tree.transform(BLOBS), **CLOSE)
 
 
-def test_tables_with_categories_and_missing_values(tmp_path: Path) -> None:
+def test_tables_with_categories_and_missing_values() -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(VALUES[0], columns=[f"x{k}" for k in range(10)])
+    frame["color"] = random.choice(["red", "green", "blue"], len(frame))
+    frame.loc[::7, ["x2", "color"]] = None
+    on_frame = ArgminTreeRegressor(leaf="mlp", **FAST).fit(frame, VALUES[1])
+    assert_allclose(on_frame.predict(frame, device="cuda"), on_frame.predict(frame), **CLOSE)
+    holes = VALUES[0].copy()
+    holes[::7, 2] = np.nan
+    on_holes = ArgminTreeRegressor(leaf="mlp", **FAST).fit(holes, VALUES[1])
+    assert_allclose(on_holes.predict(holes, device="cuda"), on_holes.predict(holes), **CLOSE)
+
+
+def test_tables_of_other_libraries_and_in_files(tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+        from tests.estimators.problems import as_pandas, as_polars, mixed
+
     columns = mixed(2500)
     frame = as_pandas(columns)
     tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(frame, np.arange(2500.0))
     expected = tree.predict(frame)
     for table in (frame, as_polars(columns), pa.Table.from_pandas(frame, preserve_index=False)):
         assert_allclose(tree.predict(table, device="cuda"), expected, **CLOSE)
-    holes = VALUES[0].copy()
-    holes[::7, 2] = np.nan
-    on_holes = ArgminTreeRegressor(leaf="mlp", **FAST).fit(holes, VALUES[1])
-    assert_allclose(on_holes.predict(holes, device="cuda"), on_holes.predict(holes), **CLOSE)
     numbers = pd.DataFrame(VALUES[0], columns=[f"x{k}" for k in range(10)])
     write(pa.Table.from_pandas(numbers, preserve_index=False), tmp_path / "rows.parquet", rows=500)
     on_frame = ArgminTreeRegressor(leaf="mlp", **FAST).fit(numbers, VALUES[1])

@@ -65,7 +65,9 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(optimizer: str, tmp_path: 
     assert resumed.losses == expected.losses
 
 
-def test_a_run_learns_what_it_learns_on_the_cpu() -> None:
+def test_a_run_learns_about_what_it_learns_on_the_cpu() -> None:
+    """The order of the samples is another one, because each device draws its own."""
     here = run(max_epochs=20, learning_rate=0.05)
     there = run(model=tree_model().cuda(), train=samples().to("cuda"), max_epochs=20, learning_rate=0.05)
-    assert there.history["train_loss"][-1] == pytest.approx(here.history["train_loss"][-1], rel=0.1)
+    first, last = here.history["train_loss"][0], here.history["train_loss"][-1]
+    assert there.history["train_loss"][-1] == pytest.approx(last, abs=0.03 * first)

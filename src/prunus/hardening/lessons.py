@@ -1,5 +1,6 @@
 """What a hard tree learns from: the rows of the table and made ones, with the outputs of a soft tree."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,10 @@ REACH = 0.5
 """A made row lies between two rows, at most this share of the way from the one to the other."""
 FEWEST_MADE, MOST_MADE = 8_192, 65_536
 """As many rows are made as the table has, but at least and at most so many."""
+
+
+ROWS, GPU_ROWS = 2_048, 65_536
+"""Number of rows whose outputs are computed at once, on a CPU and on other devices."""
 
 
 class Teacher:
@@ -52,7 +57,7 @@ class Teacher:
     @torch.no_grad()
     def outputs(self, x: Tensor) -> Tensor:
         """Outputs of encoded rows, (n, k)."""
-        out = chunked(self.model, x)
+        out = _chunked(self.model, x)
         return out if self.limits is None else out.clamp(self.limits[0].to(x.device), self.limits[1].to(x.device))
 
     @torch.no_grad()
@@ -61,7 +66,12 @@ class Teacher:
         if self.curves is None:
             return x.new_zeros(len(x), len(self.bias))
         slope, bias = (torch.from_numpy(part).to(x.device) for part in (self.curves, self.bias))
-        return chunked(lambda rows: functional.linear(rows, slope, bias), x)
+        return _chunked(lambda rows: functional.linear(rows, slope, bias), x)
+
+
+def _chunked(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """A function of rows, computed in chunks, on the device of the rows."""
+    return chunked(function, x, ROWS if x.device.type == "cpu" else GPU_ROWS).to(x.device)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,8 @@ def random_orders(n: int, generators: Sequence[torch.Generator], device: torch.d
     """
     if device.type == "cpu":
         return torch.stack([torch.randperm(n, generator=generator) for generator in generators])
-    keys = torch.empty(len(generators), n, dtype=torch.int32, device=device)
-    for row, generator in zip(keys, generators, strict=True):
-        row.random_(generator=generator)
-    return keys.argsort(dim=1, stable=True)
+    keys = torch.empty(len(generators), n, dtype=torch.int64, device=device)
+    for k, (row, generator) in enumerate(zip(keys, generators, strict=True)):
+        row.random_(k << 32, (k + 1) << 32, generator=generator)
+    order = keys.flatten().argsort(stable=True).view_as(keys)
+    return order - n * torch.arange(len(keys), device=device).unsqueeze(1)

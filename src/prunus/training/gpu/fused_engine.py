@@ -95,9 +95,9 @@ class FusedEngine(FlatEngine):
             str(options),
             (self.loss.name, self.loss.parameter),
             (tree.depth, tree.pruning_strength, tree.batch_size, tree.final_scale),
-            (layout.size, layout.width, layout.curved, layout.own_inputs, tuple(layout.hidden), layout.outputs),
+            (layout.splits, layout.models, tuple(layout.layers), layout.width, layout.curved, layout.own_inputs),
             (len(self.learner.train), isinstance(self.learner.train, SampleStream) and id(self)),
-            (None if valid is None else len(valid), self.train.weight is None, self.train.x.device),
+            (None if valid is None else len(valid), self.learner.is_weighted, self.train.x.device),
             (getattr(tree.split, "max_columns", None), tuple(getattr(tree.split, "owner", ()))),
             (self.refreshes, self.steps),
         )

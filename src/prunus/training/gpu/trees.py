@@ -54,6 +54,13 @@ class Learner(NamedTuple):
     refreshes: bool
     """Whether masses are solved between epochs."""
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some of the samples have weights; others then weigh 1."""
+        return any(
+            samples is not None and samples.weight is not None for samples in (in_memory(self.train), self.valid)
+        )
+
 
 class Trees:
     """Trees of one shape that take each step together, as one CUDA graph.
@@ -114,6 +121,7 @@ class Trees:
         learners = self.learners
         self.has_samples = True
         self.is_stream = isinstance(learners[0].train, SampleStream)
+        self.weighted = learners[0].is_weighted
         self.samples = len(learners[0].train)
         self.batch_size = min(self.options.batch_size, self.samples)
         table = torch.stack([self._table(learner, in_memory(learner.train)) for learner in learners])
@@ -135,14 +143,11 @@ class Trees:
         head = samples[:1]
         mean_loss(self.loss, head.x.new_zeros(len(head), layout.outputs), head.y, head.weight)  # raises clear errors
         found = compared(self.loss, samples.y)
-        self.targets, self.has_offset, self.weighted = (
-            found.target.shape[1],
-            found.offset is not None,
-            samples.weight is not None,
-        )
+        self.targets, self.has_offset = found.target.shape[1], found.offset is not None
         self.first_target = layout.own_inputs
         rest = [found.target, *([] if found.offset is None else [found.offset])]
-        rest += [] if samples.weight is None else [samples.weight.unsqueeze(1)]
+        if self.weighted:
+            rest.append(samples.x.new_ones(n, 1) if samples.weight is None else samples.weight.unsqueeze(1))
         columns = layout.own_inputs + sum(part.shape[1] for part in rest)
         table = torch.zeros(n, layout.ones + columns, device=self.device)
         own = table[:, layout.ones :]
@@ -215,8 +220,8 @@ class Trees:
         self.graphs.clear()
         self.batches.clear()
         self.has_samples = False
-        self.valid, self.all_valid = [], None
-        del self.table, self.few, self.order
+        for name in ("table", "few", "order", "valid", "all_valid"):
+            vars(self).pop(name, None)
 
     def batch(self, size: int, trees: int, *, trains: bool) -> Batch:
         """The memory for a batch of this size."""
