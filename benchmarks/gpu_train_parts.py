@@ -20,6 +20,8 @@ __all__ = ["PARTS", "QUICK", "WHOLE", "Figure", "Sizes"]
 
 COLUMNS = 28
 DEPTH = 6
+WARM, EPOCHS = 3, 5
+"""Number of epochs that compile kernels and capture steps, the last batch of an epoch in the third; and of all."""
 STEPS_BY_TORCH = 300
 """Steps of an epoch that torch's engine takes; the rest is extrapolated."""
 LONG_S = 60.0
@@ -110,17 +112,17 @@ def epochs(sizes: Sizes) -> Iterator[Figure]:
     for leaf, batch in cases:
         what = f"{_leaves(leaf, sizes)}, batch {batch}"
         limit = EPOCH_LIMITS.get((leaf, batch))
-        history = trainer(leaf, samples, batch, sizes.hidden, 3).fit(samples)
+        history = trainer(leaf, samples, batch, sizes.hidden, EPOCHS).fit(samples)
         sign = "" if limit is None else "<="
         yield Figure("epochs", what, _later(history), "s", note=_described(history), sign=sign, limit=limit)
         few = samples[: STEPS_BY_TORCH * batch]
-        history = trainer(leaf, few, batch, sizes.hidden, 2, engine="torch").fit(few)
+        history = trainer(leaf, few, batch, sizes.hidden, WARM + 1, engine="torch").fit(few)
         seconds = _later(history) * len(samples) / len(few)
         note = "" if len(few) == len(samples) else f"extrapolated from {STEPS_BY_TORCH} steps"
         yield Figure("epochs", f"{what}, engine torch", seconds, "s", note=note)
-        if leaf == "mlp" and sizes.device == "cuda":
+        if leaf == "mlp" and batch > 512 and sizes.device == "cuda":
             for precision in ("tf32", "bfloat16"):
-                history = trainer(leaf, samples, batch, sizes.hidden, 3, precision=precision).fit(samples)
+                history = trainer(leaf, samples, batch, sizes.hidden, EPOCHS, precision=precision).fit(samples)
                 yield Figure("epochs", f"{what}, {precision}", _later(history), "s", note=_described(history))
 
 
@@ -179,8 +181,8 @@ def _epoch_of_all(leaf: str, samples: list[Samples]) -> float:
     def note_end(record: EpochRecord) -> None:
         ends[record["epoch"]] = time.perf_counter()  # the last tree counts
 
-    train_many([Run(trainer(leaf, some, 4096, (64, 64, 64), 3, [note_end]), some) for some in samples])
-    return median([ends[epoch] - ends[epoch - 1] for epoch in range(2, 4)])
+    train_many([Run(trainer(leaf, some, 4096, (64, 64, 64), WARM + 7, [note_end]), some) for some in samples])
+    return median([ends[epoch] - ends[epoch - 1] for epoch in range(WARM + 1, WARM + 8)])
 
 
 def operator(_sizes: Sizes) -> Iterator[Figure]:
@@ -214,8 +216,8 @@ def _leaves(leaf: str, sizes: Sizes) -> str:
 
 
 def _later(history: dict[str, list[Any]]) -> float:
-    """Seconds of an epoch after the first, which compiles and captures."""
-    return median(history["seconds"][1:])
+    """Seconds of an epoch after the first ones, which compile kernels and capture steps."""
+    return median(history["seconds"][WARM:])
 
 
 def _described(history: dict[str, list[Any]]) -> str:

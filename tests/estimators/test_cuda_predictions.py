@@ -115,7 +115,8 @@ def test_tables_with_categories_and_missing_values() -> None:
 def test_tables_of_other_libraries_and_in_files(tmp_path: Path) -> None:
     pytest.importorskip("polars")
     pa = pytest.importorskip("pyarrow")
-        from tests.estimators.problems import as_pandas, as_polars, mixed
+    from tests.data.file_tables import write
+    from tests.estimators.problems import as_pandas, as_polars, mixed
 
     columns = mixed(2500)
     frame = as_pandas(columns)
