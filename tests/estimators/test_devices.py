@@ -18,7 +18,7 @@ from prunus.data import FileTable
 from prunus.errors import InputValueError
 from prunus.estimators import devices
 from prunus.estimators.device_rows import through_device
-from prunus.estimators.devices import choose_device, prediction_device, work_of
+from prunus.estimators.devices import choose_device, prediction_device
 from prunus.estimators.fitted import count_rows, rows_to_write
 from prunus.training.gpu.host_samples import on_device
 from prunus.tree.placed import PlacedTree
@@ -45,15 +45,12 @@ def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_one_gpu")
-def test_auto_trains_large_tables_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_device("auto", devices.GPU_ROWS - 1) == CPU
-    assert choose_device("auto", devices.GPU_ROWS) == GPU
-    monkeypatch.setattr(devices, "GPU_PRODUCTS", 1e12)
-    monkeypatch.setattr(devices, "GPU_NETWORK_PRODUCTS", 1e10)
-    of = partial(work_of, 100_000, 20, 10, depth=4)
-    assert choose_device("auto", 100_000, of()) == CPU
-    assert choose_device("auto", 100_000, of(hidden=(256, 256))) == GPU
-    assert choose_device("cpu", 100_000, of(hidden=(256, 256))) == CPU
+def test_auto_trains_large_tables_on_a_gpu() -> None:
+    assert devices.GPU_NETWORK_ROWS < devices.GPU_ROWS
+    for network, least in ((False, devices.GPU_ROWS), (True, devices.GPU_NETWORK_ROWS)):
+        assert choose_device("auto", least - 1, network=network) == CPU
+        assert choose_device("auto", least, network=network) == GPU
+        assert choose_device("cpu", least, network=network) == CPU
 
 
 @pytest.mark.usefixtures("_no_gpu")
@@ -61,13 +58,6 @@ def test_without_a_gpu_all_is_computed_on_the_cpu() -> None:
     assert choose_device("auto", 10**9) == CPU
     for asked in (None, "auto"):
         assert prediction_device("auto", asked, rows=10**9, parameters=10**6, network=True) == CPU
-
-
-def test_the_work_of_a_network_is_that_of_its_layers() -> None:
-    plain, wide = work_of(10, 6, 3, depth=2), work_of(10, 6, 3, depth=2, hidden=(5, 4))
-    assert plain.products == 10 * 3 * (3 * 6 + 7)
-    assert wide.products - plain.products == 10 * 3 * ((6 + 7) * 5 + 5 * 4)
-    assert (plain.network, wide.network) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -79,15 +69,13 @@ def test_fits_know_whether_they_have_a_network(
 ) -> None:
     seen: list[Any] = []
 
-    def choose(*given: Any) -> torch.device:
-        seen.append(given)
+    def choose(name: Any, rows: int, *, network: bool) -> torch.device:
+        seen.append((name, rows, network))
         return CPU
 
     monkeypatch.setattr("prunus.estimators.base.choose_device", choose)
     regressor(**options, max_epochs=1).fit(X, values(X))
-    ((name, rows, work),) = seen
-    assert (name, rows, work.network) == ("auto", 300, network)
-    assert work.products > 300 * 3 * 4
+    assert seen == [("auto", 300, network)]
 
 
 @pytest.mark.usefixtures("_one_gpu")
@@ -99,8 +87,9 @@ def test_predictions_are_made_where_the_option_or_the_caller_says() -> None:
         ("auto", None, many, False, CPU),
         ("cpu", None, many, True, CPU),
         ("cpu", "auto", many, True, GPU),
-        ("cuda", None, few, False, GPU),
-        (GPU, None, few, False, GPU),
+        ("cuda", None, few, True, CPU),
+        ("cuda", None, many, False, GPU),
+        (GPU, None, many, False, GPU),
         ("cuda:7", None, many, True, CPU),
         ("cuda", "cpu", many, True, CPU),
         ("auto", "cuda", few, False, GPU),

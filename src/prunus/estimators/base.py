@@ -190,7 +190,7 @@ class ArgminTree(
         seed = self._seed()
         recipe = self._recipe(len(rows), target, max_epochs)
         train_rows, valid_rows = self._hold_out(rows, eval_set, target, encoder, recipe, seed)
-        device = choose_device(self.device, len(rows), self._work(*rows.x.shape, target, recipe))
+        device = choose_device(self.device, len(rows), network=self._has_network)
         train = to_training(train_rows, target, device, seed=seed)
         valid = to_samples(valid_rows, target, device)
         del rows, train_rows, valid_rows  # memory

@@ -10,7 +10,6 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.defaults import Recipe
-from prunus.estimators.devices import Work, work_of
 from prunus.estimators.hardened import HardenedTree
 from prunus.nn import TreeModel
 from prunus.nn.draws import OwnDraws
@@ -22,8 +21,6 @@ __all__ = ["BuiltTree"]
 
 MAX_UNITS = 65_536
 """Largest number of units in a hidden layer: the weights of two such layers fill 16 GiB."""
-SPLIT_UNITS = (64,)
-"""Units of the hidden layers of a network in the splits."""
 
 
 class BuiltTree(HardenedTree):
@@ -52,17 +49,10 @@ class BuiltTree(HardenedTree):
         self._start(model, train, target, recipe, generator)
         return model
 
-    def _work(self, rows: int, columns: int, target: Target, recipe: Recipe) -> Work:
-        """About how much a fit to so many encoded rows and columns computes."""
-        hidden: tuple[int, ...] = ()
-        if has_network("", self._trained_leaf):
-            hidden = _check_layer_sizes(self.hidden_layer_sizes)
-        elif has_network(self.split, ""):
-            hidden = SPLIT_UNITS
-        of_node = target.n_outputs * (1 if self._trained_leaf == "constant" else columns)
-        return work_of(
-            rows, columns, recipe.max_epochs, depth=self._trained_depth, leaf_products=of_node, hidden=hidden
-        )
+    @property
+    def _has_network(self) -> bool:
+        """Whether the splits or the leaves that are trained have a network."""
+        return has_network(self.split, self._trained_leaf)
 
     def _start(
         self,

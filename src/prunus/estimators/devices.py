@@ -1,75 +1,28 @@
 """The devices that training and predictions run on."""
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from prunus.errors import InputValueError
 
-__all__ = ["Work", "choose_device", "prediction_device", "work_of"]
+__all__ = ["choose_device", "prediction_device"]
 
-GPU_ROWS = 50_000
-"""With fewer training rows than this, a fit is faster on the CPU: epochs are short, and what a GPU needs before its
-first step is most of the time."""
-GPU_PRODUCTS, GPU_NETWORK_PRODUCTS = 0.0, 0.0
-"""With fewer products in all steps of a fit than this, without and with a network, it is faster on the CPU. Its engine
-leaves out the splits and leaves that a row does not reach; networks have to be computed for all rows on both."""
+GPU_ROWS, GPU_NETWORK_ROWS = 200_000, 50_000
+"""From so many training rows on, without and with a network, a fit is about three times as fast on an NVIDIA H200 as on
+16 cores, so that the seconds which the first fit of a kind needs to compile kernels soon pay off (`make bench-gpu`)."""
+GPU_PREDICTED_ROWS = 10_000
+"""Fewer rows than this are predicted on the CPU before a GPU has started, unless the caller asks for the GPU."""
 GPU_PREDICTED_PRODUCTS = 4e9
 """With fewer products of rows and parameters than this, a tree with a network predicts faster on the CPU: a GPU needs
 time to start, and rows have to be copied to it. Without a network it is always so."""
 
 
-class Work(NamedTuple):
-    """How much a fit computes."""
+def choose_device(name: str | torch.device, rows: int, *, network: bool = False) -> torch.device:
+    """The device with this name; "auto" is a GPU if there is one and the table is large, and the CPU otherwise.
 
-    products: float
-    """Number of products of inputs and weights in the forward passes of all steps."""
-    network: bool
-    """Whether most of these are in a network, whose products are the same for all rows."""
-
-
-def work_of(
-    rows: int, columns: int, epochs: int, *, depth: int, leaf_products: int = 1, hidden: Sequence[int] = ()
-) -> Work:
-    """The work of a fit.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the encoded table.
-    epochs : int
-    depth : int
-        Depth of the tree.
-    leaf_products : int, default=1
-        Number of products for a row in each node.
-    hidden : sequence of int, optional
-        Units in the hidden layers of the network in the leaves, if it has one.
-
-    Returns
-    -------
-    Work
-
-    Examples
-    --------
-    >>> work_of(1000, 10, 2, depth=1)
-    Work(products=26000.0, network=False)
-    >>> work_of(1000, 10, 2, depth=1, hidden=(8,)).network
-    True
-    """
-    nodes = 2 ** (depth + 1) - 1
-    of_row = (nodes // 2) * columns + nodes * leaf_products
-    widths = (columns + nodes, *hidden)
-    of_row += sum(before * after for before, after in pairwise(widths))
-    return Work(float(rows) * epochs * of_row, bool(hidden))
-
-
-def choose_device(name: str | torch.device, rows: int, work: Work | None = None) -> torch.device:
-    """The device with this name; "auto" is a GPU if there is one and the fit is large, and the CPU otherwise.
-
-    A fit on a GPU has a fixed cost, for kernels that are compiled and captured, and each of its steps has one, however
-    small it is. So it takes many rows, and enough work in all steps, before a GPU is faster.
+    A fit on a GPU has a fixed cost, for kernels that are compiled and steps that are captured. The engine of the CPU
+    leaves out splits and leaves that a row does not reach; networks have to be computed for all rows on both.
 
     Parameters
     ----------
@@ -77,8 +30,8 @@ def choose_device(name: str | torch.device, rows: int, work: Work | None = None)
         The option of an estimator.
     rows : int
         Number of training rows.
-    work : Work, optional
-        What the fit computes; by default only the rows count.
+    network : bool, default=False
+        Whether the splits or the leaves have a network.
 
     Returns
     -------
@@ -91,18 +44,16 @@ def choose_device(name: str | torch.device, rows: int, work: Work | None = None)
     """
     if name != "auto":
         return _find_device(name)
-    enough = rows >= GPU_ROWS
-    if work is not None:
-        enough = enough and work.products >= (GPU_NETWORK_PRODUCTS if work.network else GPU_PRODUCTS)
-    return torch.device("cuda" if enough and torch.cuda.is_available() else "cpu")
+    is_large = rows >= (GPU_NETWORK_ROWS if network else GPU_ROWS)
+    return torch.device("cuda" if is_large and torch.cuda.is_available() else "cpu")
 
 
 def prediction_device(option: Any, asked: Any, *, rows: int, parameters: int, network: bool) -> torch.device:
     """The device that computes predictions: the CPU or an NVIDIA GPU.
 
-    Without a wish it is the GPU that the option of the estimator names, if it is there: the model may have been trained
-    on another machine. If the option is "auto", or that is the wish, it is a GPU if there is one and a network has to
-    compute many products.
+    Without a wish it is the GPU that the option of the estimator names, if rows are not few and it is there: the model
+    may have been trained on another machine. If the option is "auto", or that is the wish, it is a GPU if there is one
+    and a network has to compute many products.
 
     Parameters
     ----------
@@ -132,7 +83,7 @@ def prediction_device(option: Any, asked: Any, *, rows: int, parameters: int, ne
             raise InputValueError(f"device must be 'auto', 'cpu' or an NVIDIA GPU for predictions, got {asked!r}")
         return device
     if asked is None and option != "auto":
-        return _gpu_if_there(option)
+        return _gpu_if_there(option) if rows >= GPU_PREDICTED_ROWS else torch.device("cpu")
     is_large = network and float(rows) * parameters >= GPU_PREDICTED_PRODUCTS
     return torch.device("cuda" if is_large and torch.cuda.is_available() else "cpu")
 

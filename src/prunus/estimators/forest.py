@@ -178,7 +178,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         # 3. The trees are trained side by side.
         valid = None if eval_set is None else any_tree._read_eval_set(eval_set, target, encoder, type(self).__name__)
         recipes = [self._new_tree(**kind)._recipe(len(rows), target, None) for kind in kinds]
-        device = choose_device(self.device, len(rows), any_tree._work(*rows.x.shape, target, recipes[0]))
+        device = choose_device(self.device, len(rows), network=any_tree._has_network)
         lesson = _Lesson(bags, rows, valid, target, encoder, kinds, recipes, device, draw)
         trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.

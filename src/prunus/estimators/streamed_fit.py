@@ -12,7 +12,7 @@ from prunus.data import FileTable, TableEncoder
 from prunus.data.file_chunks import Chunk
 from prunus.data.shuffling import buffer_rows, chunk_rows_of
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.devices import Work, choose_device
+from prunus.estimators.devices import choose_device
 from prunus.estimators.preparation import Rows, to_samples
 from prunus.estimators.scanned import (
     IN_MEMORY,
@@ -164,7 +164,7 @@ class StreamedTree:
     device: Any
     _seed: Callable[[], int]
     _recipe: Callable[..., Any]
-    _work: Callable[..., Work]
+    _has_network: bool
     _read_eval_set: Callable[..., Rows]
     _learn: Callable[..., Any]
 
@@ -180,8 +180,7 @@ class StreamedTree:
         if eval_set is not None or recipe.early_stopping_rounds is None:
             scanned = scanned.without_validation()
             weighing = scanned.targets.weighing(target)
-        work = self._work(weighing.rows, len(encoder.columns_), target, recipe)
-        device = choose_device(self.device, weighing.rows, work)
+        device = choose_device(self.device, weighing.rows, network=self._has_network)
         sample = to_samples(_positive(encode_chunk(scanned.sample, encoder, target, weighing)), target, device)
         assert sample is not None
         valid_rows = None

@@ -155,10 +155,9 @@ class FusedEngine(FlatEngine):
         self.trees.has_samples = False
 
     def _release(self) -> None:
-        self._steps, trees = self.trees.steps, self.trees
+        self._steps = self.trees.steps
+        self.trees.leave()
         del self.trees
-        if len(trees.learners) == 1:  # else others may go on
-            trees.release()
 
 
 class Joined:
@@ -176,6 +175,7 @@ class Joined:
                 own = getattr(engine, name)
                 if own is not None:
                     getattr(self.trees, name)[slot].copy_(own)
+            engine.trees.leave()
             engine.trees, engine.slot = self.trees, slot
 
     def take_epoch(self, present: Sequence[int]) -> list[float]:

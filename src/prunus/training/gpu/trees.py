@@ -93,7 +93,7 @@ class Trees:
         self.batches: dict[tuple[int, int, bool], Batch] = {}
         self.done = torch.zeros((), dtype=torch.int64, device=self.device)
         self.total = torch.zeros(len(learners), dtype=torch.float64, device=self.device)
-        self.steps = 0
+        self.steps, self.users = 0, len(learners)
         self.has_samples = False
         self._start()
 
@@ -215,8 +215,11 @@ class Trees:
             self.graphs = StepGraphs(self.take_step, self.plan.step)
         self.table[0, : len(rows)] = rows
 
-    def release(self) -> None:
-        """Give back the graphs and the memory that only steps need."""
+    def leave(self) -> None:
+        """Note that one of the trees takes no more steps here; after the last one, graphs and tables are given back."""
+        self.users -= 1
+        if self.users:
+            return
         self.graphs.clear()
         self.batches.clear()
         self.has_samples = False
