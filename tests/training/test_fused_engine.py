@@ -155,6 +155,22 @@ def test_several_trees_learn_what_each_learns_alone() -> None:
         assert one == pytest.approx(expected, abs=1e-5)
 
 
+def test_trees_with_weights_may_have_different_numbers_of_samples() -> None:
+    many = [problem("constant", seed=seed, weighted=True, n=n) for seed, n in enumerate((75, 70, 90))]
+    valid = many[0].valid
+    many = [given._replace(valid=valid) for given in many]
+    alone = [epochs(engine(FusedEngine, given, seed=seed)) for seed, given in enumerate(many)]
+    engines = [engine(FusedEngine, given, seed=seed) for seed, given in enumerate(many)]
+    assert len({one.shape for one in engines}) == 1
+    group = join(engines)
+    found: list[list[float]] = [[] for _ in engines]
+    for _ in range(3):
+        for slot, loss in enumerate(group.take_epoch([0, 1, 2])):
+            found[slot] += [loss, *engines[slot].evaluate().values()]
+    for one, expected in zip(found, alone, strict=True):
+        assert one == pytest.approx(expected, abs=1e-5)
+
+
 def test_runs_can_be_joined_again_in_the_middle() -> None:
     many = [problem("constant", seed=seed) for seed in range(3)]
     alone = epochs(engine(FusedEngine, many[1], seed=1))
@@ -228,7 +244,7 @@ def test_an_epoch_never_waits_for_the_device_but_at_its_end() -> None:
         warnings.simplefilter("ignore")  # torch says that it does not find all waits
         torch.cuda.set_sync_debug_mode("error")
     try:
-        trees._take(trees.samples)
+        trees.take(max(trees.samples))
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert trees.graphs.graphs

@@ -63,7 +63,7 @@ class Samples:
 
     def order(self, size: int, generator: torch.Generator) -> Tensor | None:
         """The order of the samples in batches of this size: a random one, or None if one batch holds them all."""
-        return None if len(self) <= size else random_orders(len(self), [generator], generator.device)[0]
+        return None if len(self) <= size else random_orders([len(self)], [generator], generator.device)[0]
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator["Samples"]:
         """Iterate over the samples once, in random order.
@@ -102,18 +102,24 @@ class Samples:
             yield self[begin : begin + size]
 
 
-def random_orders(n: int, generators: Sequence[torch.Generator], device: torch.device) -> Tensor:
-    """Random orders of n samples, one for each generator of a device, (orders, n).
+def random_orders(counts: Sequence[int], generators: Sequence[torch.Generator], device: torch.device) -> Tensor:
+    """Random orders of so many samples each, by one generator each on a device, (orders, most samples).
 
-    On a GPU random numbers are sorted, those of all orders at once.
+    Shorter ones are followed by the numbers of samples that are not there. On a GPU random numbers are sorted, those of
+    all orders at once.
 
-    >>> random_orders(3, [torch.Generator().manual_seed(0)], torch.device("cpu")).sort().values
+    >>> random_orders([3], [torch.Generator().manual_seed(0)], torch.device("cpu")).sort().values
     tensor([[0, 1, 2]])
     """
+    most = max(counts)
     if device.type == "cpu":
-        return torch.stack([torch.randperm(n, generator=generator) for generator in generators])
-    keys = torch.empty(len(generators), n, dtype=torch.int64, device=device)
-    for k, (row, generator) in enumerate(zip(keys, generators, strict=True)):
-        row.random_(k << 32, (k + 1) << 32, generator=generator)
+        orders = torch.arange(most).repeat(len(counts), 1)
+        for row, count, generator in zip(orders, counts, generators, strict=True):
+            row[:count] = torch.randperm(count, generator=generator)
+        return orders
+    keys = torch.empty(len(counts), most, dtype=torch.int64, device=device)
+    for k, (row, count, generator) in enumerate(zip(keys, counts, generators, strict=True)):
+        row[:count].random_(k << 32, (k << 32) + (1 << 31), generator=generator)
+        row[count:] = (k << 32) + (1 << 31)  # after all others of this order
     order = keys.flatten().argsort(stable=True).view_as(keys)
-    return order - n * torch.arange(len(keys), device=device).unsqueeze(1)
+    return order - most * torch.arange(len(keys), device=device).unsqueeze(1)

@@ -32,15 +32,27 @@ class Batch:
     device : torch.device
     trains : bool
         Whether there are gradients.
+    counts : list of int, optional
+        The number of samples of each tree, if not all have as many.
     """
 
     def __init__(
-        self, layout: GpuLayout, trees: int, size: int, rest: int, device: torch.device, *, trains: bool
+        self,
+        layout: GpuLayout,
+        trees: int,
+        size: int,
+        rest: int,
+        device: torch.device,
+        *,
+        trains: bool,
+        counts: list[int] | None = None,
     ) -> None:
         def new(*shape: int) -> Tensor:
             return torch.zeros(trees, *shape, device=device)
 
         self.layout, self.size = layout, size
+        differ = counts is not None and set(counts) != {size}
+        self.counts = torch.tensor(counts, dtype=torch.float32, device=device) if differ else None
         splits, nodes, stride = n_splits(layout.depth), layout.nodes, -(-size // 16) * 16
         self.inputs = new(size, layout.width)
         self.inputs[:, :, layout.ones] = 1.0

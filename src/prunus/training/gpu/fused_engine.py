@@ -74,7 +74,8 @@ class FusedEngine(FlatEngine):
         train: Samples | SampleStream,
         valid: Samples | None,
     ) -> None:
-        from prunus.training.gpu.trees import Learner, Trees
+        from prunus.training.gpu.tables import Learner
+        from prunus.training.gpu.trees import Trees
 
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes, self.train = refresh is not None, in_memory(train)
@@ -96,11 +97,20 @@ class FusedEngine(FlatEngine):
             (self.loss.name, self.loss.parameter),
             (tree.depth, tree.pruning_strength, tree.batch_size, tree.final_scale),
             (layout.splits, layout.models, tuple(layout.layers), layout.width, layout.curved, layout.own_inputs),
-            (len(self.learner.train), isinstance(self.learner.train, SampleStream) and id(self)),
+            self._counted(),
             (None if valid is None else len(valid), self.learner.is_weighted, self.train.x.device),
             (getattr(tree.split, "max_columns", None), tuple(getattr(tree.split, "owner", ()))),
             (self.refreshes, self.steps),
         )
+
+    def _counted(self) -> Hashable:
+        """Runs of one shape have as many samples; if these have weights, as many whole batches and a last one each."""
+        samples, size = len(self.learner.train), self.options.batch_size
+        if isinstance(self.learner.train, SampleStream):
+            return id(self)
+        if self.learner.is_weighted and samples % size:
+            return samples // size, "and some"
+        return samples
 
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
@@ -152,7 +162,7 @@ class FusedEngine(FlatEngine):
         return None if self.trees.used is None else self.trees.used[self.slot]
 
     def _read_samples(self) -> None:
-        self.trees.has_samples = False
+        self.trees.forget_samples()
 
     def _release(self) -> None:
         self._steps = self.trees.steps

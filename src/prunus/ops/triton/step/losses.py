@@ -9,7 +9,7 @@ __all__ = ["compare"]
 
 def compare(
     loss: str, parameter: float, out: Tensor, rest: Tensor, first: int, targets: int, *,
-    has_offset: bool, weighted: bool, sums: Tensor, replaces: bool = True,
+    has_offset: bool, weighted: bool, sums: Tensor, counts: Tensor | None = None, replaces: bool = True,
 ) -> None:  # fmt: skip
     """Write sums of the losses, (trees, blocks), and replace outputs, (trees, n, k), by gradients of the mean loss.
 
@@ -28,12 +28,14 @@ def compare(
         Number of columns of targets: k, or 1 for the numbers of classes.
     sums : Tensor of shape (trees, blocks)
         With at least `blocks_of(n)` blocks.
+    counts : Tensor of shape (trees,), optional
+        Numbers of samples, as for `roots`, by which losses are averaged; n by default.
     replaces : bool
         Whether outputs are replaced.
     """
     trees, n, outputs = out.shape
     loss_kernel[(triton.cdiv(n, ROWS), trees)](
-        out, rest, sums, n, sums.shape[1], parameter,
+        out, rest, counts, sums, n, sums.shape[1], parameter,
         LOSS=loss, OUTPUTS=outputs, FIRST=first, TARGETS=targets, REST=rest.shape[2],
         OFFSET=has_offset, WEIGHTED=weighted, REPLACES=replaces, ROWS=ROWS, BLOCK=triton.next_power_of_2(outputs),
     )  # fmt: skip
@@ -81,7 +83,7 @@ def of_numbers(out, target, parameter, LOSS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "blocks"])
 def loss_kernel(
-    out_ptr, rest_ptr, sums_ptr, n, blocks, parameter,
+    out_ptr, rest_ptr, counts_ptr, sums_ptr, n, blocks, parameter,
     LOSS: tl.constexpr, OUTPUTS: tl.constexpr, FIRST: tl.constexpr, TARGETS: tl.constexpr, REST: tl.constexpr,
     OFFSET: tl.constexpr, WEIGHTED: tl.constexpr, REPLACES: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -117,4 +119,7 @@ def loss_kernel(
         grad = grad / OUTPUTS
     tl.store(sums_ptr + tree * blocks + tl.program_id(0), tl.sum(tl.where(valid, losses * weight, 0.0)))
     if REPLACES:
-        tl.store(out_ptr + at[:, None] * OUTPUTS + output, grad * (weight / n)[:, None], mask=mask)
+        count = n.to(tl.float32)
+        if counts_ptr is not None:
+            count = tl.load(counts_ptr + tree)
+        tl.store(out_ptr + at[:, None] * OUTPUTS + output, grad * (weight / count)[:, None], mask=mask)

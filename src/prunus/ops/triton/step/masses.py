@@ -13,21 +13,24 @@ MAX_BLOCK = 8192
 """Largest number of samples whose u one program has in registers; of more samples it reads u again and again."""
 
 
-def roots(u: Tensor, rest: Tensor | None, lam: float, out: Tensor) -> None:
+def roots(u: Tensor, rest: Tensor | None, lam: float, counts: Tensor | None, out: Tensor) -> None:
     """Write the root of each node's phi, (trees, T), given u, (trees, T, n).
 
     A mass is the smallest root on the way to its node. The weights are the last column of `rest`, (trees, n, more);
-    None means that all are 1.
+    None means that all are 1. If some trees have fewer than n samples, and rows of weight 0 after them, `counts`,
+    (trees,), in single precision, are the numbers of their samples, and their strength is that share of `lam`.
     """
     trees, nodes, n = u.shape
     block, warps = _block(n)
     roots_kernel[(nodes, trees)](
-        u, rest, lam, out, n, u.stride(1),
+        u, rest, counts, lam, out, n, u.stride(1),
         T=nodes, BLOCK=block, ONE_BLOCK=n <= block, REST=0 if rest is None else rest.shape[2], num_warps=warps,
     )  # fmt: skip
 
 
-def mass_grads(u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_z: Tensor, out: Tensor) -> None:
+def mass_grads(
+    u: Tensor, rest: Tensor | None, lam: float, counts: Tensor | None, roots: Tensor, grad_z: Tensor, out: Tensor
+) -> None:
     """Write the gradient of the sum of w u over the samples that are active in each node, (trees, T).
 
     Masses are the smallest of the roots, (trees, T), on the way to each node; gradients of the routes have the shape of
@@ -36,15 +39,15 @@ def mass_grads(u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_z
     trees, nodes, n = u.shape
     block, warps = _block(n)
     mass_grads_kernel[(nodes, trees)](
-        u, rest, lam, roots, grad_z, None, None, out, n, u.stride(1), 0, 0,
+        u, rest, counts, lam, roots, grad_z, None, None, out, n, u.stride(1), 0, 0,
         T=nodes, DEPTH=depth_of_splits(nodes // 2), BLOCK=block, REST=0 if rest is None else rest.shape[2],
         OUTPUTS=0, FIRST=0, WIDTH=0, num_warps=warps,
     )  # fmt: skip
 
 
 def constant_grads(
-    u: Tensor, rest: Tensor | None, lam: float, roots: Tensor, grad_out: Tensor, constants: Tensor, first: int,
-    out: Tensor, grads: Tensor,
+    u: Tensor, rest: Tensor | None, lam: float, counts: Tensor | None, roots: Tensor, grad_out: Tensor,
+    constants: Tensor, first: int, out: Tensor, grads: Tensor,
 ) -> None:  # fmt: skip
     """`mass_grads` for constant leaves, and the gradients of their constants.
 
@@ -60,7 +63,8 @@ def constant_grads(
     trees, nodes, n = u.shape
     block, warps = _block(n)
     mass_grads_kernel[(nodes, trees)](
-        u, rest, lam, roots, grad_out, constants, grads, out, n, u.stride(1), constants.stride(0), grads.stride(0),
+        u, rest, counts, lam, roots, grad_out, constants, grads, out, n, u.stride(1), constants.stride(0),
+        grads.stride(0),
         T=nodes, DEPTH=depth_of_splits(nodes // 2), BLOCK=block, REST=0 if rest is None else rest.shape[2],
         OUTPUTS=grad_out.shape[2], FIRST=first, WIDTH=constants.shape[2], num_warps=2 * warps,
     )  # fmt: skip
@@ -93,12 +97,14 @@ def load_rewards(u_ptr, rest_ptr, rows, n, stride, node, tree, T: tl.constexpr, 
 
 @triton.jit(do_not_specialize=["n"])
 def roots_kernel(
-    u_ptr, rest_ptr, lam, roots_ptr, n, stride,
+    u_ptr, rest_ptr, counts_ptr, lam, roots_ptr, n, stride,
     T: tl.constexpr, BLOCK: tl.constexpr, ONE_BLOCK: tl.constexpr, REST: tl.constexpr,
 ):  # fmt: skip
     """Runs Newton's method for one node of one tree."""
     node = tl.program_id(0)
     tree = tl.program_id(1).to(tl.int64)
+    if counts_ptr is not None:
+        lam = lam * tl.load(counts_ptr + tree) / n
     offsets = tl.arange(0, BLOCK)
     if ONE_BLOCK:
         u, weight = load_rewards(u_ptr, rest_ptr, offsets, n, stride, node, tree, T, REST)
@@ -122,8 +128,8 @@ def roots_kernel(
 
 @triton.jit(do_not_specialize=["n", "constants_stride", "grads_stride"])
 def mass_grads_kernel(
-    u_ptr, rest_ptr, lam, roots_ptr, grad_ptr, constants_ptr, grads_ptr, out_ptr, n, stride, constants_stride,
-    grads_stride,
+    u_ptr, rest_ptr, counts_ptr, lam, roots_ptr, grad_ptr, constants_ptr, grads_ptr, out_ptr, n, stride,
+    constants_stride, grads_stride,
     T: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, REST: tl.constexpr, OUTPUTS: tl.constexpr,
     FIRST: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -133,6 +139,8 @@ def mass_grads_kernel(
     """
     node = tl.program_id(0)
     tree = tl.program_id(1).to(tl.int64)
+    if counts_ptr is not None:
+        lam = lam * tl.load(counts_ptr + tree) / n
     a = 1.0
     for step in tl.static_range(DEPTH + 1):
         ancestor = ((node + 1) >> step) - 1

@@ -1,0 +1,132 @@
+"""What the fused engine reads: the inputs, targets and weights of all samples of several trees, side by side."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from prunus.nn import TreeModel
+from prunus.nn.gpu_layout import GpuLayout
+from prunus.training.losses import NamedLoss, mean_loss
+from prunus.training.masses import sampling_step
+from prunus.training.native_losses import compared
+from prunus.training.options import TrainingOptions
+from prunus.training.pace import Pace
+from prunus.training.samples import Samples
+from prunus.training.streams import SampleStream, in_memory
+
+__all__ = ["Learner", "Tables"]
+
+CHUNK = 262_144
+"""Number of samples whose inputs are computed at once."""
+
+
+class Learner(NamedTuple):
+    """A tree that is to be trained, and what from."""
+
+    model: TreeModel
+    loss: NamedLoss
+    options: TrainingOptions
+    pace: Pace
+    train: Samples | SampleStream
+    valid: Samples | None
+    refreshes: bool
+    """Whether masses are solved between epochs."""
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some of the samples have weights; others then weigh 1."""
+        return any(some is not None and some.weight is not None for some in (in_memory(self.train), self.valid))
+
+
+class Tables:
+    """The samples of trees of one shape, as tables of shape (trees, samples, columns).
+
+    Inputs do not change during training, so they are computed once. The columns are the inputs of the leaves in their
+    places, then the inputs of the splits, if these are others, targets, offsets of the outputs, and weights.
+
+    If trees have different numbers of samples, tables are filled up with rows of weight 0.
+
+    Parameters
+    ----------
+    learners : sequence of Learner
+    layout : GpuLayout
+
+    Attributes
+    ----------
+    train : Tensor
+        The training samples, or of a stream those that are at hand.
+    counts : list of int
+        The number of training samples of each tree.
+    order : int64 Tensor of shape (trees, samples)
+        The order in which steps take them.
+    some : Tensor
+        Every so many of them, on which masses are solved between epochs.
+    some_counts : list of int
+        How many these are, for each tree.
+    valid : Tensor or None
+    targets : int
+        Number of columns of targets.
+    has_offset, weighted : bool
+    """
+
+    @torch.no_grad()
+    def __init__(self, learners: Sequence[Learner], layout: GpuLayout) -> None:
+        self.layout, self.weighted = layout, learners[0].is_weighted
+        self.targets, self.has_offset = 0, False
+        tables = [self.table(learner, in_memory(learner.train)) for learner in learners]
+        some = [table[:: sampling_step(len(table))] for table in tables]
+        self.counts, self.some_counts = [len(table) for table in tables], [len(table) for table in some]
+        self.train, self.some = _stacked(tables), _stacked(some)
+        self.order = torch.arange(self.train.shape[1], device=self.train.device).repeat(len(learners), 1)
+        valid = [self.table(learner, learner.valid) for learner in learners if learner.valid is not None]
+        self.valid = _stacked(valid) if valid else None
+
+    @property
+    def columns(self) -> int:
+        """Number of columns after the inputs of the leaves."""
+        return self.train.shape[2] - self.layout.ones
+
+    def load(self, rows: Tensor) -> bool:
+        """Copy rows of a stream to the table of the one tree; return whether it was too small and made anew."""
+        is_larger = len(rows) > self.train.shape[1]
+        if is_larger:
+            self.train = rows.new_zeros(1, *rows.shape)
+            self.order = torch.arange(len(rows), device=rows.device).unsqueeze(0)
+        self.train[0, : len(rows)] = rows
+        return is_larger
+
+    def table(self, learner: Learner, samples: Samples) -> Tensor:
+        """The table of samples of one tree, (samples, columns)."""
+        model, layout, n = learner.model, self.layout, len(samples)
+        first = samples[:1]
+        out = first.x.new_zeros(len(first), layout.outputs)
+        mean_loss(learner.loss, out, first.y, first.weight)  # raises clear errors
+        found = compared(learner.loss, samples.y)
+        self.targets, self.has_offset = found.target.shape[1], found.offset is not None
+        rest = [found.target, *([] if found.offset is None else [found.offset])]
+        if self.weighted:
+            rest.append(samples.x.new_ones(n, 1) if samples.weight is None else samples.weight.unsqueeze(1))
+        table = samples.x.new_zeros(n, layout.ones + layout.own_inputs + sum(part.shape[1] for part in rest))
+        own = table[:, layout.ones :]
+        places = layout.places.to(table.device)
+        for begin in range(0, n, CHUNK):
+            rows = slice(begin, begin + CHUNK)
+            table[rows, places] = model.inputs(samples.x[rows])
+            if model.split_inputs is not None:
+                own[rows, : samples.x.shape[1]] = model.split_inputs(samples.x[rows])
+                own[rows, layout.split_ones] = 1.0
+        column = layout.own_inputs
+        for part in rest:
+            own[:, column : column + part.shape[1]] = part
+            column += part.shape[1]
+        return table
+
+
+def _stacked(tables: list[Tensor]) -> Tensor:
+    """Tables of several trees as one, filled up with rows of zeros."""
+    stacked = tables[0].new_zeros(len(tables), max(map(len, tables)), tables[0].shape[1])
+    for place, table in zip(stacked, tables, strict=True):
+        place[: len(table)] = table
+    return stacked
