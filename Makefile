@@ -65,8 +65,7 @@ test-sanitizers: $(SANITIZED)/.built ## The extension under the address and unde
 		tests/training/test_native_workers.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda.py \
-		tests/estimators/test_cuda_forest.py
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda*.py
 
 bench-ops: $(INSTALLED) ## Speed of the operators against cvxpylayers and torch.clamp
 	$(BIN)/python -m benchmarks.ops

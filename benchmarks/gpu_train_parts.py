@@ -204,8 +204,8 @@ def auto(sizes: Sizes) -> Iterator[Figure]:
                 if device == "cpu" and is_long:
                     continue
                 estimator = ArgminTreeClassifier(leaf=leaf, device=device, random_state=0)
-                if device != "cpu" and rows == sizes.auto_rows[0]:
-                    estimator.fit(x, y)  # compiles
+                if device != "cpu":
+                    estimator.fit(x, y)  # compiles kernels for batches of this size
                 seconds = _seconds(partial(estimator.fit, x, y))
                 is_long = is_long or (device == "cpu" and seconds > LONG_S)
                 yield Figure("auto", f"{rows:,} x {COLUMNS}, {leaf} leaves, {device}", seconds, "s")

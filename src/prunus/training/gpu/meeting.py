@@ -97,7 +97,8 @@ class Meeting:
         self._join = join
         self._not_begun, self._attending = expected, 0
         self._is_closed = False
-        self._turn = threading.Condition()
+        self._turn = threading.Lock()
+        self._calls: dict[int, threading.Condition] = {}
         self._waiting: dict[int, Member] = {}
         self._found: dict[int, float | BaseException] = {}
         self._groups: list[Group] = []
@@ -116,6 +117,7 @@ class Meeting:
                 raise RuntimeError("a task must begin before its meeting is closed")
             self._not_begun -= 1
             self._attending += 1
+            self._calls[place] = threading.Condition(self._turn)
             before = _attendance.meeting, _attendance.place
             _attendance.meeting, _attendance.place = self, place
             try:
@@ -124,7 +126,7 @@ class Meeting:
                 _attendance.meeting, _attendance.place = before
                 self._waiting.pop(place, None)  # it was interrupted
                 self._attending -= 1
-                self._turn.notify_all()
+                self._call_next()
                 if not self._expected:
                     self._groups = []
                     self._worker.shutdown()
@@ -145,13 +147,20 @@ class Meeting:
         while place not in self._found:
             if len(self._waiting) == self._expected:
                 self._take_epoch()
-                self._turn.notify_all()
             else:
-                self._turn.wait(WAIT_SECONDS)
+                self._call_next()
+                self._calls[place].wait(WAIT_SECONDS)
         found = self._found.pop(place)
         if isinstance(found, BaseException):
             raise found
         return found
+
+    def _call_next(self) -> None:
+        """Wake one of the threads that can go on: threads that wake up together would only hinder each other."""
+        if self._found or len(self._waiting) == self._expected:
+            for place in self._found or self._waiting:
+                self._calls[place].notify()
+                return
 
     def _take_epoch(self) -> None:
         """Find the losses of all that wait, or the error for each of them."""
