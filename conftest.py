@@ -14,7 +14,8 @@ import torch
 
 from prunus import ops
 
-collect_ignore_glob = [] if find_spec("triton") else ["src/prunus/ops/triton*"]
+NEED_TRITON = ["src/prunus/ops/triton*", "src/prunus/training/gpu/passes.py", "src/prunus/training/gpu/trees.py"]
+collect_ignore_glob = [] if find_spec("triton") else NEED_TRITON
 
 
 @pytest.fixture(autouse=True, scope="session")

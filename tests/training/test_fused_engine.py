@@ -141,8 +141,7 @@ def test_losses_of_fifty_steps_are_those_of_the_torch_engine() -> None:
         assert fused.train_epoch() == pytest.approx(expected.train_epoch(), abs=1e-4)
 
 
-def test_several_trees_learn_what_each_learns_alone() -> None:
-    many = [problem("mlp", seed=seed, weighted=True, outputs=2) for seed in range(3)]
+def assert_learn_together_what_they_learn_alone(many: list[Problem]) -> None:
     alone = [epochs(engine(FusedEngine, given, seed=seed)) for seed, given in enumerate(many)]
     engines = [engine(FusedEngine, given, seed=seed) for seed, given in enumerate(many)]
     assert len({one.shape for one in engines}) == 1
@@ -153,22 +152,18 @@ def test_several_trees_learn_what_each_learns_alone() -> None:
             found[slot] += [loss, *engines[slot].evaluate().values()]
     for one, expected in zip(found, alone, strict=True):
         assert one == pytest.approx(expected, abs=1e-5)
+
+
+def test_several_trees_learn_what_each_learns_alone() -> None:
+    many = [problem("mlp", seed=seed, weighted=True, outputs=2) for seed in range(3)]
+    assert_learn_together_what_they_learn_alone(many)
 
 
 def test_trees_with_weights_may_have_different_numbers_of_samples() -> None:
     many = [problem("constant", seed=seed, weighted=True, n=n) for seed, n in enumerate((75, 70, 90))]
     valid = many[0].valid
     many = [given._replace(valid=valid) for given in many]
-    alone = [epochs(engine(FusedEngine, given, seed=seed)) for seed, given in enumerate(many)]
-    engines = [engine(FusedEngine, given, seed=seed) for seed, given in enumerate(many)]
-    assert len({one.shape for one in engines}) == 1
-    group = join(engines)
-    found: list[list[float]] = [[] for _ in engines]
-    for _ in range(3):
-        for slot, loss in enumerate(group.take_epoch([0, 1, 2])):
-            found[slot] += [loss, *engines[slot].evaluate().values()]
-    for one, expected in zip(found, alone, strict=True):
-        assert one == pytest.approx(expected, abs=1e-5)
+    assert_learn_together_what_they_learn_alone(many)
 
 
 def test_runs_can_be_joined_again_in_the_middle() -> None:

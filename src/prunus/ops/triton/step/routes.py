@@ -83,13 +83,24 @@ def _tile(splits: int) -> tuple[int, int]:
 
 
 @triton.jit
-def load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
-    """The scores of some rows: a tuple of the levels, each of shape (ROWS, 2**level)."""
+def begin(
+    s_ptr, table_ptr, step_ptr, ahead, n, stride,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    """The tree and the samples of this program, their u at the root, (ROWS, 1), and their scores, times the scale.
+
+    These are a tuple of the levels, each of shape (ROWS, 2**level).
+    """
+    tree = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scale = 1.0
+    if SCALE is not None:
+        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
     scores = ()
     for level in tl.static_range(DEPTH):
         at = s_ptr + (tree * SPLITS + level_columns(level)[None, :]) * stride + rows[:, None]
         scores = scores + (scale * tl.load(at, mask=rows[:, None] < n, other=0.0),)
-    return scores
+    return tree, rows, tl.where(rows < n, 1.5, -1.0)[:, None], scores
 
 
 @triton.jit
@@ -110,13 +121,7 @@ def rewards_kernel(
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
     """u of ROWS samples."""
-    tree = tl.program_id(1).to(tl.int64)
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    scale = 1.0
-    if SCALE is not None:
-        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
-    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
-    u = tl.where(rows < n, 1.5, -1.0)[:, None]
+    tree, rows, u, scores = begin(s_ptr, table_ptr, step_ptr, ahead, n, stride, DEPTH, SPLITS, ROWS, COUNT, SCALE)
     for level in tl.static_range(DEPTH + 1):
         at = u_ptr + (tree * (2 * SPLITS + 1) + level_columns(level)[None, :]) * stride + rows[:, None]
         tl.store(at, u, mask=rows[:, None] < n)
@@ -131,14 +136,8 @@ def routes_kernel(
     COUNT: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
     """The routes of ROWS samples."""
-    tree = tl.program_id(1).to(tl.int64)
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    scale = 1.0
-    if SCALE is not None:
-        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
-    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
+    tree, rows, u, scores = begin(s_ptr, table_ptr, step_ptr, ahead, n, stride, DEPTH, SPLITS, ROWS, COUNT, SCALE)
     masses = load_masses(roots_ptr, tree, DEPTH, SPLITS)
-    u = tl.where(rows < n, 1.5, -1.0)[:, None]
     for level in tl.static_range(DEPTH + 1):
         z = tl.minimum(tl.maximum(u, 0.0), masses[level])
         at = inputs_ptr + (tree * n + rows[:, None]) * width + FIRST + level_columns(level)[None, :]
@@ -154,14 +153,8 @@ def constant_outputs_kernel(
     ROWS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
     """The outputs of ROWS samples."""
-    tree = tl.program_id(1).to(tl.int64)
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    scale = 1.0
-    if SCALE is not None:
-        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
-    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
+    tree, rows, u, scores = begin(s_ptr, table_ptr, step_ptr, ahead, n, stride, DEPTH, SPLITS, ROWS, COUNT, SCALE)
     masses = load_masses(roots_ptr, tree, DEPTH, SPLITS)
-    u = tl.where(rows < n, 1.5, -1.0)[:, None]
     zs = ()
     for level in tl.static_range(DEPTH + 1):
         zs = zs + (tl.minimum(tl.maximum(u, 0.0), masses[level]),)
@@ -204,17 +197,11 @@ def score_grads_kernel(
 ):  # fmt: skip
     """Goes down the tree for u, and up again for the gradients, of ROWS samples."""
     T: tl.constexpr = 2 * SPLITS + 1
-    tree = tl.program_id(1).to(tl.int64)
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    scale = 1.0
-    if SCALE is not None:
-        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
-    scores = load_scores(s_ptr, rows, n, stride, tree, scale, DEPTH, SPLITS)
+    tree, rows, u, scores = begin(s_ptr, table_ptr, step_ptr, ahead, n, stride, DEPTH, SPLITS, ROWS, COUNT, SCALE)
     masses = load_masses(roots_ptr, tree, DEPTH, SPLITS)
     weight = tl.where(rows < n, 1.0, 0.0)
     if REST > 0:
         weight = tl.load(rest_ptr + (tree * n + rows) * REST + (REST - 1), mask=rows < n, other=0.0)
-    u = tl.where(rows < n, 1.5, -1.0)[:, None]
     us = ()
     own = ()
     for level in tl.static_range(DEPTH + 1):
@@ -229,6 +216,9 @@ def score_grads_kernel(
         own = own + (grad + tl.where(u > a, weight[:, None] * sum_grad, 0.0),)
         if level < DEPTH:
             u = step_down(u, scores[level])
+    scale = 1.0
+    if SCALE is not None:
+        scale = number(table_ptr, step_ptr, ahead, COUNT, SCALE)
     grad = own[DEPTH]
     for up in tl.static_range(1, DEPTH + 1):
         u, s = us[DEPTH - up], scores[DEPTH - up]
