@@ -18,7 +18,7 @@ from harness.reports import Bar, format_bars, format_report, markdown_table
 
 __all__ = ["Stored", "bars", "main", "measure", "report"]
 
-NOTES = """Epochs are those of 10,500,000 rows, the median of the second and the third; the engine and the training loss
+NOTES = """Epochs are those of 10,500,000 rows, the median of those after the third; the engine and the training loss
 of the last one stand beside them. The first fit is that of a new process, which compiles kernels unless they are in
 Triton's cache. Fits have default options. Several trees that train together have rows of their own; their epoch ends
 when that of the last one ends."""

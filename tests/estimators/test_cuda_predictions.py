@@ -169,11 +169,13 @@ def test_the_device_of_the_option_and_of_auto(monkeypatch: pytest.MonkeyPatch) -
     tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(*VALUES)
     x = VALUES[0]
     tree.predict(x)
-    tree.set_params(device="cuda").predict(x)
+    tree.set_params(device="cuda").predict(x)  # few rows
+    monkeypatch.setattr(devices, "GPU_PREDICTED_ROWS", 100)
+    tree.predict(x)
     tree.set_params(device="auto").predict(x)
     monkeypatch.setattr(devices, "GPU_PREDICTED_PRODUCTS", 1.0)
     tree.predict(x)
-    assert used == ["cpu", "cuda", "cpu", "cuda"]
+    assert used == ["cpu", "cpu", "cuda", "cpu", "cuda"]
 
 
 def test_outputs_along_given_paths() -> None:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
-from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten
+from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseMLPSplit, TreeLayer, TreeModel, Whiten
 from prunus.ops import tree_traverse
 from tests.nn.problems import generator, inputs, model, tree
 from tests.tolerances import assert_same
@@ -170,3 +170,13 @@ def test_no_samples_are_refused() -> None:
 def test_a_batch_size_below_1_is_refused() -> None:
     with pytest.raises(InputValueError, match="batch_size must be at least 1, got 0"):
         tree().solve_masses(inputs(9), batch_size=0)
+
+
+@in_any_memory
+@pytest.mark.parametrize("kind", [LinearSplit, ELUSplit, MLPSplit, SparseMLPSplit])
+@pytest.mark.parametrize("whitened", [False, True])
+def test_masses_are_those_of_the_scores_for_every_kind_of_split(kind: type[nn.Module], whitened: bool) -> None:
+    layer, x = TreeLayer(kind(5, 3), 3, 20.0), 3 * inputs(200, 5)
+    before: nn.Module = Whiten(5).fit(x, power=0.2) if whitened else nn.Identity()
+    layer.solve_masses(x, inputs=before)
+    assert_same(layer.a, expected_masses(layer, before(x), 20.0))

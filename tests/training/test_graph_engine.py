@@ -477,7 +477,7 @@ def stream_of_device(samples: Samples) -> SampleStream:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("engine", ["graph", "torch"])
-@pytest.mark.parametrize(("precision", "tolerance"), [("tf32", 0.05), ("bfloat16", 0.1)])
+@pytest.mark.parametrize(("precision", "tolerance"), [("tf32", 0.1), ("bfloat16", 0.1)])
 def test_lower_precision_learns_nearly_the_same(engine: str, precision: str, tolerance: float) -> None:
     before = torch.backends.cuda.matmul.allow_tf32
     losses = [

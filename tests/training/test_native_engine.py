@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from prunus.errors import InputValueError, TrainingError
 from prunus.hardening.student import IMITATIONS
-from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten
+from prunus.nn import ConstantHead, ELUSplit, LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.nn.native import FlatParameters
 from prunus.nn.registry import build_head
 from prunus.training import LOSSES, Run, Samples, Trainer, TrainingOptions, find_loss, train_many
@@ -273,12 +273,17 @@ def test_an_interruption_is_noticed_at_once() -> None:
     assert time.perf_counter() - sent[0] < 0.3  # 0.1 on an idle machine
 
 
+def bounded_tree() -> TreeModel:
+    return TreeModel(TreeLayer(ELUSplit(D, 2), 2), ConstantHead(D, 2, 1))
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ({"optimizer": "qhadam"}, "it does not know the optimizer 'qhadam'"),
         ({"model": nn.Linear(D, 1)}, "the model is not a TreeModel with a TreeLayer"),
         ({"model": tree("mlp", 1, dropout=0.1)}, "it does not know dropout"),
+        ({"model": bounded_tree()}, "it does not know ELUSplit"),
         ({"loss": lambda output, _target: output.mean(1)}, "it does not know the loss"),
         ({"dtype": torch.float64}, "the inputs are 2-dimensional torch.float64 on cpu"),
     ],

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,7 @@ from prunus.nn.splits.split import Split
 from prunus.ops import TreeArgmin, tree_traverse
 from prunus.ops.checks import shape
 from prunus.ops.heap import n_nodes, n_splits
-from prunus.ops.masses import Chunks, linear_masses, streamed_masses
-from prunus.ops.native import PRECISIONS, has_native
+from prunus.ops.masses import Chunks, has_linear_masses, linear_masses, streamed_masses
 from prunus.ops.routes import tree_routes
 
 __all__ = ["TreeLayer"]
@@ -195,15 +195,12 @@ class TreeLayer(nn.Module):
         self, x: Tensor, weight: Tensor | None, lam: float, inputs: Callable[[Tensor], Tensor], chunk: int | None
     ) -> Tensor:
         planes = self.split.planes(inputs) if isinstance(self.split, Split) else None
-        if (
-            planes is not None
-            and has_native()
-            and x.ndim == 2
-            and x.device.type == "cpu"
-            and x.dtype == planes[0].dtype in PRECISIONS
-        ):
-            scale = 1.0 if self.final_scale == 1 else float(self.scale)
-            return linear_masses(x, planes[0] * scale, planes[1] * scale, weight, lam)
+        scale = 1.0 if self.final_scale == 1 else float(self.scale)
+        linear: Callable[..., Tensor] | None = None
+        if planes is not None and x.dtype == planes[0].dtype and has_linear_masses(x, self.depth):
+            linear = partial(_linear_masses, planes[0] * scale, planes[1] * scale)
+            if x.device.type == "cpu":
+                return linear(x, weight, lam)
 
         cells = GPU_CELLS if x.device.type == "cuda" else CELLS
         size = chunk or (max(CHUNK, cells // len(self.a)) if x.device.type == "cuda" else CHUNK)
@@ -215,8 +212,12 @@ class TreeLayer(nn.Module):
 
         step = math.ceil(len(x) * len(self.a) / cells)  # every step-th sample, often all, can be solved for at once
         some, some_weight = x[::step], None if weight is None else weight[::step]
-        s = torch.cat([of_rows for of_rows, _ in chunks(some, some_weight)])
-        a = tree_traverse(s, lam * len(some) / len(x), sample_weight=some_weight).a
+        of_some = lam * len(some) / len(x)
+        if linear is not None:
+            a = linear(some, some_weight, of_some)
+        else:
+            s = torch.cat([of_rows for of_rows, _ in chunks(some, some_weight)])
+            a = tree_traverse(s, of_some, sample_weight=some_weight).a
         return a if step == 1 else streamed_masses(lambda: chunks(x, weight), lam, a.double())
 
     def _scores(self, x: Tensor) -> Tensor:
@@ -234,3 +235,7 @@ class TreeLayer(nn.Module):
     def extra_repr(self) -> str:
         """The options, for printing."""
         return f"depth={self.depth}, pruning_strength={self.pruning_strength}, batch_size={self.batch_size}"
+
+
+def _linear_masses(weight: Tensor, bias: Tensor, x: Tensor, sample_weight: Tensor | None, lam: float) -> Tensor:
+    return linear_masses(x, weight, bias, sample_weight, lam)

@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from prunus.ops.backends import kernels_for
+from prunus.ops.backends import available_backends, kernels_for
 from prunus.ops.checks import check_lam, check_values, check_weight
 from prunus.ops.library import solve_dtype, to_dtype
+from prunus.ops.native import PRECISIONS, has_native
 
-__all__ = ["Chunks", "linear_masses", "streamed_masses"]
+__all__ = ["Chunks", "capped", "has_linear_masses", "linear_masses", "streamed_masses"]
+
+MAX_GPU_DEPTH = 11
+"""The deepest tree whose levels a program on a GPU has in registers."""
 
 Chunks = Callable[[], Iterable[tuple[Tensor, Tensor | None]]]
 
@@ -55,14 +59,14 @@ def streamed_masses(
     while left > 0 and bool(((proposed := _step(chunks, strength, a, add_up)) > a + 1e-9).any()):
         a = torch.maximum(a, proposed)
         left -= 1
-    return (_capped(a) if left == 0 else a).to(start.dtype)
+    return (capped(a) if left == 0 else a).to(start.dtype)
 
 
 def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor | None, lam: float) -> Tensor:
-    """The node masses of `tree_traverse` for scores ``x @ weight.T + bias``, on the CPU.
+    """The node masses of `tree_traverse` for scores ``x @ weight.T + bias``, where `has_linear_masses` says so.
 
-    Scores are computed only for the samples that reach a split, so deep trees cost little more than the paths of the
-    samples through them.
+    On the CPU scores are computed only for the samples that reach a split, so deep trees cost little more than the
+    paths of the samples through them.
 
     Parameters
     ----------
@@ -79,22 +83,43 @@ def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor
     >>> linear_masses(x, torch.ones(1, 1), torch.zeros(1), None, 0.5)
     tensor([1.0000, 0.1667, 0.8333])
     """
-    from prunus.ops import cpp
-
     checked = check_weight(sample_weight, x, x.dtype)
     check_values(check_lam(lam, x, torch.float64), checked)
     x, weight, bias = (part.detach().contiguous() for part in (x, weight, bias))
+    if x.device.type == "cuda":
+        from prunus.ops.triton.step.planes import linear_roots
+
+        return capped(linear_roots(x, weight, bias, checked, lam))
+    from prunus.ops import cpp
+
     return cpp.linear_masses(x, weight, bias, checked, lam / len(x))
 
 
-def _capped(a: Tensor) -> Tensor:
-    """Masses of which none is larger than that of its parent, as it is with those that are solved completely."""
-    a = a.clone()
+def has_linear_masses(x: Tensor, depth: int) -> bool:
+    """Whether `linear_masses` knows such samples, (n, d), and trees of this depth.
+
+    >>> has_linear_masses(torch.zeros(3), depth=2)
+    False
+    """
+    if x.ndim != 2:
+        return False
+    if x.device.type == "cuda":
+        return x.dtype == torch.float32 and 1 <= depth <= MAX_GPU_DEPTH and "triton" in available_backends()
+    return x.device.type == "cpu" and x.dtype in PRECISIONS and has_native()
+
+
+def capped(values: Tensor) -> Tensor:
+    """Masses, (..., T), of which none is larger than that of its parent, as it is with those that are solved wholly.
+
+    >>> capped(torch.tensor([0.5, 1.0, 0.25]))
+    tensor([0.5000, 0.5000, 0.2500])
+    """
+    a = values.clone()
     begin = 1
-    while begin < len(a):
+    while begin < a.shape[-1]:
         level = slice(begin, 2 * begin + 1)
-        parents = a[(begin - 1) // 2 : begin].repeat_interleave(2)
-        a[level] = torch.minimum(a[level], parents)
+        parents = a[..., (begin - 1) // 2 : begin].repeat_interleave(2, -1)
+        a[..., level] = torch.minimum(a[..., level], parents)
         begin = level.stop
     return a
 

@@ -1,7 +1,7 @@
 """Linear splits whose scores are bounded below."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -37,6 +37,14 @@ class ELUSplit(LinearSplit):
     def forward(self, x: Tensor) -> Tensor:
         """Scores, (n, 2**depth - 1), of inputs, (n, d)."""
         return functional.elu(super().forward(x))
+
+    def planes(self, inputs: Any) -> tuple[Tensor, Tensor] | None:  # noqa: ARG002
+        """None: the scores are not linear, though they are 0 on planes."""
+        return None
+
+    def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
+        """None: the native engine knows linear scores alone."""
+        return None
 
     def read(self, inputs: nn.Module) -> Splits:
         """The splits as plain arrays."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from prunus.nn import TreeModel
 from prunus.nn.native import why_not_flat
+from prunus.ops.masses import MAX_GPU_DEPTH
 from prunus.training.callbacks import EpochRecord
 from prunus.training.flat_engine import FlatEngine, why_not_run
 from prunus.training.gpu.meeting import current_meeting
@@ -21,9 +22,6 @@ from prunus.training.streams import SampleStream, in_memory
 from prunus.training.torch_engine import RefreshMasses
 
 __all__ = ["FusedEngine", "Joined", "join", "why_not_fused"]
-
-MAX_DEPTH = 11
-"""The deepest tree whose levels a program has in registers."""
 
 
 def why_not_fused(
@@ -50,7 +48,7 @@ def why_not_fused(
         return "several processes train together"
     if samples.x.ndim != 2 or samples.x.dtype != torch.float32 or samples.x.device != parameter.device:
         return f"the inputs are {samples.x.ndim}-dimensional {samples.x.dtype} on {samples.x.device}"
-    if not 1 <= model.tree.depth <= MAX_DEPTH:
+    if not 1 <= model.tree.depth <= MAX_GPU_DEPTH:
         return f"the depth is {model.tree.depth}"
     return None
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from prunus.nn.gpu_layout import GpuLayout
+from prunus.ops.masses import capped
 from prunus.ops.triton import step as kernels
 from prunus.ops.triton.step import Numbers
 from prunus.training.callbacks import EpochRecord
@@ -229,7 +230,7 @@ class Trees:
         batch = self._read(self.tables.some, numbers, self.tables.some_counts)
         self.passes.scores(weights, batch)
         self.passes.masses(batch, numbers, self._strength(batch.size))
-        self.mass.copy_(kernels.cap(batch.roots))
+        self.mass.copy_(capped(batch.roots))
 
     def _losses(self, weights: Tensor) -> list[float]:
         """The mean validation losses of the trees with these weights."""

@@ -7,7 +7,7 @@ over parts of the samples.
 
 from prunus.ops.triton.step.batches import gather
 from prunus.ops.triton.step.losses import compare
-from prunus.ops.triton.step.masses import cap, constant_grads, mass_grads, roots
+from prunus.ops.triton.step.masses import constant_grads, mass_grads, roots
 from prunus.ops.triton.step.models import node_grads, node_outputs
 from prunus.ops.triton.step.numbers import Numbers
 from prunus.ops.triton.step.routes import constant_outputs, rewards, score_grads, write_routes
@@ -18,7 +18,6 @@ __all__ = [
     "Numbers",
     "adam",
     "add_parts",
-    "cap",
     "compare",
     "constant_grads",
     "constant_outputs",

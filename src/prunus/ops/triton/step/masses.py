@@ -7,7 +7,7 @@ from torch import Tensor
 from prunus.ops.heap import depth_of_splits
 from prunus.ops.triton.roots import add_above
 
-__all__ = ["cap", "constant_grads", "mass_grads", "roots"]
+__all__ = ["constant_grads", "mass_grads", "roots"]
 
 MAX_BLOCK = 8192
 """Largest number of samples whose u one program has in registers; of more samples it reads u again and again."""
@@ -70,15 +70,6 @@ def constant_grads(
     )  # fmt: skip
 
 
-def cap(values: Tensor) -> Tensor:
-    """Masses, (trees, T), from roots: the smallest root on the way to each node. By the lemma that is its own root."""
-    mass = values.clone()
-    for level in range(1, depth_of_splits(values.shape[1] // 2) + 1):
-        here, above = slice(2**level - 1, 2 ** (level + 1) - 1), slice(2 ** (level - 1) - 1, 2**level - 1)
-        mass[:, here] = mass[:, here].minimum(mass[:, above].repeat_interleave(2, 1))
-    return mass
-
-
 def _block(n: int) -> tuple[int, int]:
     """Number of samples that a program has in registers, and its warps: few choices, since each is compiled."""
     block = next((block for block in (256, 1024, 4096) if n <= block), MAX_BLOCK)
@@ -111,15 +102,15 @@ def roots_kernel(
     a = 0.0
     moving = lam > 0.0
     while moving:
-        total = 0.0
-        active_weight = 0.0
+        total = tl.full([], 0.0, tl.float32 if ONE_BLOCK else tl.float64)
+        active_weight = total
         if ONE_BLOCK:
             total, active_weight = add_above(total, active_weight, u, weight, a)
         else:
             for start in range(0, n, BLOCK):
                 u, weight = load_rewards(u_ptr, rest_ptr, start + offsets, n, stride, node, tree, T, REST)
                 total, active_weight = add_above(total, active_weight, u, weight, a)
-        step = tl.minimum(total / (lam + active_weight), 1.0)
+        step = tl.minimum((total / (lam + active_weight)).to(tl.float32), 1.0)
         moving = step > a
         # If the step is below a, rounding put a on or above the smallest active u: stay just below that u.
         a = tl.where(step > a, step, tl.where((step < a) & (a < 1.0), a * (1.0 - 4.8e-7), a))
