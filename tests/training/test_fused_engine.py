@@ -184,8 +184,10 @@ def test_shapes_tell_runs_apart_that_cannot_be_joined() -> None:
         engine(FusedEngine, problem("constant", weighted=True)).shape,
         engine(FusedEngine, problem("constant", n=76)).shape,
         engine(FusedEngine, problem("constant"), learning_rate=0.01).shape,
+        engine(FusedEngine, problem("constant"), schedule="plateau").shape,
+        engine(FusedEngine, problem("constant", seed=1), schedule="plateau", seed=1).shape,
     }
-    assert len(shapes) == 6
+    assert len(shapes) == 8
 
 
 def test_a_stream_gives_the_steps_of_its_samples() -> None:

@@ -99,6 +99,7 @@ class FusedEngine(FlatEngine):
             (None if valid is None else len(valid), self.learner.is_weighted, self.train.x.device),
             (getattr(tree.split, "max_columns", None), tuple(getattr(tree.split, "owner", ()))),
             (self.refreshes, self.steps),
+            id(self) if self.options.schedule == "plateau" else None,  # its rate depends on the losses of the run
         )
 
     def _counted(self) -> Hashable:
