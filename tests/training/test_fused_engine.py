@@ -177,17 +177,17 @@ def test_runs_can_be_joined_again_in_the_middle() -> None:
 
 
 def test_shapes_tell_runs_apart_that_cannot_be_joined() -> None:
-    shapes = {
-        engine(FusedEngine, problem("constant")).shape,
-        engine(FusedEngine, problem("constant", depth=4)).shape,
-        engine(FusedEngine, problem("additive")).shape,
-        engine(FusedEngine, problem("constant", weighted=True)).shape,
-        engine(FusedEngine, problem("constant", n=76)).shape,
-        engine(FusedEngine, problem("constant"), learning_rate=0.01).shape,
-        engine(FusedEngine, problem("constant"), schedule="plateau").shape,
-        engine(FusedEngine, problem("constant", seed=1), schedule="plateau", seed=1).shape,
-    }
-    assert len(shapes) == 8
+    engines = [
+        engine(FusedEngine, problem("constant")),
+        engine(FusedEngine, problem("constant", depth=4)),
+        engine(FusedEngine, problem("additive")),
+        engine(FusedEngine, problem("constant", weighted=True)),
+        engine(FusedEngine, problem("constant", n=76)),
+        engine(FusedEngine, problem("constant"), learning_rate=0.01),
+        engine(FusedEngine, problem("constant"), schedule="plateau"),
+        engine(FusedEngine, problem("constant"), schedule="plateau"),
+    ]
+    assert len({one.shape for one in engines}) == len(engines)
 
 
 def test_a_stream_gives_the_steps_of_its_samples() -> None:
