@@ -50,8 +50,8 @@ class TrainingOptions:
         which one it was.
     precision : {"float32", "tf32", "bfloat16"}
         The precision of matrix products in the steps on an NVIDIA GPU; the tree is always solved in single precision.
-        The others are faster for large networks and less exact: "tf32" rounds the factors of all products, "bfloat16"
-        those of products outside of the tree.
+        The others are faster for large networks and less exact: "bfloat16" rounds the factors of products outside of
+        the tree, "tf32" less so, but those of splits, too, unless the engine is "fused".
     threads : int or None
         Number of threads; None means as many as torch uses.
     checkpoint : Path or None
