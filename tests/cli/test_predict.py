@@ -28,6 +28,14 @@ def test_probabilities_hard_predictions_and_copies(shell: Shell, folder: Path) -
     np.testing.assert_allclose(found.iloc[:, 2:], expected)
 
 
+def test_the_device_may_be_chosen(shell: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("predict", folder / "kind.prunus", folder / "table.csv")
+    assert shell(*command, "--device", "cpu", "--proba") == shell(*command, "--proba")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    assert "device must be one that torch finds, got 'cuda'" in shell.mistake(*command, "--device", "cuda")
+    assert "device must be 'auto' or a device of torch" in shell.mistake(*command, "--device", "card")
+
+
 def test_reasons_beside_predictions(shell: Shell, folder: Path) -> None:
     found = pd.read_csv(io.StringIO(shell("predict", folder / "kind.prunus", folder / "table.csv", "--explain")))
     assert found.columns.tolist() == ["prediction", "reason 1", "reason 2", "reason 3"]

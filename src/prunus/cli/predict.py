@@ -51,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hard", action="store_true", help="let rows follow one path through the tree, as a person would"
     )
     parser.add_argument(
+        "--device",
+        metavar="NAME",
+        help="where to compute: cpu, cuda, ... (default: a GPU if there is one, the tree has a network, and the table "
+        "has many rows)",
+    )
+    parser.add_argument(
         "--explain",
         action="store_true",
         help="also write the three strongest reasons for each prediction: columns, their values, and how much they "
@@ -169,14 +175,13 @@ def _names(model: Any, options: argparse.Namespace) -> list[str]:
 
 
 def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, Any]:  # noqa: N803
-    if is_clusterer(model):
-        columns = [model.predict(X)]
-    elif is_classifier(model):
-        columns = [model.predict(X, hard=options.hard)]
+    how = {"device": options.device} if is_clusterer(model) else {"device": options.device, "hard": options.hard}
+    if is_clusterer(model) or is_classifier(model):
+        columns = [model.predict(X, **how)]
         if options.proba:
-            columns += list(model.predict_proba(X, hard=options.hard).T)
+            columns += list(model.predict_proba(X, **how).T)
     else:
-        values = np.asarray(model.predict(X, hard=options.hard))
+        values = np.asarray(model.predict(X, **how))
         columns = list(values.reshape(len(values), -1).T)
     if options.explain:
         columns += list(_reasons(model, frame_of(X) if hasattr(X, "schema") else X).T)
