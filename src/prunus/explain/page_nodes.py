@@ -111,7 +111,8 @@ def add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
         here = here[here % step == 0]
         if node["leaf"] or not len(here):
             continue
-        scores = rows.x[here] @ tree.weight[t] + tree.bias[t]
+        # Not a product of matrices: on some processors numpy's warns of invalid values where there are none.
+        scores = (rows.x[here] * tree.weight[t]).sum(1) + tree.bias[t]
         reach = float(max(1.0, np.quantile(np.abs(scores), 0.99)))
         counts, _ = np.histogram(np.clip(scores, -reach, reach), PANEL_BINS, (-reach, reach))
         node["scores"] = {"low": rounded(-reach), "high": rounded(reach), "counts": counts.tolist()}
