@@ -112,7 +112,7 @@ def add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
         if node["leaf"] or not len(here):
             continue
         # Not a product of matrices: on some processors numpy's warns of invalid values where there are none.
-        scores = (rows.x[here] * tree.weight[t]).sum(1) + tree.bias[t]
+        scores = np.einsum("nd,d->n", rows.x[here], tree.weight[t]) + tree.bias[t]
         reach = float(max(1.0, np.quantile(np.abs(scores), 0.99)))
         counts, _ = np.histogram(np.clip(scores, -reach, reach), PANEL_BINS, (-reach, reach))
         node["scores"] = {"low": rounded(-reach), "high": rounded(reach), "counts": counts.tolist()}
