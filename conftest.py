@@ -14,7 +14,10 @@ import torch
 
 from prunus import ops
 
-NEED_TRITON = ["src/prunus/ops/triton*", "src/prunus/training/gpu/passes.py", "src/prunus/training/gpu/trees.py"]
+NEED_TRITON = [
+    "src/prunus/ops/triton*",
+    *(f"src/prunus/training/gpu/{name}.py" for name in ("batch", "passes", "trees")),
+]
 collect_ignore_glob = [] if find_spec("triton") else NEED_TRITON
 
 

@@ -11,7 +11,7 @@ from prunus.ops.checks import check_lam, check_values, check_weight
 from prunus.ops.library import solve_dtype, to_dtype
 from prunus.ops.native import PRECISIONS, has_native
 
-__all__ = ["Chunks", "capped", "has_linear_masses", "linear_masses", "streamed_masses"]
+__all__ = ["MAX_GPU_DEPTH", "Chunks", "capped", "has_linear_masses", "linear_masses", "streamed_masses"]
 
 MAX_GPU_DEPTH = 11
 """The deepest tree whose levels a program on a GPU has in registers."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from prunus.errors import InputTypeError, InputValueError
 from prunus.nn.uncompiled import uncompiled
 
-__all__ = ["OPTIMIZERS", "QHAdam", "make_optimizer"]
+__all__ = ["BETAS", "OPTIMIZERS", "QHAdam", "make_optimizer"]
 
 
 class QHAdam(torch.optim.Optimizer):
@@ -119,12 +119,15 @@ class QHAdam(torch.optim.Optimizer):
             param.sub_(mean.div_(square.sqrt_().add_(group["eps"])).mul_(group["lr"]))
 
 
+BETAS = (0.9, 0.99)
+"""The decay rates of the two averages of AdamW."""
+
 _AdamW, _SGD = uncompiled(torch.optim.AdamW), uncompiled(torch.optim.SGD)
 
 
 def _adamw(params: Any, lr: float | Tensor, weight_decay: float) -> torch.optim.Optimizer:
     capturable = isinstance(lr, Tensor)
-    return _AdamW(params, lr=lr, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True, capturable=capturable)
+    return _AdamW(params, lr=lr, betas=BETAS, weight_decay=weight_decay, fused=True, capturable=capturable)
 
 
 def _sgd(params: Any, lr: float | Tensor, weight_decay: float) -> torch.optim.Optimizer:

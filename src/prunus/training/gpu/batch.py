@@ -7,6 +7,7 @@ from torch import Tensor
 
 from prunus.nn.gpu_layout import GpuLayout
 from prunus.ops.heap import n_splits
+from prunus.ops.triton.step import blocks_of
 
 __all__ = ["Batch"]
 
@@ -14,8 +15,6 @@ MAX_PARTS, PART = 32, 128
 """Gradients of the weights are summed over so many parts of a batch at most, each with at least so many samples."""
 PARTS_OF_ALL = 256
 """With several trees, all batches together have so many parts at most."""
-LOSS_ROWS = 128
-"""Number of samples whose losses one program adds."""
 
 
 class Batch:
@@ -65,7 +64,7 @@ class Batch:
         for values, units in zip(self.hidden, layout.hidden, strict=True):
             values[:, :, units] = 1.0
         self.out = new(size, layout.outputs)
-        self.losses = new(-(-size // LOSS_ROWS))
+        self.losses = new(blocks_of(size))
         if not trains:
             return
         self.parts = _parts(size, min(MAX_PARTS, max(1, PARTS_OF_ALL // trees)))

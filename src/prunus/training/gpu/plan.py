@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from prunus.training.optimizers import BETAS
 from prunus.training.pace import Pace
 
 __all__ = ["COLUMNS", "FORGET", "MEAN_CORRECTION", "NUMBERS", "RATE", "SCALE", "SQUARE_CORRECTION", "StepPlan"]
@@ -12,8 +13,6 @@ RATE, MEAN_CORRECTION, SQUARE_CORRECTION, FORGET, SCALE, COLUMNS = range(6)
 NUMBERS = 6
 """How many numbers a step has: the learning rate; by how much Adam's two averages are too small, ``1 - beta**step``;
 the share of the newest weights in their average; the scale of the scores; the number of columns in each split."""
-BETAS = (0.9, 0.99)
-"""The decay rates of Adam's averages, those of `prunus.training.optimizers`."""
 
 
 class StepPlan:

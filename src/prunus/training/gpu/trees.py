@@ -17,7 +17,6 @@ from prunus.training.gpu.columns import UsedColumns
 from prunus.training.gpu.graphs import StepGraphs
 from prunus.training.gpu.passes import Passes
 from prunus.training.gpu.plan import (
-    BETAS,
     COLUMNS,
     FORGET,
     MEAN_CORRECTION,
@@ -27,6 +26,7 @@ from prunus.training.gpu.plan import (
     StepPlan,
 )
 from prunus.training.gpu.tables import Learner, Tables
+from prunus.training.optimizers import BETAS
 from prunus.training.samples import random_orders
 from prunus.training.streams import SampleStream
 from prunus.training.torch_engine import decaying

@@ -6,7 +6,7 @@ over parts of the samples.
 """
 
 from prunus.ops.triton.step.batches import gather
-from prunus.ops.triton.step.losses import compare
+from prunus.ops.triton.step.losses import blocks_of, compare
 from prunus.ops.triton.step.masses import constant_grads, mass_grads, roots
 from prunus.ops.triton.step.models import node_grads, node_outputs
 from prunus.ops.triton.step.numbers import Numbers
@@ -18,6 +18,7 @@ __all__ = [
     "Numbers",
     "adam",
     "add_parts",
+    "blocks_of",
     "compare",
     "constant_grads",
     "constant_outputs",

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["compare"]
+__all__ = ["blocks_of", "compare"]
 
 
 def compare(
