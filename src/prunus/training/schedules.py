@@ -3,9 +3,16 @@
 import math
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from prunus.errors import InputValueError
 
-__all__ = ["SCHEDULES", "ConstantSchedule", "CosineSchedule", "PlateauSchedule", "Schedule", "make_schedule"]
+__all__ = ["SCHEDULES", "ConstantSchedule", "CosineSchedule", "PlateauSchedule", "Schedule", "Steps", "make_schedule"]
+
+Steps = npt.NDArray[np.int64]
+"""Numbers of steps, counted from 0 over all epochs."""
+Factors = npt.NDArray[np.float64]
 
 
 class Schedule(Protocol):
@@ -13,8 +20,8 @@ class Schedule(Protocol):
 
     state: dict[str, float]
 
-    def factor(self, step: int) -> float:
-        """Return the factor for a step; steps are counted from 0 over all epochs."""
+    def factors(self, steps: Steps) -> Factors:
+        """Return the factor for each of these steps."""
 
     def end_epoch(self, loss: float) -> None:
         """Take note of the loss of an epoch: the validation loss, or the training loss without validation data."""
@@ -26,9 +33,9 @@ class ConstantSchedule:
     def __init__(self) -> None:
         self.state: dict[str, float] = {}
 
-    def factor(self, step: int) -> float:  # noqa: ARG002
-        """Return 1."""
-        return 1.0
+    def factors(self, steps: Steps) -> Factors:
+        """Return 1 for each step."""
+        return np.ones(len(steps))
 
     def end_epoch(self, loss: float) -> None:
         """Do nothing: the factor does not depend on losses."""
@@ -47,7 +54,7 @@ class CosineSchedule(ConstantSchedule):
     Examples
     --------
     >>> schedule = CosineSchedule(steps=100, warmup=0.1)
-    >>> [round(schedule.factor(step), 2) for step in (0, 9, 54, 99)]
+    >>> schedule.factors(np.array([0, 9, 54, 99])).round(2).tolist()
     [0.1, 1.0, 0.52, 0.0]
     """
 
@@ -56,12 +63,11 @@ class CosineSchedule(ConstantSchedule):
         self.steps = max(1, steps)
         self.warmup_steps = max(1.0, warmup * self.steps)
 
-    def factor(self, step: int) -> float:
-        """Return the factor for a step."""
-        if step < self.warmup_steps:
-            return min(1.0, (step + 1) / self.warmup_steps)
-        progress = min(1.0, (step - self.warmup_steps) / max(1.0, self.steps - self.warmup_steps))
-        return 0.5 * (1 + math.cos(math.pi * progress))
+    def factors(self, steps: Steps) -> Factors:
+        """Return the factor for each step."""
+        rising = np.minimum(1.0, (steps + 1) / self.warmup_steps)
+        progress = np.minimum(1.0, (steps - self.warmup_steps) / max(1.0, self.steps - self.warmup_steps))
+        return np.where(steps < self.warmup_steps, rising, 0.5 * (1 + np.cos(np.pi * progress)))
 
 
 class PlateauSchedule(ConstantSchedule):
@@ -77,17 +83,17 @@ class PlateauSchedule(ConstantSchedule):
     >>> schedule = PlateauSchedule(decay=0.1, patience=1)
     >>> for loss in (3.0, 2.0, 2.0, 2.0):
     ...     schedule.end_epoch(loss)
-    >>> schedule.factor(0)
-    0.1
+    >>> schedule.factors(np.array([0]))
+    array([0.1])
     """
 
     def __init__(self, decay: float = 0.1, patience: int = 2) -> None:
         self.decay, self.patience = decay, patience
         self.state = {"factor": 1.0, "best": math.inf, "bad_epochs": 0}
 
-    def factor(self, step: int) -> float:  # noqa: ARG002
-        """Return the current factor."""
-        return self.state["factor"]
+    def factors(self, steps: Steps) -> Factors:
+        """Return the current factor for each step."""
+        return np.full(len(steps), self.state["factor"])
 
     def end_epoch(self, loss: float) -> None:
         """Lower the factor if too many epochs have passed since the last better loss."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 
 from prunus.training.optimizers import BETAS
@@ -22,8 +23,9 @@ class StepPlan:
     ----------
     pace : Pace
     device : torch.device or str
-    scale_at, columns_at : callable
-        The scale of the scores, and the number of columns in each split, when a share of the training is over.
+    scale_at, columns_at : callable, optional
+        The scale of the scores, and the number of columns in each split, when a share of the training is over; None if
+        they do not change.
 
     Attributes
     ----------
@@ -45,8 +47,8 @@ class StepPlan:
         self,
         pace: Pace,
         device: torch.device | str,
-        scale_at: Callable[[float], float] = lambda _share: 1.0,
-        columns_at: Callable[[float], int] = lambda _share: 0,
+        scale_at: Callable[[float], float] | None = None,
+        columns_at: Callable[[float], int] | None = None,
     ) -> None:
         self.pace, self.scale_at, self.columns_at = pace, scale_at, columns_at
         self.numbers = torch.zeros(pace.steps_an_epoch, NUMBERS, device=device)
@@ -54,11 +56,13 @@ class StepPlan:
 
     def begin_epoch(self, first_step: int) -> None:
         """Set the numbers of the epoch that begins with this step, counted from 0 over all epochs."""
-        rows = []
-        for step in range(first_step, first_step + len(self.numbers)):
-            share = self.pace.share(step)
-            corrections = (1 - beta ** (step + 1) for beta in BETAS)
-            numbers = self.pace.rate(step), *corrections, self.pace.forget(step)
-            rows.append((*numbers, self.scale_at(share), self.columns_at(share)))
-        self.numbers.copy_(torch.tensor(rows, dtype=torch.float64))
+        steps = self.pace.next_epoch(first_step)
+        numbers = np.ones((len(steps), NUMBERS))
+        numbers[:, RATE], numbers[:, FORGET] = self.pace.rates(steps), self.pace.forgets(steps)
+        for column, beta in zip((MEAN_CORRECTION, SQUARE_CORRECTION), BETAS, strict=True):
+            numbers[:, column] = 1 - beta ** (steps + 1)
+        for column, number_at in ((SCALE, self.scale_at), (COLUMNS, self.columns_at)):
+            if number_at is not None:
+                numbers[:, column] = [number_at(share) for share in self.pace.shares(steps).tolist()]
+        self.numbers.copy_(torch.from_numpy(numbers))
         self.step.zero_()

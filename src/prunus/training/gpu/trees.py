@@ -64,7 +64,12 @@ class Trees:
         self.tree, self.layout = first.model.tree, GpuLayout(first.model)
         self.device = next(first.model.parameters()).device
         split: Any = self.tree.split
-        self.plan = StepPlan(self.pace, self.device, self.tree.scale_at, split.columns_at)
+        self.plan = StepPlan(
+            self.pace,
+            self.device,
+            None if self.tree.final_scale == 1 else self.tree.scale_at,
+            None if split.max_columns is None else split.columns_at,
+        )
         self.graphs = StepGraphs(self.take_step, self.plan.step)
         self.batches: dict[tuple[Any, ...], Batch] = {}
         self.done = torch.zeros((), dtype=torch.int64, device=self.device)
