@@ -51,7 +51,7 @@ def test_a_forest_of_classes_is_as_good_as_on_the_cpu() -> None:
 def test_trees_end_as_they_would_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     forest = regressor(max_epochs=4, early_stopping_rounds=None)
     together = forest.fit(*VALUES)
-    monkeypatch.setattr("prunus.training.many.AT_ONCE", 1)
+    monkeypatch.setattr("prunus.training.gpu.together.AT_ONCE", 1)
     alone = clone(forest).fit(*VALUES)
     for one, other in zip(alone.estimators_, together.estimators_, strict=True):
         np.testing.assert_allclose(other.history_["train_loss"], one.history_["train_loss"], rtol=1e-4)
@@ -117,6 +117,6 @@ def test_a_fit_that_was_interrupted_is_resumed(tmp_path: Path, monkeypatch: pyte
 
 
 def test_more_trees_than_are_trained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.training.many.AT_ONCE", 2)
+    monkeypatch.setattr("prunus.training.gpu.together.AT_ONCE", 2)
     here, there = (regressor(device=device).fit(*VALUES) for device in ("cpu", DEVICE))
     assert there.score(*VALUES) == pytest.approx(here.score(*VALUES), abs=0.02)

@@ -9,8 +9,11 @@ import torch
 from prunus.errors import TrainingError
 from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head
-from prunus.training import Run, Samples, Trainer, TrainingOptions, find_loss, many, train_many
+from prunus.training import Run, Samples, Trainer, TrainingOptions, find_loss, train_many
 from prunus.training.callbacks import as_callbacks
+from prunus.training.epochs import Epochs
+from prunus.training.gpu import together as module
+from prunus.training.gpu.fused_engine import Joined
 from prunus.training.masses import refresh_masses
 
 pytestmark = pytest.mark.gpu
@@ -123,25 +126,28 @@ def test_a_run_that_fails_does_not_disturb_the_others() -> None:
 
 
 def test_trees_of_one_shape_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = pytest.importorskip("prunus.training.gpu.fused_engine")
-    sizes, join = [], engine.join
+    sizes, take_together = [], module.take_together
 
-    def counted(members: list[Any]) -> Any:
+    def join(members: Any) -> Any:
         sizes.append(len(members))
-        return join(members)
+        return Joined(members)
 
-    monkeypatch.setattr(engine, "join", counted)
+    monkeypatch.setattr(module, "take_together", lambda runs: take_together(runs, join))
     train_many([new_run(k, LEAVES[k % 2]) for k in range(7)])
     assert sorted(sizes) == [3, 4]
 
 
 def test_no_more_trees_at_once_than_fit_the_memory() -> None:
     device = torch.device(DEVICE)
-    assert many._at_once(device, 1000) == many.AT_ONCE
-    assert many._at_once(device, torch.cuda.mem_get_info(device)[1]) == 1
+    assert module._at_once(device, 1000) == module.AT_ONCE
+    assert module._at_once(device, torch.cuda.mem_get_info(device)[1]) == 1
 
 
-def test_threads_work_on_the_device_of_the_models() -> None:
+def test_runs_go_on_with_the_device_of_the_models() -> None:
     last = torch.device(DEVICE, torch.cuda.device_count() - 1)
-    found = many.together([lambda _interrupted: torch.cuda.current_device()] * 2, last, 1000)
-    assert found == [last.index] * 2
+
+    def run() -> Epochs[int]:
+        yield from ()
+        return torch.cuda.current_device()
+
+    assert module.together([run(), run()], last, 1000) == [last.index] * 2

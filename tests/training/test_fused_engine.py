@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from prunus.nn import AdditiveHead, ConstantHead, LinearHead, LinearSplit, MLPHead, TreeLayer, TreeModel, Whiten
 from prunus.training import Samples, Trainer, TrainingOptions, find_loss
-from prunus.training.gpu.fused_engine import FusedEngine, join, why_not_fused
+from prunus.training.gpu.fused_engine import FusedEngine, Joined, why_not_fused
+from prunus.training.gpu.together import take_together
 from prunus.training.losses import NamedLoss
 from prunus.training.masses import refresh_masses
 from prunus.training.pace import Pace
@@ -145,7 +146,7 @@ def assert_learn_together_what_they_learn_alone(many: list[Problem]) -> None:
     alone = [epochs(engine(FusedEngine, given, seed=seed)) for seed, given in enumerate(many)]
     engines = [engine(FusedEngine, given, seed=seed) for seed, given in enumerate(many)]
     assert len({one.shape for one in engines}) == 1
-    group = join(engines)
+    group = Joined(engines)
     found: list[list[float]] = [[] for _ in engines]
     for _ in range(3):
         for slot, loss in enumerate(group.take_epoch([0, 1, 2])):
@@ -170,9 +171,9 @@ def test_runs_can_be_joined_again_in_the_middle() -> None:
     many = [problem("constant", seed=seed) for seed in range(3)]
     alone = epochs(engine(FusedEngine, many[1], seed=1))
     engines = [engine(FusedEngine, given, seed=seed) for seed, given in enumerate(many)]
-    first = join(engines).take_epoch([0, 1, 2])[1]
+    first = Joined(engines).take_epoch([0, 1, 2])[1]
     middle = engines[1].evaluate()
-    second = join(engines[1:]).take_epoch([0, 1])[0]
+    second = Joined(engines[1:]).take_epoch([0, 1])[0]
     assert [first, *middle.values(), second] == pytest.approx(alone[:4], abs=1e-5)
 
 
@@ -205,12 +206,42 @@ def test_a_stream_gives_the_steps_of_its_samples() -> None:
         assert epochs(fused) == pytest.approx(epochs(expected), abs=1e-5)
 
 
-@pytest.mark.gpu
+@pytest.fixture
+def always_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainers use the fused engine, on a CPU as well."""
+    engines = (("fused", lambda *_: None, FusedEngine),)
+    monkeypatch.setattr("prunus.training.trainer._FAST_ENGINES", engines)
+
+
+@pytest.mark.usefixtures("always_fused")
+def test_runs_that_take_their_epochs_together_end_as_they_would_alone() -> None:
+    """The first one stops after two epochs, so that those that are left are joined anew when the second one stops."""
+    last = [2, 3, 5]
+
+    def trainer(number: int, given: Problem) -> Trainer:
+        options = TrainingOptions(max_epochs=5, batch_size=32, learning_rate=0.03, average=0.9, seed=number)
+        stops = [lambda record: record["epoch"] == last[number]]
+        model = copy.deepcopy(given.model)
+        return Trainer(model, given.loss, options, callbacks=stops, refresh_masses=refresh_masses)
+
+    many = [problem("additive", seed=number) for number in range(3)]
+    alone, beside = ([trainer(number, given) for number, given in enumerate(many)] for _ in range(2))
+    expected = [one.fit(given.train, given.valid) for one, given in zip(alone, many, strict=True)]
+    found = take_together([one.epochs(given.train, given.valid) for one, given in zip(beside, many, strict=True)])
+    assert [len(history["epoch"]) for history in found] == last
+    for number in range(3):
+        for name in ("train_loss", "valid_loss", "active_nodes"):
+            assert found[number][name] == pytest.approx(expected[number][name], abs=1e-5)
+        for name, values in alone[number].model.state_dict().items():
+            torch.testing.assert_close(beside[number].model.state_dict()[name], values, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("always_fused")
 def test_equal_seeds_give_equal_bits_and_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
     def run(
         stop_after: int | None = None, *, resume: bool = False, checkpoint: Path | None = None
     ) -> dict[str, Tensor]:
-        given = problem("mlp", n=1000)
+        given = problem("mlp", n=70 if IS_INTERPRETED else 1000)
         options = TrainingOptions(max_epochs=6, batch_size=64, average=0.9, checkpoint=checkpoint, checkpoint_every=1)
 
         def stop(record: dict[str, Any]) -> None:

@@ -50,6 +50,7 @@ from prunus.training import (
     TrainingOptions,
     as_callbacks,
 )
+from prunus.training.epochs import Epochs, take_epochs
 from prunus.training.many import n_threads
 from prunus.training.masses import refresh_masses, solve_masses
 from prunus.training.processes import processes
@@ -195,9 +196,10 @@ class ArgminTree(
         valid = to_samples(valid_rows, target, device)
         del rows, train_rows, valid_rows  # memory
         data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
-        return self._learn(
+        epochs = self._learn(
             train, valid, target, encoder, recipe, seed, owns_valid=eval_set is None, before=before, data=data
         )
+        return take_epochs(epochs)
 
     def _learn(
         self,
@@ -211,7 +213,7 @@ class ArgminTree(
         owns_valid: bool,
         before: "ArgminTree | None" = None,
         data: dict[str, Any] | None = None,
-    ) -> Self:
+    ) -> Epochs[Self]:
         """The steps of a fit from samples on; `owns_valid` says whether a hard tree may also learn from `valid`.
 
         Of a stream, the samples in memory are those that the tree starts from and is read from.
@@ -226,17 +228,18 @@ class ArgminTree(
         # 4. The model is built, and its start is chosen from the data; a model of an earlier fit is copied instead.
         model = self._build(some, target, recipe, seed, encoder) if before is None else self._copy_model(before.model_)
 
-        def learned(model: TreeModel, history: History | None = None) -> dict[str, Any]:
+        def learned(model: TreeModel, history: History | None = None) -> Epochs[dict[str, Any]]:
             solve_masses(model, train)
             check_learned(model.eval(), some)
-            hard = self._harden(model, some, valid, target, encoder, recipe, seed, owns_valid, history)
+            hard = yield from self._harden(model, some, valid, target, encoder, recipe, seed, owns_valid, history)
             found = self._learned(model, some, target, encoder, hard)
             return found if left_out is None else found | {"tree_": without_columns(found["tree_"], left_out)}
 
         # 5. The model is trained.
-        history = self._train(model.to(device), train, valid, recipe, seed, data or {}, learned)
+        history = yield from self._train(model.to(device), train, valid, recipe, seed, data or {}, learned)
         # 6. The learned attributes are read from the model, or from the hard tree that has learned to imitate it.
-        for name, value in (learned(model, history) | self._counted(history, before)).items():
+        found = yield from learned(model, history)
+        for name, value in (found | self._counted(history, before)).items():
             setattr(self, name, value)
         self._remove_checkpoints()
         self._forget(encoder, before)
@@ -333,8 +336,8 @@ class ArgminTree(
         recipe: Recipe,
         seed: int,
         data: dict[str, Any],
-        learned: Callable[[TreeModel], dict[str, Any]],
-    ) -> History:
+        learned: Callable[[TreeModel], Epochs[dict[str, Any]]],
+    ) -> Epochs[History]:
         options = TrainingOptions(
             **recipe.training(),
             optimizer=self.optimizer,
@@ -348,13 +351,17 @@ class ArgminTree(
             trainer = ReportingTrainer(model, loss, options, callbacks=[bar], refresh_masses=refresh_masses)
             tasks = self._tasks(trainer, recipe.max_epochs, data, learned)
             trainer.callbacks += tasks + as_callbacks(self.callbacks)
-            history = trainer.fit(train, valid, resume=options.checkpoint is not None)
+            history = yield from trainer.epochs(train, valid, resume=options.checkpoint is not None)
         for task in tasks:
             task.end()
         return history
 
     def _tasks(
-        self, trainer: Trainer, max_epochs: int, data: dict[str, Any], learned: Callable[[TreeModel], dict[str, Any]]
+        self,
+        trainer: Trainer,
+        max_epochs: int,
+        data: dict[str, Any],
+        learned: Callable[[TreeModel], Epochs[dict[str, Any]]],
     ) -> list[EpochTasks]:
         """Reports to scikit-learn's callbacks, if there are any.
 
@@ -366,7 +373,7 @@ class ArgminTree(
         def attributes() -> dict[str, Any]:
             model = copy.deepcopy(trainer.averaged)
             assert isinstance(model, TreeModel)
-            return learned(model)
+            return take_epochs(learned(model))
 
         return [EpochTasks(self, max_epochs, attributes, data)]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from prunus.training import EpochRecord, Trainer
+from prunus.training.epochs import Epochs
 
 __all__ = ["CallbackSupportMixin", "EpochTasks", "ReportingTrainer", "with_callbacks"]
 
@@ -62,8 +63,8 @@ class EpochTasks:
 class ReportingTrainer(Trainer):
     """A trainer that also reports the beginning of each epoch to scikit-learn's callbacks."""
 
-    def _epoch(self, *state: Any) -> None:
+    def _epoch(self, *state: Any) -> Epochs[None]:
         for callback in self.callbacks:
             if isinstance(callback, EpochTasks):
                 callback.begin_epoch()
-        super()._epoch(*state)
+        yield from super()._epoch(*state)

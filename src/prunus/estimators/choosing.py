@@ -18,6 +18,7 @@ from prunus.estimators.devices import choose_device
 from prunus.estimators.preparation import Rows, merge_alike, to_samples
 from prunus.estimators.screening import narrowed
 from prunus.training import EpochRecord
+from prunus.training.epochs import take_epochs
 from prunus.training.losses import mean_loss
 from prunus.training.many import n_threads, side_by_side
 from prunus.training.processes import processes
@@ -246,7 +247,8 @@ def _loss(
     recipe = _shorter(one._recipe(len(rows), lesson.target, None), share)
     stops = recipe.early_stopping_rounds is not None
     try:
-        one._learn(samples, held_out if stops else None, lesson.target, encoder, recipe, seed, owns_valid=False)
+        watched = held_out if stops else None
+        take_epochs(one._learn(samples, watched, lesson.target, encoder, recipe, seed, owns_valid=False))
     except TrainingError:
         return math.inf
     outputs = torch.from_numpy(row_outputs(one.tree_, held_out.x.numpy(force=True))).to(held_out.x.dtype)

@@ -39,7 +39,9 @@ from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import Given, draw_rows, open_files, read_scanned
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
-from prunus.training.many import n_threads, side_by_side, together
+from prunus.training.epochs import Epochs
+from prunus.training.gpu.together import together
+from prunus.training.many import in_threads, n_threads
 from prunus.training.processes import processes
 from prunus.tree.columns import without_columns
 
@@ -289,7 +291,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         """The trees with these numbers, each trained by one thread if there are as many trees as threads.
 
         Outside of the engines each thread computes alone, so that results do not depend on the number of threads. On a
-        GPU trees take the steps of each epoch together, and all else one tree after the other.
+        GPU trees take their epochs together, and all else is done for one tree after the other.
         """
         threads = n_threads(self.n_jobs) or torch.get_num_threads()
         is_cpu = lesson.device.type == "cpu"
@@ -297,21 +299,22 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         done = count(1)
         with ProgressBar(len(numbers), shown=bool(self.verbose) and shows, title="training trees") as bar:
 
-            def fit(k: int, interrupted: Event) -> ArgminTree:
-                tree = self._fit_tree(lesson, k, own, interrupted)
+            def epochs(k: int, interrupted: Event) -> Epochs[ArgminTree]:
+                tree = yield from self._fit_tree(lesson, k, own, interrupted)
                 bar.on_epoch_end({"epoch": next(done)})
                 return tree
 
             of_torch, one_thread = torch.get_num_threads(), partial(torch.set_num_threads, 1)
-            tasks = [partial(fit, k) for k in numbers]
+            tasks = [partial(epochs, k) for k in numbers]
             try:
                 if is_cpu:
-                    return side_by_side(tasks, threads, one_thread)
-                return together(tasks, lesson.device, lesson.rows.x.nbytes, one_thread)
+                    return in_threads(tasks, threads, one_thread)
+                one_thread()
+                return together([task(Event()) for task in tasks], lesson.device, lesson.rows.x.nbytes)
             finally:
                 torch.set_num_threads(of_torch)
 
-    def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> ArgminTree:
+    def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> Epochs[ArgminTree]:
         """Tree number k, trained by so many threads."""
         bags, rows, valid, target, encoder, kinds, recipes, device, draw = lesson
         if draw is not None:
@@ -332,7 +335,7 @@ class ArgminForest(FittedForest, NotebookPicture, BaseEstimator):  # type: ignor
         held_out = None if valid is None else to_samples(_without(valid, left_out), target, device)
         del rows, valid, bags, bag  # memory: on a GPU, trees that wait for each other have their own rows there
         # A hard tree does not learn from its validation rows either: other trees do, and these rows are out of its bag.
-        tree._learn(train, held_out, target, encoder, recipe, tree._seed(), owns_valid=False)
+        yield from tree._learn(train, held_out, target, encoder, recipe, tree._seed(), owns_valid=False)
         tree.set_params(n_jobs=None, callbacks=None, checkpoint=None)
         del tree.keeps_checkpoint
         if left_out.any():

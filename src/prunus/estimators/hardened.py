@@ -16,6 +16,7 @@ from prunus.nn.checks import check_depth
 from prunus.targets import Target
 from prunus.targets.links import LOG
 from prunus.training import History, ProgressBar, Samples, Trainer, TrainingOptions, as_callbacks
+from prunus.training.epochs import Epochs
 from prunus.training.losses import Loss, NamedLoss, find_loss
 from prunus.training.many import n_threads
 from prunus.training.processes import processes
@@ -99,12 +100,12 @@ class HardenedTree:
         seed: int,
         owns_valid: bool,
         history: History | None,
-    ) -> HardTree | None:
+    ) -> Epochs[HardTree | None]:
         """The hard tree that imitates a trained model, if there shall be one; its epochs are added to the history."""
         if not self._hardens:
             return None
 
-        def train_student(student: TreeModel, loss: Loss, options: TrainingOptions, samples: Samples) -> None:
+        def train_student(student: TreeModel, loss: Loss, options: TrainingOptions, samples: Samples) -> Epochs[None]:
             checkpoint = None if self.checkpoint is None or history is None else checkpoint_files(self.checkpoint)[1]
             options = replace(options, checkpoint=checkpoint, threads=n_threads(self.n_jobs))
             shown = bool(self.verbose) and history is not None and processes().is_first
@@ -112,22 +113,24 @@ class HardenedTree:
                 trainer = Trainer(student, loss, options, callbacks=[bar])
                 if history is not None:
                     trainer.callbacks += as_callbacks(self.callbacks)
-                found = trainer.fit(samples, resume=checkpoint is not None)
+                found = yield from trainer.epochs(samples, resume=checkpoint is not None)
             if history is not None:
                 history.update(joined(history, found))
 
-        return harden(
-            model,
-            train,
-            valid,
-            target,
-            self._wish(model, train, target),
-            recipe.course(len(train), classes=target.task == "classes"),
-            owns_valid=owns_valid,
-            owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
-            is_piece=np.array([column.piece for column in encoder.columns_], dtype=bool),
-            train_student=train_student,
-            seed=seed,
+        return (
+            yield from harden(
+                model,
+                train,
+                valid,
+                target,
+                self._wish(model, train, target),
+                recipe.course(len(train), classes=target.task == "classes"),
+                owns_valid=owns_valid,
+                owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
+                is_piece=np.array([column.piece for column in encoder.columns_], dtype=bool),
+                train_student=train_student,
+                seed=seed,
+            )
         )
 
     def _wish(self, model: TreeModel, train: Samples, target: Target) -> Wish:

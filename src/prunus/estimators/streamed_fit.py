@@ -26,6 +26,7 @@ from prunus.estimators.scanned import (
 )
 from prunus.estimators.target_statistics import Weighing, chunk_targets
 from prunus.training import Samples
+from prunus.training.epochs import take_epochs
 from prunus.training.processes import processes
 from prunus.training.streams import SampleStream
 
@@ -190,7 +191,7 @@ class StreamedTree:
             valid_rows = _positive(encode_chunk(scanned.valid, encoder, target, weighing))
         group = processes()
         stream = _Reader(scanned, encoder, target, weighing, seed, (group.rank, group.size)).stream(sample)
-        self._learn(
+        epochs = self._learn(
             stream,
             to_samples(valid_rows, target, device),
             target,
@@ -201,6 +202,7 @@ class StreamedTree:
             before=before,
             data={"X": scanned.table, "y": None, "metadata": None},
         )
+        take_epochs(epochs)
 
 
 def _positive(rows: Rows) -> Rows:

@@ -23,6 +23,7 @@ from prunus.targets import PathRows, Target
 from prunus.targets.links import IDENTITY, LOG, SOFTMAX
 from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
+from prunus.training.epochs import Epochs
 from prunus.training.losses import Loss
 from prunus.tree import Layers, Leaves, Splits, Tree
 from prunus.tree.importances import Compare
@@ -32,7 +33,7 @@ from prunus.tree.reading import TrainedRows, read_tree
 __all__ = ["HardTree", "Wish", "harden", "read_hard_tree"]
 
 Bools = npt.NDArray[np.bool_]
-TrainStudent = Callable[[TreeModel, Loss, TrainingOptions, Samples], None]
+TrainStudent = Callable[[TreeModel, Loss, TrainingOptions, Samples], Epochs[object]]
 """Trains a model on samples, with a loss and options."""
 
 MAX_STEPS = 4
@@ -129,12 +130,13 @@ def harden(
     is_piece: Bools,
     train_student: TrainStudent,
     seed: int,
-) -> HardTree:
+) -> Epochs[HardTree]:
     """A hard tree that predicts nearly what a soft tree predicts.
 
     It has five steps. A new tree learns to imitate the soft one, while the scale of its scores grows until every row
     follows one path. Then its leaves, linear models, are fitted to the rows that end in them; constant leaves replace
-    linear ones; and leaves are merged until there are as few as wished.
+    linear ones; and leaves are merged until there are as few as wished. `prunus.training.epochs.take_epochs` takes the
+    epochs of the new tree and returns the hard one.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def harden(
         rows = rows.only_fitted()
     else:
         lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
-        student = _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
+        student = yield from _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
         sketch = _bent(student, lessons, rows, owner[columns], columns, target, wish)
         sketch = _fitted(sketch, student, teacher, rows, columns, wish)
         rows = rows.only_fitted()
@@ -220,7 +222,7 @@ def _learn(
     columns: Nodes,
     train_student: TrainStudent,
     seed: int,
-) -> TreeModel:
+) -> Epochs[TreeModel]:
     """The trained hard tree with a linear model in each node."""
     samples = lessons_for(lessons, columns.tolist())
     student = build_student(
@@ -233,7 +235,7 @@ def _learn(
         owner=owner.tolist(),
         generator=torch.Generator().manual_seed(seed),
     )
-    train_student(student, imitation_loss(target.link), course.options(len(samples), seed), samples)
+    yield from train_student(student, imitation_loss(target.link), course.options(len(samples), seed), samples)
     return student.eval()
 
 

@@ -1,5 +1,6 @@
 """The interface of the engines that take the steps of a run."""
 
+from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -20,6 +21,10 @@ class Engine(Protocol):
     """One of the choices of `TrainingOptions.engine`."""
     steps: int
     """Number of steps so far."""
+
+    @property
+    def shape(self) -> Hashable | None:
+        """Engines of one shape can be joined to take an epoch together; None if it always takes its epochs alone."""
 
     @property
     def averaged(self) -> nn.Module:

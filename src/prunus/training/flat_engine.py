@@ -1,6 +1,7 @@
 """What engines share that have all parameters of a tree in one flat array."""
 
 import copy
+from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -63,6 +64,11 @@ class FlatEngine:
     finished: bool = False
 
     CHANGED = ("theta", "average", "m", "v", "mass", "used")
+
+    @property
+    def shape(self) -> Hashable | None:
+        """None, unless a subclass can take the epochs of several runs together."""
+        return None
 
     @property
     def averaged(self) -> nn.Module:

@@ -3,10 +3,8 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from threading import Event
 from typing import NamedTuple, TypeVar
 
@@ -14,20 +12,16 @@ import torch
 
 from prunus.errors import InputValueError
 from prunus.training.callbacks import as_callbacks
-from prunus.training.gpu.meeting import Join, Meeting
+from prunus.training.epochs import Epochs, take_epochs
+from prunus.training.gpu.together import together
 from prunus.training.processes import alone
 from prunus.training.samples import Samples
 from prunus.training.streams import in_memory
 from prunus.training.trainer import History, Trainer
 
-__all__ = ["Run", "n_threads", "side_by_side", "together", "train_many"]
+__all__ = ["Run", "in_threads", "n_threads", "side_by_side", "train_many"]
 
 Result = TypeVar("Result")
-
-AT_ONCE = 32
-"""Most trees that a GPU trains at once."""
-COPIES = 3
-"""A tree on a GPU needs memory for its inputs, those of its nodes and batches: so many times its inputs."""
 
 
 class Run(NamedTuple):
@@ -75,63 +69,68 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     is_cpu = all(device.type == "cpu" for device in devices)
     own = max(1, threads // max(1, len(listed))) if is_cpu else threads
 
-    def fit(run: Run, interrupted: Event) -> History:
+    def epochs(run: Run, interrupted: Event) -> Epochs[History]:
         trainer, train, valid = run
         before = trainer.options, trainer.callbacks
         trainer.options = replace(trainer.options, threads=own)
         trainer.callbacks = as_callbacks([*trainer.callbacks, lambda _record: interrupted.is_set()])
         try:
-            return trainer.fit(train, valid)
+            return (yield from trainer.epochs(train, valid))
         finally:
             trainer.options, trainer.callbacks = before
 
-    tasks = [partial(fit, run) for run in listed]
+    tasks = [partial(epochs, run) for run in listed]
     if is_cpu or len(devices) > 1:
-        return side_by_side(tasks, threads if is_cpu else 1)
-    return together(tasks, devices.pop(), max(in_memory(run.train).x.nbytes for run in listed))
+        return in_threads(tasks, threads if is_cpu else 1)
+    inputs = max(in_memory(run.train).x.nbytes for run in listed)
+    return together([task(Event()) for task in tasks], devices.pop(), inputs)
+
+
+def in_threads(
+    tasks: Sequence[Callable[[Event], Epochs[Result]]],
+    threads: int,
+    initializer: Callable[[], object] | None = None,
+) -> list[Result]:
+    """Let runs take all their epochs in so many threads, see `side_by_side`."""
+
+    def whole(task: Callable[[Event], Epochs[Result]], interrupted: Event) -> Result:
+        return take_epochs(task(interrupted))
+
+    return side_by_side([partial(whole, task) for task in tasks], threads, initializer)
 
 
 def side_by_side(
     tasks: Sequence[Callable[[Event], Result]],
     threads: int,
     initializer: Callable[[], object] | None = None,
-    join: Join | None = None,
 ) -> list[Result]:
     """Call functions in so many threads, and return their results in the order of the functions.
 
     What they train is trained by this process alone, also in a group of processes. `initializer` is called in the
     thread before each function.
     Each is given an event that is set after Ctrl-C, and should then return soon. If one fails, the others still end
-    before its error is raised. With `join` they meet at each epoch, see `Meeting`, and if there are more of them than
-    threads, they are divided into rounds, of which one begins when the one before has ended.
+    before its error is raised.
 
     >>> side_by_side([lambda _interrupted: 1, lambda _interrupted: 2], threads=2)
     [1, 2]
     """
-    if join is not None and len(tasks) > threads:
-        size = -(-len(tasks) // -(-len(tasks) // threads))
-        rounds = (tasks[begin : begin + size] for begin in range(0, len(tasks), size))
-        return [found for some in rounds for found in side_by_side(some, threads, initializer, join)]
     interrupted = Event()
-    meeting = None if join is None or len(tasks) < 2 else Meeting(len(tasks), join, initializer)
 
-    def call(place: int) -> Result:
-        with alone(), nullcontext() if meeting is None else meeting.attending(place):
+    def call(task: Callable[[Event], Result]) -> Result:
+        with alone():
             if initializer is not None:
                 initializer()
-            return tasks[place](interrupted)
+            return task(interrupted)
 
     with ThreadPoolExecutor(max(1, min(threads, len(tasks)))) as pool:
         futures: list[Future[Result]] = []
         try:
-            for place in range(len(tasks)):
-                futures.append(pool.submit(call, place))
+            for task in tasks:
+                futures.append(pool.submit(call, task))
             return [_result(future) for future in futures]
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) or len(futures) < len(tasks):
                 interrupted.set()
-                if meeting is not None:
-                    meeting.close()
                 pool.shutdown(cancel_futures=True)
             raise
 
@@ -141,47 +140,6 @@ def _result(future: "Future[Result]") -> Result:
     while not wait([future], timeout=1.0).done:
         pass
     return future.result()
-
-
-def together(
-    tasks: Sequence[Callable[[Event], Result]],
-    device: torch.device,
-    inputs: int,
-    initializer: Callable[[], object] | None = None,
-) -> list[Result]:
-    """Call functions that train models on one device that is no CPU, as `side_by_side` does.
-
-    Trees of one shape take the steps of each epoch together, because those of one tree do not fill a GPU. At once there
-    are as many as fit its memory, if each has so many bytes of inputs. All else they do one after the other.
-    """
-    join, index = None, None
-    if device.type == "cuda":
-        # A new thread has the first GPU as its current one.
-        join, index = _find_join(), torch.cuda.current_device() if device.index is None else device.index
-
-    def begin() -> None:
-        if index is not None:
-            torch.cuda.set_device(index)
-        if initializer is not None:
-            initializer()
-
-    return side_by_side(tasks, 1 if join is None else _at_once(device, inputs), begin, join)
-
-
-def _at_once(device: torch.device, inputs: int) -> int:
-    """How many trees a GPU trains at once, if each has so many bytes of inputs."""
-    of_torch = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    free = torch.cuda.mem_get_info(device)[0] + of_torch
-    return max(1, min(AT_ONCE, free // max(1, COPIES * inputs)))
-
-
-def _find_join() -> Join | None:
-    """What joins the engines of several trees; None if triton, with which they compute, is not installed."""
-    try:
-        join: Join = import_module("prunus.training.gpu.fused_engine").join
-    except ImportError:
-        return None
-    return join
 
 
 def n_threads(n_jobs: int | None) -> int | None:

@@ -38,6 +38,8 @@ class TorchEngine:
     """Takes steps by torch's automatic differentiation; see `prunus.training.engine.Engine`."""
 
     name = "torch"
+    shape = None
+    """Each run takes its epochs alone."""
 
     def __init__(
         self,

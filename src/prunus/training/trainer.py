@@ -12,6 +12,7 @@ from prunus.errors import CheckpointError, InputValueError, TrainingError
 from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
 from prunus.training.checkpoints import described, fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.engine import Engine
+from prunus.training.epochs import Epochs, take_epochs
 from prunus.training.gpu.fused_engine import FusedEngine, why_not_fused
 from prunus.training.gpu.graph_engine import GraphEngine, why_not_graph
 from prunus.training.losses import Loss
@@ -120,6 +121,12 @@ class Trainer:
         History
             For each entry of the epochs' records a list with one value for each epoch.
         """
+        return take_epochs(self.epochs(train, valid, resume=resume))
+
+    def epochs(
+        self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False
+    ) -> Epochs[History]:
+        """The same as `fit`, but whoever calls it takes the epochs, see `prunus.training.epochs.Epochs`."""
         for name, given in (("train", in_memory(train)), ("valid", valid)):
             if given is not None and not len(given):
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
@@ -135,7 +142,7 @@ class Trainer:
             if resume and checkpoint is not None and together.from_first(checkpoint.exists):
                 run.restore(checkpoint)
             while not run.stopped and run.epoch < self.options.max_epochs:
-                self._epoch(run, train, valid)
+                yield from self._epoch(run, train, valid)
         self._engine.finish(run.best_state)
         return run.history
 
@@ -153,9 +160,9 @@ class Trainer:
                 raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got {name!r}: {reason}")
         return TorchEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
 
-    def _epoch(self, run: "_Run", train: Samples | SampleStream, valid: Samples | None) -> None:
+    def _epoch(self, run: "_Run", train: Samples | SampleStream, valid: Samples | None) -> Epochs[None]:
         start = time.perf_counter()
-        record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": run.engine.train_epoch()}
+        record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": (yield run.engine)}
         _check_finite(record["train_loss"], "training", run, in_memory(train))
         if valid is not None:
             record |= run.engine.evaluate()

@@ -12,7 +12,6 @@ from prunus.nn.native import why_not_flat
 from prunus.ops.masses import MAX_GPU_DEPTH
 from prunus.training.callbacks import EpochRecord
 from prunus.training.flat_engine import FlatEngine, why_not_run
-from prunus.training.gpu.meeting import current_meeting
 from prunus.training.losses import Loss, NamedLoss
 from prunus.training.options import TrainingOptions
 from prunus.training.pace import Pace
@@ -21,7 +20,7 @@ from prunus.training.samples import Samples
 from prunus.training.streams import SampleStream, in_memory
 from prunus.training.torch_engine import RefreshMasses
 
-__all__ = ["FusedEngine", "Joined", "join", "why_not_fused"]
+__all__ = ["FusedEngine", "Joined", "why_not_fused"]
 
 
 def why_not_fused(
@@ -57,7 +56,7 @@ class FusedEngine(FlatEngine):
     """Takes steps by kernels that were written for trees, for models that `why_not_fused` has nothing against.
 
     See `prunus.training.engine.Engine`. The inputs of the tree and of the leaves do not change during training, so they
-    are computed once. Runs that meet in one step (`prunus.training.gpu.meeting`) have their parameters side by side.
+    are computed once. Engines that take their epochs together (`Joined`) have their parameters side by side.
     """
 
     name = "fused"
@@ -86,7 +85,7 @@ class FusedEngine(FlatEngine):
 
     @property
     def shape(self) -> Hashable:
-        """Runs of one shape can take their steps together."""
+        """Engines whose shapes are equal now can be joined; the shapes of those that are joined change together."""
         tree, layout = self.model.tree, self.trees.layout
         options = replace(self.options, seed=0, checkpoint=None, threads=None, checkpoint_every=1)
         valid = self.learner.valid
@@ -113,13 +112,14 @@ class FusedEngine(FlatEngine):
 
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
-        self.record = None
-        meeting = current_meeting()
-        return self.trees.train_epoch([self.generator])[0] if meeting is None else meeting.train_epoch(self)
+        self.record = self.trees.train_epoch([self.generator])[0]
+        loss: float = self.record.pop("train_loss")
+        return loss
 
     def evaluate(self) -> EpochRecord:
         """The validation loss of the averaged weights, after the share of nodes that stay active."""
-        return self.record or self.trees.evaluate()[self.slot]
+        record, self.record = self.record, None
+        return record or self.trees.evaluate()[self.slot]
 
     @property
     def steps(self) -> int:
@@ -161,6 +161,7 @@ class FusedEngine(FlatEngine):
         return None if self.trees.used is None else self.trees.used[self.slot]
 
     def _read_samples(self) -> None:
+        self.record = None
         self.trees.forget_samples()
 
     def _release(self) -> None:
@@ -170,7 +171,12 @@ class FusedEngine(FlatEngine):
 
 
 class Joined:
-    """Runs of one shape that take their steps together, each from where it is; see `prunus.training.gpu.meeting`."""
+    """Engines of one shape that take their epochs together, each from where it is; see `prunus.training.gpu.together`.
+
+    Parameters
+    ----------
+    engines : sequence of FusedEngine
+    """
 
     def __init__(self, engines: Sequence[FusedEngine]) -> None:
         from prunus.training.gpu.trees import Trees
@@ -189,14 +195,8 @@ class Joined:
 
     def take_epoch(self, present: Sequence[int]) -> list[float]:
         """Take the steps of one epoch and return the mean losses; members that are present get their records, too."""
-        losses = self.trees.train_epoch(self.generators)
-        if self.members[present[0]].learner.valid is not None:
-            records = self.trees.evaluate()
-            for slot in present:
-                self.members[slot].record = records[slot]
+        records = self.trees.train_epoch(self.generators)
+        losses = [record.pop("train_loss") for record in records]
+        for slot in present:
+            self.members[slot].record = records[slot]
         return losses
-
-
-def join(engines: Sequence[FusedEngine]) -> Joined:
-    """Let runs of one shape take their steps together from now on."""
-    return Joined(engines)

@@ -74,6 +74,7 @@ class Trees:
         self.batches: dict[tuple[Any, ...], Batch] = {}
         self.done = torch.zeros((), dtype=torch.int64, device=self.device)
         self.total = torch.zeros(len(learners), dtype=torch.float64, device=self.device)
+        self.counts = torch.tensor(self.samples, dtype=torch.float64, device=self.device)
         self.steps, self.users = 0, len(learners)
         self._start()
 
@@ -127,8 +128,10 @@ class Trees:
             self.forget_samples()
 
     @torch.no_grad()
-    def train_epoch(self, generators: Sequence[torch.Generator]) -> list[float]:
-        """Take the steps of one epoch and return the mean loss of each tree.
+    def train_epoch(self, generators: Sequence[torch.Generator]) -> list[EpochRecord]:
+        """Take the steps of one epoch; returns the mean loss of each tree, and what `evaluate` finds after it.
+
+        The host reads all of it at once, so that it waits for the device only once in an epoch.
 
         Parameters
         ----------
@@ -145,7 +148,7 @@ class Trees:
                 self.tables.order.copy_(random_orders(self.samples, generators, self.device))
             self.take(max(self.samples))
         self.steps += self.pace.steps_an_epoch
-        return [total / samples for total, samples in zip(self.total.tolist(), self.samples, strict=True)]
+        return _read({"train_loss": self.total / self.counts} | self._evaluate())
 
     def take(self, samples: int) -> None:
         """Take the steps for so many samples of the tables."""
@@ -208,13 +211,18 @@ class Trees:
     @torch.no_grad()
     def evaluate(self) -> list[EpochRecord]:
         """For each tree the share of nodes that stay active, if masses are solved, and the validation loss."""
+        return _read(self._evaluate())
+
+    def _evaluate(self) -> dict[str, Tensor]:
+        """The numbers of `evaluate`, each of shape (trees,), on the device; none without validation samples."""
+        if self.tables.valid is None:
+            return {}
         weights = self.theta if self.average is None else self.average
-        records: list[EpochRecord] = [{} for _ in self.learners]
+        found: dict[str, Tensor] = {}
         if self.learners[0].refreshes:
             self._refresh(weights)
-            records = [{"active_nodes": share} for share in (self.mass > 0).double().mean(1).tolist()]
-        losses = self._losses(weights)
-        return [record | {"valid_loss": loss} for record, loss in zip(records, losses, strict=True)]
+            found["active_nodes"] = (self.mass > 0).double().mean(1)
+        return found | {"valid_loss": self._losses(weights, self.tables.valid)}
 
     def _numbers_now(self) -> Numbers:
         """Numbers with the scale of the scores after the last step."""
@@ -237,10 +245,9 @@ class Trees:
         self.passes.masses(batch, numbers, self._strength(batch.size))
         self.mass.copy_(capped(batch.roots))
 
-    def _losses(self, weights: Tensor) -> list[float]:
-        """The mean validation losses of the trees with these weights."""
-        table, numbers, passes = self.tables.valid, self._numbers_now(), self.passes
-        assert table is not None
+    def _losses(self, weights: Tensor, table: Tensor) -> Tensor:
+        """The mean losses of trees with these weights on a table, (trees,)."""
+        numbers, passes = self._numbers_now(), self.passes
         size = max(1024, min(EVALUATED_OF_ONE, EVALUATED // len(weights)))
         total = torch.zeros(len(weights), dtype=torch.float64, device=self.device)
         for begin in range(0, table.shape[1], size):
@@ -250,5 +257,9 @@ class Trees:
             passes.outputs(weights, batch, numbers)
             passes.compare(batch, replaces=False)
             total += batch.losses.sum(1, dtype=torch.float64)
-        losses: list[float] = (total / table.shape[1]).tolist()
-        return losses
+        return total / table.shape[1]
+
+
+def _read(numbers: dict[str, Tensor]) -> list[EpochRecord]:
+    """Numbers of several trees, each of shape (trees,), as a record for each tree."""
+    return [dict(zip(numbers, values, strict=True)) for values in torch.stack(list(numbers.values()), 1).tolist()]

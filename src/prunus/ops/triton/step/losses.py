@@ -101,8 +101,8 @@ def loss_kernel(
     if WEIGHTED:
         weight = tl.load(rest_ptr + at * REST + (REST - 1), mask=valid, other=0.0)
     if (LOSS == "label") or (LOSS == "shares"):
-        highest = tl.max(tl.where(mask, out, float("-inf")), 1)
-        powers = tl.where(mask, tl.exp(out - highest[:, None]), 0.0)
+        highest = tl.max(tl.where(output < OUTPUTS, out, float("-inf")), 1)
+        powers = tl.where(output < OUTPUTS, tl.exp(out - highest[:, None]), 0.0)
         total = tl.sum(powers, 1)
         if LOSS == "label":
             label = tl.load(rest_ptr + at * REST + FIRST, mask=valid, other=0.0).to(tl.int32)

@@ -1,0 +1,388 @@
+"""Runs that take their epochs together, with engines and groups that only count."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import make_friedman1
+
+from prunus import ArgminForestRegressor
+from prunus.training import Trainer, TrainingOptions, find_loss
+from prunus.training.epochs import Epochs
+from prunus.training.gpu import together as module
+from prunus.training.gpu.together import Group, take_together, together
+from prunus.training.native_engine import NativeEngine, why_not
+from prunus.training.processes import processes
+from prunus.training.torch_engine import TorchEngine
+from tests.training.problems import refresh_masses, same_state, samples, tree_model
+
+
+@dataclass(eq=False)
+class Counter:
+    """An engine whose loss is its number and the epoch, as in 3.02."""
+
+    number: int
+    shape: str | None = "a"
+    epochs: int = 0
+
+    def train_epoch(self) -> float:
+        self.epochs += 1
+        return self.number + self.epochs / 100
+
+
+@dataclass
+class Counters:
+    """A group, which takes note of who was present at each epoch."""
+
+    members: Sequence[Any]
+    epochs: list[list[int]] = field(default_factory=list)
+
+    def take_epoch(self, present: Sequence[int]) -> list[float]:
+        self.epochs.append([self.members[slot].number for slot in present])
+        found = [0.0] * len(self.members)
+        for slot in present:
+            found[slot] = self.members[slot].train_epoch()
+        return found
+
+
+class Joined(list[Counters]):
+    """All groups that were made; an object of it is what makes them."""
+
+    def __call__(self, members: Sequence[Any]) -> Group:
+        self.append(Counters(members))
+        return self[-1]
+
+    @property
+    def numbers(self) -> list[list[int]]:
+        return [[member.number for member in group.members] for group in self]
+
+
+def counting(number: int, epochs: int, shape: str | None = "a") -> Epochs[list[float]]:
+    engine: Any = Counter(number, shape)
+    found = []
+    for _ in range(epochs):
+        found.append((yield engine))
+    return found
+
+
+def losses(number: int, epochs: int) -> list[float]:
+    return [number + epoch / 100 for epoch in range(1, epochs + 1)]
+
+
+def test_each_run_gets_its_own_losses() -> None:
+    joined = Joined()
+    assert take_together([counting(k, 3) for k in range(4)], joined) == [losses(k, 3) for k in range(4)]
+    assert joined.numbers == [[0, 1, 2, 3]]
+    assert joined[0].epochs == [[0, 1, 2, 3]] * 3
+
+
+def test_engines_are_grouped_by_their_shapes() -> None:
+    joined = Joined()
+    found = take_together([counting(k, 2, "ab"[k % 2]) for k in range(5)], joined)
+    assert found == [losses(k, 2) for k in range(5)]
+    assert sorted(joined.numbers) == [[0, 2, 4], [1, 3]]
+
+
+def test_a_run_that_has_ended_stays_in_its_group_while_half_are_left() -> None:
+    joined = Joined()
+    epochs = [5, 1, 5, 2]
+    found = take_together([counting(k, n) for k, n in enumerate(epochs)], joined)
+    assert found == [losses(k, n) for k, n in enumerate(epochs)]
+    assert joined.numbers == [[0, 1, 2, 3]]
+    assert joined[0].epochs == [[0, 1, 2, 3], [0, 2, 3], [0, 2], [0, 2], [0, 2]]
+
+
+def test_a_group_is_joined_anew_when_fewer_than_half_are_left() -> None:
+    joined = Joined()
+    epochs = [2, 1, 5, 1, 7]
+    found = take_together([counting(k, n) for k, n in enumerate(epochs)], joined)
+    assert found == [losses(k, n) for k, n in enumerate(epochs)]
+    assert joined.numbers == [[0, 1, 2, 3, 4], [2, 4]]
+    assert joined[0].epochs == [[0, 1, 2, 3, 4], [0, 2, 4]]
+    assert joined[1].epochs == [[2, 4]] * 3 + [[4]] * 2
+
+
+def test_shapes_are_asked_for_only_when_engines_are_joined() -> None:
+    """They are long descriptions, and there are many epochs."""
+    asked: list[int] = []
+
+    class Asked(Counter):
+        @property
+        def shape(self) -> str | None:
+            asked.append(self.number)
+            return "a"
+
+        @shape.setter
+        def shape(self, _value: object) -> None:
+            pass
+
+    def run(number: int) -> Epochs[float]:
+        engine: Any = Asked(number)
+        for _ in range(20):
+            yield engine
+        return (yield engine)
+
+    assert take_together([run(k) for k in range(3)], Joined()) == pytest.approx([0.21, 1.21, 2.21])
+    assert sorted(asked) == [0, 0, 1, 1, 2, 2]  # whether it has one, and which
+
+
+def test_a_run_may_train_a_second_engine() -> None:
+    """As hard trees do, after the soft ones that they imitate."""
+    joined = Joined()
+
+    def twice() -> Epochs[list[float]]:
+        first = yield from counting(0, 1)
+        second = yield from counting(1, 2)
+        return first + second
+
+    assert take_together([twice(), counting(2, 4)], joined) == [losses(0, 1) + losses(1, 2), losses(2, 4)]
+    assert joined.numbers == [[0, 2], [1]]
+
+
+def test_engines_without_a_shape_take_their_epochs_alone_from_the_first_to_the_last() -> None:
+    joined, began = Joined(), []
+
+    def alone(number: int) -> Epochs[list[float]]:
+        began.append(number)
+        found = yield from counting(number, 3, None)
+        began.append(number)
+        return found
+
+    assert take_together([alone(0), counting(1, 2), alone(2), counting(3, 2)], joined) == [
+        losses(0, 3),
+        losses(1, 2),
+        losses(2, 3),
+        losses(3, 2),
+    ]
+    assert joined.numbers == [[1, 3]]
+    assert began == [0, 0, 2, 2]
+
+
+def test_a_run_that_fails_before_its_first_epoch_does_not_stop_the_others() -> None:
+    found: list[float] = []
+
+    def failing() -> Epochs[None]:
+        yield from ()
+        raise ValueError("before the first epoch")
+
+    def good() -> Epochs[None]:
+        found.extend((yield from counting(1, 3)))
+
+    with pytest.raises(ValueError, match="before the first epoch"):
+        take_together([failing(), good()], Joined())
+    assert found == losses(1, 3)
+
+
+@pytest.mark.parametrize("fails_at", ["join", "epoch"])
+def test_an_error_of_an_epoch_is_raised_in_all_runs_that_take_it(fails_at: str) -> None:
+    caught: list[BaseException] = []
+    ended: list[list[float]] = []
+
+    class Broken(Counters):
+        def take_epoch(self, present: Sequence[int]) -> list[float]:
+            if fails_at == "epoch" and len(self.epochs) == 1:
+                raise torch.OutOfMemoryError("no memory is left")
+            return super().take_epoch(present)
+
+    def join(members: Sequence[Any]) -> Group:
+        if members[0].shape == "b":
+            return Counters(members)
+        if fails_at == "join":
+            raise torch.OutOfMemoryError("no memory is left")
+        return Broken(members)
+
+    def run(number: int) -> Epochs[None]:
+        try:
+            yield from counting(number, 3)
+        except torch.OutOfMemoryError as error:
+            caught.append(error)
+            raise
+
+    def other() -> Epochs[None]:
+        ended.append((yield from counting(3, 3, "b")))
+
+    with pytest.raises(torch.OutOfMemoryError):
+        take_together([run(0), run(1), run(2), other()], join)
+    assert len(caught) == 3
+    assert ended == [losses(3, 3)]
+
+
+def test_after_ctrl_c_no_run_goes_on() -> None:
+    closed, epochs = [], []
+
+    def run(number: int) -> Epochs[None]:
+        engine: Any = Counter(number)
+        try:
+            while True:
+                epochs.append((yield engine))
+                if number == 1 and engine.epochs == 3:
+                    raise KeyboardInterrupt
+        finally:
+            closed.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        take_together([run(k) for k in range(4)], Joined())
+    assert len(epochs) == 4 + 4 + 2
+    assert sorted(closed) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_runs_end_as_they_would_alone(seed: int) -> None:
+    source = random.Random(seed)
+    epochs = [source.randrange(8) for _ in range(20)]
+    fails = [source.random() < 0.1 for _ in epochs]
+    found: dict[int, list[float]] = {}
+
+    def run(number: int) -> Epochs[None]:
+        found[number] = yield from counting(number, epochs[number], ("a", "b", None)[number % 3])
+        if fails[number]:
+            raise ValueError(number)
+
+    runs = [run(k) for k in range(20)]
+    if any(fails):
+        with pytest.raises(ValueError, match=str(fails.index(True))):
+            take_together(runs, Joined())
+    else:
+        assert take_together(runs, Joined()) == [None] * 20
+    assert found == {k: losses(k, n) for k, n in enumerate(epochs)}
+
+
+class OneByOneTorch(TorchEngine):
+    """An engine that can take its epochs together with others, though it does so one after the other."""
+
+    shape: Any = "torch"
+
+
+class OneByOneNative(NativeEngine):
+    """The same of the other engine."""
+
+    shape: Any = "native"
+
+
+def by_turns(members: Sequence[Any]) -> Counters:
+    for number, member in enumerate(members):
+        member.number = number
+    return Counters(members)
+
+
+def test_runs_of_trainers_end_as_they_would_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("prunus.training.trainer.TorchEngine", OneByOneTorch)
+    joined: list[Counters] = []
+
+    def trainer(number: int, folder: str) -> Trainer:
+        stops = [lambda record: number == 1 and record["epoch"] == 3]
+        path = tmp_path / folder / f"{number}.ckpt"
+        path.parent.mkdir(exist_ok=True)
+        options = TrainingOptions(
+            max_epochs=8 + number % 2,
+            batch_size=16,
+            seed=number,
+            learning_rate=0.5,
+            early_stopping_rounds=2,
+            checkpoint=path,
+        )
+        loss = find_loss("squared_error")
+        return Trainer(tree_model(), loss, options, callbacks=stops, refresh_masses=refresh_masses)
+
+    def join(members: Sequence[Any]) -> Group:
+        joined.append(by_turns(members))
+        return joined[-1]
+
+    valid = samples(20, seed=1)
+    alone, beside = ([trainer(k, folder) for k in range(4)] for folder in ("alone", "together"))
+    expected = [each.fit(samples(), valid) for each in alone]
+    found = take_together([each.epochs(samples(), valid) for each in beside], join)
+    assert sum(map(len, joined[0].epochs)) >= 8
+    assert len({len(history["epoch"]) for history in expected}) > 1
+    for one, other, history, reference in zip(alone, beside, found, expected, strict=True):
+        assert history["train_loss"] == reference["train_loss"]
+        assert history["valid_loss"] == reference["valid_loss"]
+        assert same_state(one.model.state_dict(), other.model.state_dict())
+    assert len(list((tmp_path / "together").iterdir())) == 4
+
+
+@pytest.mark.parametrize("routing", ["soft", "hard"])
+def test_a_forest_whose_trees_take_their_epochs_together_is_the_usual_one(
+    routing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined: list[int] = []
+    x, y = make_friedman1(400, random_state=0)
+    forest = ArgminForestRegressor(
+        n_trees=5, leaf="linear", depth=2, max_epochs=4, bootstrap=True, routing=routing, random_state=0
+    )
+    expected = forest.fit(x, y).predict(x)
+
+    def join(members: Sequence[Any]) -> Group:
+        joined.append(len(members))
+        return by_turns(members)
+
+    def in_rounds(tasks: Any, _threads: int, _initializer: Any) -> Any:
+        runs = [task(Event()) for task in tasks]
+        return [tree for some in module._rounds(runs, 3) for tree in take_together(some, join)]
+
+    monkeypatch.setattr("prunus.training.trainer._FAST_ENGINES", (("native", why_not, OneByOneNative),))
+    monkeypatch.setattr("prunus.estimators.forest.in_threads", in_rounds)
+    np.testing.assert_array_equal(clone(forest).fit(x, y).predict(x), expected)
+    assert joined == ([3, 2] if routing == "soft" else [3, 3, 2, 2])
+
+
+def test_more_runs_than_fit_the_memory_are_taken_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[int] = []
+
+    def run(number: int) -> Epochs[list[float]]:
+        began.append(number)
+        return (yield from counting(number, 2))
+
+    rounds: list[list[int]] = []
+
+    def taken(runs: Sequence[Epochs[Any]]) -> list[Any]:
+        found = take_together(runs, Joined())
+        rounds.append(list(began))
+        return found
+
+    monkeypatch.setattr(module, "_at_once", lambda _device, _inputs: 3)
+    monkeypatch.setattr(module, "take_together", taken)
+    monkeypatch.setattr(torch.cuda, "device", lambda _device: torch.device("cpu"))
+    assert together([run(k) for k in range(8)], torch.device("cuda"), 100) == [losses(k, 2) for k in range(8)]
+    assert rounds == [list(range(3)), list(range(6)), list(range(8))]
+
+
+def test_on_other_devices_runs_end_one_after_the_other() -> None:
+    began: list[int] = []
+
+    def run(number: int) -> Epochs[int]:
+        began.append(number)
+        yield from counting(number, 2)
+        began.append(number)
+        return number
+
+    assert together([run(k) for k in range(3)], torch.device("meta"), 100) == [0, 1, 2]
+    assert began == [0, 0, 1, 1, 2, 2]
+    assert together([], torch.device("meta"), 100) == []
+
+
+def test_runs_are_those_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    def run() -> Epochs[None]:
+        found.append(processes())
+        yield from counting(0, 1)
+
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+    together([run()], torch.device("meta"), 100)
+    assert found[0].size == 1
+
+
+@pytest.mark.parametrize(("inputs", "count"), [(100, 4), (10_000, 1), (1, module.AT_ONCE), (0, module.AT_ONCE)])
+def test_as_many_trees_at_once_as_fit_the_memory(inputs: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 1,200 bytes that are free, torch has 200, and a tree needs three times its inputs."""
+    for name, found in (("mem_get_info", (1000, 9000)), ("memory_reserved", 300), ("memory_allocated", 100)):
+        monkeypatch.setattr(torch.cuda, name, lambda _device, found=found: found)
+    assert module._at_once(torch.device("cuda"), inputs) == count
