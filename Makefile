@@ -73,7 +73,7 @@ $(INTERPRETED)/.installed: $(INSTALLED)
 
 test-interpreter: $(INTERPRETED)/.installed ## The engine of GPUs by triton's interpreter, on a CPU
 	PYTHONPATH=$(INTERPRETED) TRITON_INTERPRET=1 $(BIN)/python -m pytest -n auto \
-		tests/training/test_fused_engine.py tests/ops/test_linear_roots.py
+		tests/training/test_fused_engine.py tests/training/test_orders.py tests/ops/test_linear_roots.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/ops tests/nn tests/training tests/estimators/test_cuda*.py

@@ -1,14 +1,15 @@
 """Training data in memory, from which whole batches are taken at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from prunus.errors import InputValueError
+from prunus.training.orders import random_orders
 
-__all__ = ["Samples", "random_orders"]
+__all__ = ["Samples"]
 
 
 @dataclass(frozen=True)
@@ -100,26 +101,3 @@ class Samples:
         """
         for begin in range(0, len(self), size):
             yield self[begin : begin + size]
-
-
-def random_orders(counts: Sequence[int], generators: Sequence[torch.Generator], device: torch.device) -> Tensor:
-    """Random orders of so many samples each, by one generator each on a device, (orders, most samples).
-
-    Shorter ones are followed by the numbers of samples that are not there. On a GPU random numbers are sorted, those of
-    all orders at once.
-
-    >>> random_orders([3], [torch.Generator().manual_seed(0)], torch.device("cpu")).sort().values
-    tensor([[0, 1, 2]])
-    """
-    most = max(counts)
-    if device.type == "cpu":
-        orders = torch.arange(most).repeat(len(counts), 1)
-        for row, count, generator in zip(orders, counts, generators, strict=True):
-            row[:count] = torch.randperm(count, generator=generator)
-        return orders
-    keys = torch.empty(len(counts), most, dtype=torch.int64, device=device)
-    for k, (row, count, generator) in enumerate(zip(keys, counts, generators, strict=True)):
-        row[:count].random_(k << 32, (k << 32) + (1 << 31), generator=generator)
-        row[count:] = (k << 32) + (1 << 31)  # after all others of this order
-    order = keys.flatten().argsort(stable=True).view_as(keys)
-    return order - most * torch.arange(len(keys), device=device).unsqueeze(1)

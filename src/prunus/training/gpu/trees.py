@@ -27,7 +27,7 @@ from prunus.training.gpu.plan import (
 )
 from prunus.training.gpu.tables import Learner, Tables
 from prunus.training.optimizers import BETAS
-from prunus.training.samples import random_orders
+from prunus.training.orders import random_orders
 from prunus.training.streams import SampleStream
 from prunus.training.torch_engine import decaying
 
