@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.model_selection import train_test_split
 
 from prunus import ArgminTreeClassifier
@@ -38,7 +39,9 @@ def test_sparsity_makes_weights_vanish() -> None:
     x, y = endgames()
 
     def vanished(sparsity: float) -> float:
-        split = SparseMLPSplit(x.shape[1], 2, sparsity=sparsity)
+        with torch.random.fork_rng([]):
+            torch.default_generator.manual_seed(0)
+            split = SparseMLPSplit(x.shape[1], 2, sparsity=sparsity)
         ArgminTreeClassifier(split=lambda _features, _depth: split, depth=2, max_epochs=30, random_state=0).fit(x, y)
         return float((split.sums.weight.abs() < 1e-3).float().mean())
 
