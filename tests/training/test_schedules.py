@@ -6,27 +6,25 @@ import numpy as np
 import pytest
 
 from prunus.errors import InputValueError
-from prunus.training.schedules import ConstantSchedule, CosineSchedule, PlateauSchedule, make_schedule
-
-FIRST = np.array([0])
+from prunus.training.schedules import SCHEDULES, ConstantSchedule, CosineSchedule, PlateauSchedule, make_schedule
 
 
 def factors(steps: int, warmup: float = 0.03) -> list[float]:
     schedule = CosineSchedule(steps, warmup)
-    return [float(factor) for factor in schedule.factors(np.arange(steps))]
+    return [schedule.factor(step) for step in range(steps)]
 
 
 def after(losses: list[float], **options: float) -> float:
     schedule = PlateauSchedule(**{"decay": 0.1, "patience": 2} | options)  # type: ignore[arg-type]
     for loss in losses:
         schedule.end_epoch(loss)
-    return float(schedule.factors(FIRST)[0])
+    return schedule.factor(0)
 
 
 def test_constant_stays_1() -> None:
     schedule = ConstantSchedule()
     schedule.end_epoch(1.0)
-    assert schedule.factors(np.array([0, 10, 10**6])).tolist() == [1.0, 1.0, 1.0]
+    assert [schedule.factor(step) for step in (0, 10, 10**6)] == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("steps", [1, 2, 33, 34, 50, 67, 100, 150, 1000])
@@ -40,6 +38,13 @@ def test_cosine_rises_then_falls(steps: int) -> None:
     top = curve.index(max(curve))
     assert curve[: top + 1] == sorted(curve[: top + 1])
     assert curve[top:] == sorted(curve[top:], reverse=True)
+
+
+def test_an_array_of_steps_has_the_factors_of_its_steps() -> None:
+    steps = np.arange(300.0)
+    for name in SCHEDULES:
+        schedule = make_schedule(name, 200)
+        assert schedule.factor(steps).tolist() == pytest.approx([schedule.factor(step) for step in range(300)])
 
 
 def test_cosine_rises_in_a_straight_line() -> None:
@@ -60,7 +65,7 @@ def test_cosine_of_one_step_is_1() -> None:
 
 
 def test_cosine_stays_0_beyond_its_end() -> None:
-    assert CosineSchedule(10).factors(np.array([25])).tolist() == [0.0]
+    assert CosineSchedule(10).factor(25) == 0.0
 
 
 @pytest.mark.parametrize(("losses", "expected"), [([1.0] * 3, 1.0), ([1.0] * 4, 0.1), ([1.0] * 7, 0.01)])
@@ -98,7 +103,7 @@ def test_plateau_state_restores_it() -> None:
     second.state.update(first.state)
     for schedule in (first, second):
         schedule.end_epoch(1.0)
-    assert first.factors(FIRST) == second.factors(FIRST) == 0.1
+    assert first.factor(0) == second.factor(0) == 0.1
 
 
 def test_names_make_schedules() -> None:

@@ -214,10 +214,12 @@ class NativeEngine(FlatEngine):
         """Learning rate, scale and share in the average of each step of an epoch, (3, steps), and columns, (steps,)."""
         tree, pace = self.model.tree, self.pace
         split: Any = tree.split
-        steps = pace.next_epoch(self.steps)
-        shares = pace.shares(steps).tolist()
-        plan = np.stack([pace.rates(steps), [tree.scale_at(share) for share in shares], pace.forgets(steps)])
-        return plan, None if self.columns is None else np.array([split.columns_at(share) for share in shares])
+        steps = range(self.steps, self.steps + pace.steps_an_epoch)
+        shares = [pace.share(step) for step in steps]
+        plan = [[pace.rate(step) for step in steps], [tree.scale_at(share) for share in shares]]
+        plan.append([pace.forget(step) for step in steps])
+        few = self.columns is not None
+        return np.array(plan), np.array([split.columns_at(share) for share in shares]) if few else None
 
     def evaluate(self) -> EpochRecord:
         """The validation loss of the averaged weights, after the share of nodes that stay active."""

@@ -1,18 +1,26 @@
 """Learning rate schedules: factors on the learning rate that depend on the step or on the losses so far."""
 
 import math
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.errors import InputValueError
 
-__all__ = ["SCHEDULES", "ConstantSchedule", "CosineSchedule", "PlateauSchedule", "Schedule", "Steps", "make_schedule"]
+__all__ = [
+    "SCHEDULES",
+    "ConstantSchedule",
+    "CosineSchedule",
+    "Number",
+    "PlateauSchedule",
+    "Schedule",
+    "clipped",
+    "make_schedule",
+]
 
-Steps = npt.NDArray[np.int64]
-"""Numbers of steps, counted from 0 over all epochs."""
-Factors = npt.NDArray[np.float64]
+Number = TypeVar("Number", float, npt.NDArray[np.float64])
+"""The number of a step, or an array of them; for one step, plain numbers are much faster."""
 
 
 class Schedule(Protocol):
@@ -20,8 +28,8 @@ class Schedule(Protocol):
 
     state: dict[str, float]
 
-    def factors(self, steps: Steps) -> Factors:
-        """Return the factor for each of these steps."""
+    def factor(self, step: Number) -> Number:
+        """Return the factor for a step, or for each of several; steps are counted from 0 over all epochs."""
 
     def end_epoch(self, loss: float) -> None:
         """Take note of the loss of an epoch: the validation loss, or the training loss without validation data."""
@@ -33,9 +41,9 @@ class ConstantSchedule:
     def __init__(self) -> None:
         self.state: dict[str, float] = {}
 
-    def factors(self, steps: Steps) -> Factors:
-        """Return 1 for each step."""
-        return np.ones(len(steps))
+    def factor(self, step: Number) -> Number:
+        """Return 1."""
+        return 0 * step + 1.0
 
     def end_epoch(self, loss: float) -> None:
         """Do nothing: the factor does not depend on losses."""
@@ -54,7 +62,7 @@ class CosineSchedule(ConstantSchedule):
     Examples
     --------
     >>> schedule = CosineSchedule(steps=100, warmup=0.1)
-    >>> schedule.factors(np.array([0, 9, 54, 99])).round(2).tolist()
+    >>> [round(schedule.factor(step), 2) for step in (0, 9, 54, 99)]
     [0.1, 1.0, 0.52, 0.0]
     """
 
@@ -63,11 +71,12 @@ class CosineSchedule(ConstantSchedule):
         self.steps = max(1, steps)
         self.warmup_steps = max(1.0, warmup * self.steps)
 
-    def factors(self, steps: Steps) -> Factors:
-        """Return the factor for each step."""
-        rising = np.minimum(1.0, (steps + 1) / self.warmup_steps)
-        progress = np.minimum(1.0, (steps - self.warmup_steps) / max(1.0, self.steps - self.warmup_steps))
-        return np.where(steps < self.warmup_steps, rising, 0.5 * (1 + np.cos(np.pi * progress)))
+    def factor(self, step: Number) -> Number:
+        """Return the factor for a step, or for each of several."""
+        rising = clipped((step + 1) / self.warmup_steps)
+        progress = clipped((step - self.warmup_steps) / max(1.0, self.steps - self.warmup_steps))
+        falling = 0.5 * (1 + (np.cos if isinstance(step, np.ndarray) else math.cos)(math.pi * progress))
+        return rising * falling  # one of them is always 1
 
 
 class PlateauSchedule(ConstantSchedule):
@@ -83,17 +92,17 @@ class PlateauSchedule(ConstantSchedule):
     >>> schedule = PlateauSchedule(decay=0.1, patience=1)
     >>> for loss in (3.0, 2.0, 2.0, 2.0):
     ...     schedule.end_epoch(loss)
-    >>> schedule.factors(np.array([0]))
-    array([0.1])
+    >>> schedule.factor(0)
+    0.1
     """
 
     def __init__(self, decay: float = 0.1, patience: int = 2) -> None:
         self.decay, self.patience = decay, patience
         self.state = {"factor": 1.0, "best": math.inf, "bad_epochs": 0}
 
-    def factors(self, steps: Steps) -> Factors:
-        """Return the current factor for each step."""
-        return np.full(len(steps), self.state["factor"])
+    def factor(self, step: Number) -> Number:
+        """Return the current factor."""
+        return 0 * step + self.state["factor"]
 
     def end_epoch(self, loss: float) -> None:
         """Lower the factor if too many epochs have passed since the last better loss."""
@@ -104,6 +113,11 @@ class PlateauSchedule(ConstantSchedule):
         state["bad_epochs"] += 1
         if state["bad_epochs"] > self.patience:
             state["factor"], state["bad_epochs"] = state["factor"] * self.decay, 0
+
+
+def clipped(number: Number, high: float = 1.0) -> Number:
+    """The number, or each number of an array, but not less than 0 and not more than `high`."""
+    return np.clip(number, 0.0, high) if isinstance(number, np.ndarray) else min(high, max(0.0, number))
 
 
 SCHEDULES = ("cosine", "plateau", "constant")

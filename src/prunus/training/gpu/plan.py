@@ -56,13 +56,13 @@ class StepPlan:
 
     def begin_epoch(self, first_step: int) -> None:
         """Set the numbers of the epoch that begins with this step, counted from 0 over all epochs."""
-        steps = self.pace.next_epoch(first_step)
+        steps = first_step + np.arange(float(len(self.numbers)))
         numbers = np.ones((len(steps), NUMBERS))
-        numbers[:, RATE], numbers[:, FORGET] = self.pace.rates(steps), self.pace.forgets(steps)
+        numbers[:, RATE], numbers[:, FORGET] = self.pace.rate(steps), self.pace.forget(steps)
         for column, beta in zip((MEAN_CORRECTION, SQUARE_CORRECTION), BETAS, strict=True):
             numbers[:, column] = 1 - beta ** (steps + 1)
         for column, number_at in ((SCALE, self.scale_at), (COLUMNS, self.columns_at)):
             if number_at is not None:
-                numbers[:, column] = [number_at(share) for share in self.pace.shares(steps).tolist()]
+                numbers[:, column] = [number_at(share) for share in self.pace.share(steps).tolist()]
         self.numbers.copy_(torch.from_numpy(numbers))
         self.step.zero_()
