@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-interpreter test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,15 +64,16 @@ test-sanitizers: $(SANITIZED)/.built ## The extension under the address and unde
 		tests/training/test_native_engine.py tests/training/test_native_networks.py tests/training/test_native_sizes.py \
 		tests/training/test_native_workers.py
 
-# The kernels of GPUs on a CPU, slowly. Triton stays out of the virtual environment, in which torch must not find it.
-INTERPRETED := build/triton
+# Triton stays out of the virtual environment, so that all other tests run as they do without it.
+TRITON := build/triton
 
-$(INTERPRETED)/.installed: $(INSTALLED)
-	$(BIN)/pip install --quiet --no-deps --target $(INTERPRETED) triton==3.9.0
+$(TRITON)/.installed: $(INSTALLED)
+	$(BIN)/pip install --quiet --no-deps --target $(TRITON) triton==3.9.0
 	touch $@
 
-test-interpreter: $(INTERPRETED)/.installed ## The engine of GPUs by triton's interpreter, on a CPU
-	PYTHONPATH=$(INTERPRETED) TRITON_INTERPRET=1 $(BIN)/python -m pytest -n auto \
+test-triton: $(TRITON)/.installed ## The kernels of GPUs without one: compiled, and run on the CPU by triton's interpreter
+	PYTHONPATH=$(TRITON) $(BIN)/python -m pytest -n auto tests/training/test_compilation.py
+	PYTHONPATH=$(TRITON) TRITON_INTERPRET=1 $(BIN)/python -m pytest -n auto \
 		tests/training/test_fused_engine.py tests/training/test_orders.py tests/ops/test_linear_roots.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...

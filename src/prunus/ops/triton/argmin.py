@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_nodes
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.pooling import group_kernel, order_kernel, own_roots_kernel, pool_kernel, shifted
 
 __all__ = ["argmin_backward", "argmin_forward"]
@@ -61,7 +62,7 @@ def _grid(n: int, nodes: int) -> tuple[int, int]:
     return triton.cdiv(n, _TILE["BLOCK"]), triton.cdiv(nodes, _TILE["COLUMNS"])
 
 
-@triton.jit
+@kernel()
 def routes_of_rewards_kernel(
     q_ptr,
     weight_ptr,
@@ -83,7 +84,7 @@ def routes_of_rewards_kernel(
     tl.store(z_ptr + rows[:, None] * NODES + nodes[None, :], z, mask=(rows[:, None] < n) & (nodes[None, :] < NODES))
 
 
-@triton.jit
+@kernel()
 def mass_grad_of_rewards_kernel(
     q_ptr,
     weight_ptr,
@@ -113,7 +114,7 @@ def mass_grad_of_rewards_kernel(
     tl.store(active_weight_ptr + nodes, active_weight, mask=nodes < NODES)
 
 
-@triton.jit
+@kernel()
 def group_sum_grad_kernel(
     mass_grad_ptr, active_weight_ptr, group_ptr, lam_ptr, a_ptr, sum_grad_ptr, NODES: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -133,7 +134,7 @@ def group_sum_grad_kernel(
     tl.store(sum_grad_ptr + top, tl.where(free, mass_grad / (tl.load(lam_ptr) * size + active_weight), 0.0))
 
 
-@triton.jit
+@kernel()
 def gradients_of_rewards_kernel(
     q_ptr,
     weight_ptr,

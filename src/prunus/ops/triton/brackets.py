@@ -12,6 +12,7 @@ The state of a node is OPEN, SOLVED (its root is found) or NARROW (few values ar
 import triton
 import triton.language as tl
 
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.layers import (
     NARROW,
     OPEN,
@@ -88,7 +89,7 @@ def sum_subtree(
                 tl.store(partial_ptr + (group * 8 + k).to(tl.int64) * T + node_of(root, node), sums[8 * node + k])
 
 
-@triton.jit
+@kernel()
 def sums_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, points_ptr, state_ptr, partial_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, FIRST_PASS: tl.constexpr, LAYERS: tl.constexpr,
@@ -124,7 +125,7 @@ def floor_to_float32(x):
     return tl.where(near.to(tl.float64) > x, near * (1.0 - 1.2e-7), near)
 
 
-@triton.jit
+@kernel()
 def refine_kernel(
     partial_ptr, lam_ptr, points_ptr, right_ptr, roots_ptr, state_ptr, blocks,
     T: tl.constexpr, BLOCK: tl.constexpr, FIRST_PASS: tl.constexpr, WEIGHTED: tl.constexpr,
@@ -237,7 +238,7 @@ def collect_subtree(
             tl.store(collected_count_ptr + node_of(root, node) * blocks + group, counts[node])
 
 
-@triton.jit
+@kernel()
 def collect_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, roots_ptr, right_ptr, state_ptr, collected_ptr, collected_count_ptr,
     n, blocks,
@@ -291,7 +292,7 @@ def add_collected(
     return total, active_weight
 
 
-@triton.jit
+@kernel()
 def finish_kernel(
     lam_ptr, right_ptr, collected_ptr, collected_count_ptr, roots_ptr, state_ptr, blocks,
     T: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr, CAPACITY: tl.constexpr,

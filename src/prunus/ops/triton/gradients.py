@@ -7,6 +7,7 @@ dense, though most are zero: they are written for whole rows, from the leaves up
 import triton
 import triton.language as tl
 
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.layers import (
     add_groups,
     arrivals,
@@ -32,7 +33,7 @@ def sum_grad_of(mass_grad, active_weight, a, lam):
     return tl.where((a > 0.0) & (a < 1.0), mass_grad / (lam + active_weight), 0.0)
 
 
-@triton.jit
+@kernel()
 def node_sum_grad_kernel(
     s_ptr, weight_ptr, lam_ptr, a_ptr, grad_z_ptr, grad_a_ptr, sum_grad_ptr, n,
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,
@@ -96,7 +97,7 @@ def mass_grad_subtree(
             tl.store(partial_ptr + (group * 2 + k).to(tl.int64) * T + node_of(root, node), sums[2 * node + k])
 
 
-@triton.jit
+@kernel()
 def mass_grad_kernel(
     s_ptr, weight_ptr, row_ptr, u_ptr, count_ptr, a_ptr, grad_z_ptr, partial_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYERS: tl.constexpr,
@@ -122,7 +123,7 @@ def mass_grad_kernel(
         program -= groups << levels_above(layer, TOP)
 
 
-@triton.jit
+@kernel()
 def sum_grad_kernel(
     partial_ptr, lam_ptr, a_ptr, grad_a_ptr, sum_grad_ptr, blocks,
     T: tl.constexpr, BLOCK: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr,
@@ -138,7 +139,7 @@ def sum_grad_kernel(
     tl.store(sum_grad_ptr + nodes, sum_grad_of(mass_grad, active_weight, a, lam).to(tl.float32), mask=mask)
 
 
-@triton.jit
+@kernel()
 def lam_kernel(sum_grad_ptr, a_ptr, grad_lam_ptr, T: tl.constexpr, BLOCK: tl.constexpr):
     """The gradient of lam, by one program."""
     total = tl.zeros([BLOCK], tl.float32)
@@ -174,7 +175,7 @@ def go_up(us, scores, own, rows, n, grad_s_ptr, DEPTH: tl.constexpr, SPLITS: tl.
         grad = own[DEPTH - up] + tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
 
 
-@triton.jit
+@kernel()
 def gradients_kernel(
     s_ptr, weight_ptr, a_ptr, sum_grad_ptr, grad_z_ptr, grad_s_ptr, grad_weight_ptr, n,
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,

@@ -16,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits
+from prunus.ops.triton.kernels import kernel
 
 __all__ = [
     "FIRST_BOUND",
@@ -200,7 +201,7 @@ def node_of(root, NODE: tl.constexpr):
     return node
 
 
-@triton.jit
+@kernel()
 def bound_kernel(values_ptr, state_ptr, bound_ptr, DEPTH: tl.constexpr, LAYERS: tl.constexpr, TOP: tl.constexpr):
     """The bound of subtree program_id + 1, over all nodes below its root: see `Lists.bounds`."""
     index = tl.program_id(0) + 1
@@ -242,7 +243,7 @@ def places_among(chosen, SETS: tl.constexpr):
     return places, numbers
 
 
-@triton.jit
+@kernel()
 def descend_kernel(
     s_ptr, weight_ptr, bound_ptr, row_ptr, u_ptr, count_ptr, n, blocks,
     SPLITS: tl.constexpr, WEIGHTED: tl.constexpr, LAYER: tl.constexpr,

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.roots import add_above
 
 __all__ = ["group_kernel", "order_kernel", "own_roots_kernel", "pool_kernel"]
@@ -22,7 +23,7 @@ def shifted(q_ptr, weight_ptr, rows, nodes, n, NODES: tl.constexpr, WEIGHTED: tl
     return u, weight[:, None]
 
 
-@triton.jit
+@kernel()
 def own_roots_kernel(
     q_ptr,
     weight_ptr,
@@ -67,7 +68,7 @@ def own_roots_kernel(
     tl.store(preferred_ptr + nodes, preferred, mask=nodes < NODES)
 
 
-@triton.jit
+@kernel()
 def order_kernel(own_ptr, preferred_ptr, roots_ptr, NODES: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
     """Undoes rounding where no sample prefers a child to its parent: by the lemma the child's root is not larger."""
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -82,7 +83,7 @@ def order_kernel(own_ptr, preferred_ptr, roots_ptr, NODES: tl.constexpr, DEPTH: 
     tl.store(roots_ptr + node, root, mask=node < NODES)
 
 
-@triton.jit
+@kernel()
 def pool_kernel(
     q_ptr,
     weight_ptr,
@@ -138,7 +139,7 @@ def pool_kernel(
     tl.store(roots_ptr + node, a)
 
 
-@triton.jit
+@kernel()
 def group_kernel(roots_ptr, a_ptr, group_ptr, NODES: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
     """Node masses, and the topmost node of each node's group. A node whose root is larger joins its parent's group."""
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

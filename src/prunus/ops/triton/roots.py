@@ -6,6 +6,7 @@ One program for each node runs Newton's method to the end, for few samples and f
 import triton
 import triton.language as tl
 
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.tiles import top
 
 __all__ = ["cap_kernel", "newton_kernel", "node_u"]
@@ -34,7 +35,7 @@ def add_above(total, active_weight, u, weight, a):
     return total + tl.sum(tl.where(active > 0.0, active * u, 0.0)), active_weight + tl.sum(active)
 
 
-@triton.jit
+@kernel()
 def newton_kernel(
     s_ptr,
     weight_ptr,
@@ -77,7 +78,7 @@ def newton_kernel(
     tl.store(roots_ptr + node, a)
 
 
-@triton.jit
+@kernel()
 def cap_kernel(roots_ptr, lam_ptr, a_ptr, T: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
     """Node masses: the smallest root on each node's path, which by the lemma is its own root up to rounding."""
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

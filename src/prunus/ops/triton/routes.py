@@ -5,6 +5,7 @@ import triton.language as tl
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.tiles import level_columns, load_levels, load_scores, step_down, top
 
 __all__ = ["routes", "write_routes"]
@@ -27,7 +28,7 @@ def write_routes(s: Tensor, weight: Tensor | None, a: Tensor, z: Tensor) -> None
     routes_kernel[(triton.cdiv(n, rows),)](s, weight, a, z, n, **shape, BLOCK=rows, num_warps=warps)
 
 
-@triton.jit
+@kernel()
 def routes_kernel(
     s_ptr, weight_ptr, a_ptr, z_ptr, n,
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.step.numbers import Numbers
 
 __all__ = ["gather"]
@@ -40,7 +41,7 @@ def gather(
     )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["ahead", "batch", "n", "table_stride", "order_stride"])
+@kernel(do_not_specialize=("ahead", "batch", "n", "table_stride", "order_stride"))
 def gather_kernel(
     table_ptr, order_ptr, step_ptr, done_ptr, inputs_ptr, rest_ptr, ahead, batch, n, table_stride, order_stride,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, REST: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,

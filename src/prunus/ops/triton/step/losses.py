@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from prunus.ops.triton.kernels import kernel
+
 __all__ = ["blocks_of", "compare"]
 
 
@@ -81,7 +83,7 @@ def of_numbers(out, target, parameter, LOSS: tl.constexpr):
     return loss, grad
 
 
-@triton.jit(do_not_specialize=["n", "blocks"])
+@kernel(do_not_specialize=("n", "blocks"))
 def loss_kernel(
     out_ptr, rest_ptr, counts_ptr, sums_ptr, n, blocks, parameter,
     LOSS: tl.constexpr, OUTPUTS: tl.constexpr, FIRST: tl.constexpr, TARGETS: tl.constexpr, REST: tl.constexpr,

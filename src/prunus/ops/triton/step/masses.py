@@ -5,6 +5,7 @@ import triton.language as tl
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.roots import add_above
 
 __all__ = ["constant_grads", "mass_grads", "roots"]
@@ -86,7 +87,7 @@ def load_rewards(u_ptr, rest_ptr, rows, n, stride, node, tree, T: tl.constexpr, 
     return u, weight
 
 
-@triton.jit(do_not_specialize=["n"])
+@kernel(do_not_specialize=("n",))
 def roots_kernel(
     u_ptr, rest_ptr, counts_ptr, lam, roots_ptr, n, stride,
     T: tl.constexpr, BLOCK: tl.constexpr, ONE_BLOCK: tl.constexpr, REST: tl.constexpr,
@@ -117,7 +118,7 @@ def roots_kernel(
     tl.store(roots_ptr + tree * T + node, tl.where(lam > 0.0, a, 1.0))
 
 
-@triton.jit(do_not_specialize=["n", "constants_stride", "grads_stride"])
+@kernel(do_not_specialize=("n", "constants_stride", "grads_stride"))
 def mass_grads_kernel(
     u_ptr, rest_ptr, counts_ptr, lam, roots_ptr, grad_ptr, constants_ptr, grads_ptr, out_ptr, n, stride,
     constants_stride, grads_stride,

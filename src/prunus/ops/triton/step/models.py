@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from prunus.ops.triton.kernels import kernel
+
 __all__ = ["node_grads", "node_outputs"]
 
 
@@ -39,7 +41,7 @@ def _rows(block: int) -> int:
     return max(1, min(32, 1024 // block))
 
 
-@triton.jit(do_not_specialize=["n", "width"])
+@kernel(do_not_specialize=("n", "width"))
 def node_outputs_kernel(
     models_ptr, inputs_ptr, out_ptr, n, width,
     NODES: tl.constexpr, OUTPUTS: tl.constexpr, FIRST: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -60,7 +62,7 @@ def node_outputs_kernel(
         tl.store(to, tl.load(to, mask=row < n, other=0.0) + total, mask=row < n)
 
 
-@triton.jit(do_not_specialize=["n", "width"])
+@kernel(do_not_specialize=("n", "width"))
 def node_grads_kernel(
     models_ptr, inputs_ptr, grad_out_ptr, grad_z_ptr, n, stride, width,
     NODES: tl.constexpr, OUTPUTS: tl.constexpr, FIRST: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,

@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from prunus.ops.triton.kernels import kernel
+
 __all__ = ["write_orders"]
 
 BLOCK = 1024
@@ -40,7 +42,7 @@ def mixed(number, FIRST: tl.constexpr, SECOND: tl.constexpr):
     return number ^ (number >> 13)
 
 
-@triton.jit(do_not_specialize=["most"])
+@kernel(do_not_specialize=("most",))
 def orders_kernel(
     counts_ptr, keys_ptr, out_ptr, most,
     ROUNDS: tl.constexpr, MIN_BITS: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr, BLOCK: tl.constexpr,

@@ -5,6 +5,7 @@ import triton.language as tl
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.step.numbers import Numbers, number
 from prunus.ops.triton.tiles import level_columns, step_down
 
@@ -115,7 +116,7 @@ def load_masses(roots_ptr, tree, DEPTH: tl.constexpr, SPLITS: tl.constexpr):
     return masses
 
 
-@triton.jit(do_not_specialize=["ahead", "n"])
+@kernel(do_not_specialize=("ahead", "n"))
 def rewards_kernel(
     s_ptr, table_ptr, step_ptr, ahead, u_ptr, n, stride,
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr, SCALE: tl.constexpr,
@@ -129,7 +130,7 @@ def rewards_kernel(
             u = step_down(u, scores[level])
 
 
-@triton.jit(do_not_specialize=["ahead", "n", "width"])
+@kernel(do_not_specialize=("ahead", "n", "width"))
 def routes_kernel(
     s_ptr, roots_ptr, table_ptr, step_ptr, ahead, inputs_ptr, n, stride, width,
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, FIRST: tl.constexpr, ROWS: tl.constexpr,
@@ -146,7 +147,7 @@ def routes_kernel(
             u = step_down(u, scores[level])
 
 
-@triton.jit(do_not_specialize=["ahead", "n", "constants_stride"])
+@kernel(do_not_specialize=("ahead", "n", "constants_stride"))
 def constant_outputs_kernel(
     s_ptr, roots_ptr, constants_ptr, table_ptr, step_ptr, ahead, out_ptr, n, stride, constants_stride,
     DEPTH: tl.constexpr, SPLITS: tl.constexpr, OUTPUTS: tl.constexpr, FIRST: tl.constexpr, WIDTH: tl.constexpr,
@@ -188,7 +189,7 @@ def route_grads(
     return grad
 
 
-@triton.jit(do_not_specialize=["ahead", "n", "width", "constants_stride"])
+@kernel(do_not_specialize=("ahead", "n", "width", "constants_stride"))
 def score_grads_kernel(
     s_ptr, rest_ptr, roots_ptr, sum_grad_ptr, constants_ptr, table_ptr, step_ptr, ahead, grad_ptr, out_ptr, n, stride,
     width, constants_stride,

@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from prunus.ops.triton.kernels import kernel
+
 __all__ = ["elu_", "elu_grads_"]
 
 ROWS, BLOCK = 8, 128
@@ -25,7 +27,7 @@ def elu_grads_(grads: Tensor, values: Tensor) -> None:
     )
 
 
-@triton.jit(do_not_specialize=["rows"])
+@kernel(do_not_specialize=("rows",))
 def elu_kernel(values_ptr, rows, width, UNITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """The units of some rows and columns."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -35,7 +37,7 @@ def elu_kernel(values_ptr, rows, width, UNITS: tl.constexpr, ROWS: tl.constexpr,
     tl.store(values_ptr + row * width + column, tl.where(values > 0.0, values, tl.exp(values) - 1.0), mask=mask)
 
 
-@triton.jit(do_not_specialize=["rows"])
+@kernel(do_not_specialize=("rows",))
 def elu_grads_kernel(grads_ptr, values_ptr, rows, width, UNITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """The gradients of some rows and columns; the slope of a unit is 1, or its value plus 1."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.step.numbers import Numbers, number
 
 __all__ = ["adam", "add_parts", "norm_blocks"]
@@ -56,7 +57,7 @@ def adam(
     )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["count", "n_losses", "loss_blocks", "blocks"])
+@kernel(do_not_specialize=("count", "n_losses", "loss_blocks", "blocks"))
 def add_parts_kernel(
     parts_ptr, grad_ptr, squares_ptr, losses_ptr, total_ptr, size, count, n_losses, loss_blocks, blocks,
     BLOCK: tl.constexpr,
@@ -78,7 +79,7 @@ def add_parts_kernel(
         tl.store(total_ptr + tree, tl.load(total_ptr + tree) + tl.sum(total))
 
 
-@triton.jit(do_not_specialize=["ahead", "blocks"])
+@kernel(do_not_specialize=("ahead", "blocks"))
 def adam_kernel(
     theta_ptr, mean_ptr, square_ptr, average_ptr, grad_ptr, squares_ptr, decays_ptr, table_ptr, step_ptr, ahead, size,
     blocks, clip, weight_decay, new_mean, new_square,
