@@ -37,7 +37,7 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
 
     Each run ends as it would end alone, whatever the number of threads. If one fails, the others still end before its
     error is raised; after Ctrl-C they end with the epoch that they are in. On a GPU, models of one shape take their
-    steps together, and each run ends as it would end alone up to rounding.
+    epochs together, and each run ends as it would end alone up to rounding; after Ctrl-C all stop at once.
 
     Parameters
     ----------
