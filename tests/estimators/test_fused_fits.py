@@ -1,7 +1,5 @@
 """Estimators whose trees the engine of GPUs trains, on a CPU by triton's interpreter: TRITON_INTERPRET=1."""
 
-import os
-from importlib.util import find_spec
 from threading import Event
 from typing import Any
 
@@ -17,10 +15,9 @@ from prunus.training.flat_engine import why_not_run
 from prunus.training.gpu.fused_engine import FusedEngine
 from prunus.training.gpu.together import take_together
 from prunus.training.streams import in_memory
+from tests.interpreter import IS_INTERPRETED
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1" or find_spec("triton") is None, reason="triton does not interpret kernels"
-)
+pytestmark = pytest.mark.skipif(not IS_INTERPRETED, reason="triton does not interpret kernels")
 
 X, Y = make_friedman1(150, 6, random_state=0)
 CLASSES = make_classification(150, 6, n_informative=4, n_classes=3, random_state=0)[1]

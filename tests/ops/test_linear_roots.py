@@ -3,18 +3,14 @@
 The tests run on an NVIDIA GPU. With triton installed they also run on a CPU, by its interpreter: TRITON_INTERPRET=1.
 """
 
-import os
-from importlib.util import find_spec
-
 import pytest
 import torch
 
 from prunus.ops import tree_traverse
 from prunus.ops.masses import capped, linear_masses
+from tests.interpreter import DEVICE, IS_INTERPRETED
 from tests.tolerances import assert_same
 
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if not IS_INTERPRETED:
     pytestmark = pytest.mark.gpu
 

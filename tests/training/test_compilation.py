@@ -1,8 +1,6 @@
 """The kernels of GPUs are compiled, without running them, on a machine that has triton and needs no GPU."""
 
-import os
 from collections.abc import Callable
-from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +8,11 @@ import pytest
 import torch
 
 from prunus.training.gpu.fused_engine import FusedEngine
+from tests.interpreter import DEVICE, HAS_TRITON, IS_INTERPRETED
 from tests.training.test_fused_engine import engine, problem
 
 pytestmark = pytest.mark.skipif(
-    find_spec("triton") is None or os.environ.get("TRITON_INTERPRET") == "1" or torch.cuda.is_available(),
+    not HAS_TRITON or IS_INTERPRETED or DEVICE == "cuda",
     reason="triton is not installed, or runs the kernels",
 )
 

@@ -4,9 +4,7 @@ The tests run on an NVIDIA GPU. With triton installed they also run on a CPU, by
 """
 
 import copy
-import os
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +21,8 @@ from prunus.training.masses import refresh_masses
 from prunus.training.pace import Pace
 from prunus.training.streams import SampleStream
 from prunus.training.torch_engine import TorchEngine
+from tests.interpreter import DEVICE, IS_INTERPRETED
 
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if not IS_INTERPRETED:
     pytestmark = pytest.mark.gpu
 

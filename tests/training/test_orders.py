@@ -1,17 +1,14 @@
 """Random orders of samples. The kernel runs on an NVIDIA GPU, or by triton's interpreter: TRITON_INTERPRET=1."""
 
 import math
-import os
-from importlib.util import find_spec
 
 import pytest
 import torch
 from torch import Tensor
 
 from prunus.training.orders import FACTORS, MIN_BITS, ROUNDS, keyed_orders, random_orders
+from tests.interpreter import DEVICE, IS_INTERPRETED
 
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LIMIT = 4.5
 """Standard deviations by which a sum of squares may differ from that of chance."""
 
