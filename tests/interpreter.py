@@ -1,4 +1,4 @@
-"""Where the kernels of GPUs run in tests: on an NVIDIA GPU, or on a CPU by triton's interpreter (TRITON_INTERPRET=1)."""
+"""Where kernels of GPUs run in tests: on an NVIDIA GPU, or on a CPU by triton's interpreter, TRITON_INTERPRET=1."""
 
 import os
 from importlib.util import find_spec
