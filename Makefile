@@ -72,7 +72,7 @@ $(TRITON)/.installed: $(INSTALLED)
 	touch $@
 
 test-triton: $(TRITON)/.installed ## The kernels of GPUs without one: compiled, and run on the CPU by triton's interpreter
-	PYTHONPATH=$(TRITON) $(BIN)/python -m pytest -n auto tests/training/test_compilation.py
+	PYTHONPATH=$(TRITON) $(BIN)/python -m pytest -n auto tests/training/test_compilation.py tests/ops/test_launches.py
 	PYTHONPATH=$(TRITON) TRITON_INTERPRET=1 $(BIN)/python -m pytest -n auto \
 		tests/training/test_fused_engine.py tests/training/test_orders.py tests/ops/test_linear_roots.py \
 		tests/estimators/test_fused_fits.py
