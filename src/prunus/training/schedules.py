@@ -1,26 +1,11 @@
 """Learning rate schedules: factors on the learning rate that depend on the step or on the losses so far."""
 
 import math
-from typing import Protocol, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import Protocol
 
 from prunus.errors import InputValueError
 
-__all__ = [
-    "SCHEDULES",
-    "ConstantSchedule",
-    "CosineSchedule",
-    "Number",
-    "PlateauSchedule",
-    "Schedule",
-    "clipped",
-    "make_schedule",
-]
-
-Number = TypeVar("Number", float, npt.NDArray[np.float64])
-"""The number of a step, or an array of them; for one step, plain numbers are much faster."""
+__all__ = ["SCHEDULES", "ConstantSchedule", "CosineSchedule", "PlateauSchedule", "Schedule", "make_schedule"]
 
 
 class Schedule(Protocol):
@@ -28,8 +13,8 @@ class Schedule(Protocol):
 
     state: dict[str, float]
 
-    def factor(self, step: Number) -> Number:
-        """Return the factor for a step, or for each of several; steps are counted from 0 over all epochs."""
+    def factor(self, step: int) -> float:
+        """Return the factor for a step; steps are counted from 0 over all epochs."""
 
     def end_epoch(self, loss: float) -> None:
         """Take note of the loss of an epoch: the validation loss, or the training loss without validation data."""
@@ -41,9 +26,9 @@ class ConstantSchedule:
     def __init__(self) -> None:
         self.state: dict[str, float] = {}
 
-    def factor(self, step: Number) -> Number:
+    def factor(self, step: int) -> float:  # noqa: ARG002
         """Return 1."""
-        return 0 * step + 1.0
+        return 1.0
 
     def end_epoch(self, loss: float) -> None:
         """Do nothing: the factor does not depend on losses."""
@@ -71,12 +56,12 @@ class CosineSchedule(ConstantSchedule):
         self.steps = max(1, steps)
         self.warmup_steps = max(1.0, warmup * self.steps)
 
-    def factor(self, step: Number) -> Number:
-        """Return the factor for a step, or for each of several."""
-        rising = clipped((step + 1) / self.warmup_steps)
-        progress = clipped((step - self.warmup_steps) / max(1.0, self.steps - self.warmup_steps))
-        falling = 0.5 * (1 + (np.cos if isinstance(step, np.ndarray) else math.cos)(math.pi * progress))
-        return rising * falling  # one of them is always 1
+    def factor(self, step: int) -> float:
+        """Return the factor for a step."""
+        if step < self.warmup_steps:
+            return min(1.0, (step + 1) / self.warmup_steps)
+        progress = min(1.0, (step - self.warmup_steps) / max(1.0, self.steps - self.warmup_steps))
+        return 0.5 * (1 + math.cos(math.pi * progress))
 
 
 class PlateauSchedule(ConstantSchedule):
@@ -100,9 +85,9 @@ class PlateauSchedule(ConstantSchedule):
         self.decay, self.patience = decay, patience
         self.state = {"factor": 1.0, "best": math.inf, "bad_epochs": 0}
 
-    def factor(self, step: Number) -> Number:
+    def factor(self, step: int) -> float:  # noqa: ARG002
         """Return the current factor."""
-        return 0 * step + self.state["factor"]
+        return self.state["factor"]
 
     def end_epoch(self, loss: float) -> None:
         """Lower the factor if too many epochs have passed since the last better loss."""
@@ -113,11 +98,6 @@ class PlateauSchedule(ConstantSchedule):
         state["bad_epochs"] += 1
         if state["bad_epochs"] > self.patience:
             state["factor"], state["bad_epochs"] = state["factor"] * self.decay, 0
-
-
-def clipped(number: Number, high: float = 1.0) -> Number:
-    """The number, or each number of an array, but not less than 0 and not more than `high`."""
-    return np.clip(number, 0.0, high) if isinstance(number, np.ndarray) else min(high, max(0.0, number))
 
 
 SCHEDULES = ("cosine", "plateau", "constant")

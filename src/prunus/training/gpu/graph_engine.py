@@ -73,7 +73,7 @@ class GraphEngine(TorchEngine):
         device = self.train.x.device
         self.plan = StepPlan(pace, device)
         for tree in self.trees:
-            self.plan.scale_at = tree.scale_at
+            self.plan.scale_at = None if tree.final_scale == 1 else tree.scale_at
         for split in self.choosers:
             self.plan.columns_at = split.columns_at
         self.rate = torch.zeros((), device=device)

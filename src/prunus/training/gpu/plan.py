@@ -56,13 +56,14 @@ class StepPlan:
 
     def begin_epoch(self, first_step: int) -> None:
         """Set the numbers of the epoch that begins with this step, counted from 0 over all epochs."""
-        steps = first_step + np.arange(float(len(self.numbers)))
+        steps = range(first_step, first_step + len(self.numbers))
         numbers = np.ones((len(steps), NUMBERS))
-        numbers[:, RATE], numbers[:, FORGET] = self.pace.rate(steps), self.pace.forget(steps)
+        numbers[:, RATE] = [self.pace.rate(step) for step in steps]
+        numbers[:, FORGET] = [self.pace.forget(step) for step in steps]
         for column, beta in zip((MEAN_CORRECTION, SQUARE_CORRECTION), BETAS, strict=True):
-            numbers[:, column] = 1 - beta ** (steps + 1)
+            numbers[:, column] = 1 - beta ** (np.array(steps) + 1.0)
         for column, number_at in ((SCALE, self.scale_at), (COLUMNS, self.columns_at)):
             if number_at is not None:
-                numbers[:, column] = [number_at(share) for share in self.pace.share(steps).tolist()]
+                numbers[:, column] = [number_at(self.pace.share(step)) for step in steps]
         self.numbers.copy_(torch.from_numpy(numbers))
         self.step.zero_()
