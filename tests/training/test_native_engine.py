@@ -273,6 +273,21 @@ def test_an_interruption_is_noticed_at_once() -> None:
     assert time.perf_counter() - sent[0] < 0.3  # 0.1 on an idle machine
 
 
+def test_epochs_give_no_tensors_to_the_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broke: a Ctrl-C was lost that came while a tensor described itself to the extension, which is done in Python."""
+    described: list[object] = []
+    in_epochs: list[int] = []
+
+    def watch(_record: object) -> None:
+        in_epochs.append(len(described))
+        monkeypatch.setattr(torch.Tensor, "__dlpack__", lambda *arguments, **_: described.append(arguments))
+
+    samples, options = data(100, "squared_error", 1), TrainingOptions(max_epochs=3)
+    loss, model = find_loss("squared_error"), tree("linear", 1)
+    Trainer(model, loss, options, callbacks=[watch], refresh_masses=refresh_masses).fit(samples, samples)
+    assert in_epochs == [0, 0, 0]
+
+
 def bounded_tree() -> TreeModel:
     return TreeModel(TreeLayer(ELUSplit(D, 2), 2), ConstantHead(D, 2, 1))
 

@@ -117,7 +117,7 @@ class NativeEngine(FlatEngine):
         self.average = self.theta.clone() if self.options.average else None
         self.m, self.v, self.grad = (torch.zeros_like(self.theta) for _ in range(3))
         self.moments = self._new("Moments")(self.theta, self.average, self.m, self.v, self.grad)
-        self.decays = self.flat.decays(decaying(self.model, self.options.no_decay))
+        self.decays = self.flat.decays(decaying(self.model, self.options.no_decay)).numpy()
         self.generator = torch.Generator().manual_seed(self.options.seed)
 
     def _read_samples(self) -> None:
@@ -187,13 +187,17 @@ class NativeEngine(FlatEngine):
     def _train(
         self, examples: Any, order: Tensor, size: int, total: float, plan: Any, most_columns: Any, steps: slice
     ) -> float:
-        """Take some of the steps of an epoch; return the sum of all losses so far."""
-        plan, row = np.ascontiguousarray(plan[:, steps]), 0
+        """Take some of the steps of an epoch; return the sum of all losses so far.
+
+        Arrays of numpy are given to the extension at once; a tensor runs functions of Python on the way there, and a
+        Ctrl-C that they notice would be lost.
+        """
+        plan, row, rows = np.ascontiguousarray(plan[:, steps]), 0, order.numpy()
         most_columns = None if most_columns is None else most_columns[steps]
         while row < (len(order) if self.processes.size == 1 else plan.shape[1] * size):
             row, total = self.native.train(
                 examples,
-                order,
+                rows,
                 size,
                 row,
                 total,
@@ -230,11 +234,12 @@ class NativeEngine(FlatEngine):
             record["active_nodes"] = float((self.mass > 0).double().mean())
         loss = 0.0
         if self.valid_examples is not None:
-            loss = self.native.evaluate(self.valid_examples, self._scale(), weights, self.mass)
+            loss = self.native.evaluate(self.valid_examples, self._scale(), weights.numpy(), self.mass.numpy())
         return record | {"valid_loss": self.processes.mean(loss, self.valid_rows)}
 
     def _refresh(self, weights: Tensor) -> None:
-        self.native.masses(self.examples, sampling_step(len(self.train)), self._scale(), weights, self.mass)
+        step = sampling_step(len(self.train))
+        self.native.masses(self.examples, step, self._scale(), weights.numpy(), self.mass.numpy())
 
     def gradient(self, rows: Tensor) -> tuple[float, Tensor]:
         """The loss of these training samples as one batch, and its gradient, for tests."""
