@@ -24,10 +24,25 @@ ALLOWED = {
     "nn": ("nn", "tree", "ops", "errors"),
     "training": ("training", "nn", "ops", "errors", "files"),
     "hardening": ("hardening", "training", "nn", "targets", "tree", "ops", "errors"),
-    "estimators": ("estimators", "hardening", "training", "nn", "targets", "tree", "data", "ops", "errors", "palette"),
-    "explain": ("explain", "estimators", "targets", "tree", "data", "errors", "files", "palette", "__version__"),
-    "code": ("code", "explain", "estimators", "targets", "tree", "data", "errors", "__version__"),
-    "onnx": ("onnx", "estimators", "targets", "tree", "data", "ops", "errors", "files", "__version__"),
+    "search": ("search", "data", "errors", "_core"),
+    "estimators": (
+        *("estimators", "hardening", "training", "search", "nn", "targets", "tree", "data", "ops", "errors"),
+        "palette",
+    ),
+    "explain": (
+        "explain",
+        "estimators",
+        "search",
+        "targets",
+        "tree",
+        "data",
+        "errors",
+        "files",
+        "palette",
+        "__version__",
+    ),
+    "code": ("code", "explain", "estimators", "search", "targets", "tree", "data", "errors", "__version__"),
+    "onnx": ("onnx", "estimators", "search", "targets", "tree", "data", "ops", "errors", "files", "__version__"),
 }
 """What each folder may import of prunus: itself, and what lies below."""
 
@@ -40,6 +55,8 @@ def test_public_names_of_prunus() -> None:
         "ArgminTreeClusterer",
         "ArgminTreeRegressor",
         "PrunusError",
+        "ReadableTreeClassifier",
+        "ReadableTreeRegressor",
         "__version__",
         "explain_rows",
         "export_dict",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
         ArgminTreeClassifier,
         ArgminTreeClusterer,
         ArgminTreeRegressor,
+        ReadableTreeClassifier,
+        ReadableTreeRegressor,
     )
     from prunus.explain import (
         explain_rows,
@@ -35,6 +37,8 @@ __all__ = [
     "ArgminTreeClusterer",
     "ArgminTreeRegressor",
     "PrunusError",
+    "ReadableTreeClassifier",
+    "ReadableTreeRegressor",
     "__version__",
     "explain_rows",
     "export_dict",
@@ -62,6 +66,8 @@ _ELSEWHERE = {
     "ArgminTreeClassifier": "prunus.estimators",
     "ArgminTreeClusterer": "prunus.estimators",
     "ArgminTreeRegressor": "prunus.estimators",
+    "ReadableTreeClassifier": "prunus.estimators",
+    "ReadableTreeRegressor": "prunus.estimators",
     "explain_rows": "prunus.explain",
     "export_dict": "prunus.explain",
     "export_graphviz": "prunus.explain",

@@ -4,6 +4,8 @@ from prunus.estimators.classifier import ArgminTreeClassifier
 from prunus.estimators.clusterer import ArgminTreeClusterer
 from prunus.estimators.forest_classifier import ArgminForestClassifier
 from prunus.estimators.forest_regressor import ArgminForestRegressor
+from prunus.estimators.readable_classifier import ReadableTreeClassifier
+from prunus.estimators.readable_regressor import ReadableTreeRegressor
 from prunus.estimators.regressor import ArgminTreeRegressor
 
 __all__ = [
@@ -12,4 +14,6 @@ __all__ = [
     "ArgminTreeClassifier",
     "ArgminTreeClusterer",
     "ArgminTreeRegressor",
+    "ReadableTreeClassifier",
+    "ReadableTreeRegressor",
 ]
