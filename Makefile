@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-stability rivals paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -100,6 +100,23 @@ bench-accuracy: $(INSTALLED) ## Accuracy against other trees, EBM and boosting, 
 bench-cluster: $(INSTALLED) ## Clustering against HKMeans, BIRCH and gHHC: make bench-cluster DATA=folder
 	@test -n "$(DATA)" || { echo "DATA must name the folder with raw/: make bench-cluster DATA=folder"; exit 2; }
 	$(BIN)/python -m benchmarks.cluster --data $(DATA)
+
+bench-small: $(INSTALLED) ## Trees of 4, 8 and 16 leaves against CART and others: make bench-small DATA=folder [PROTOCOL=rivals]
+	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-small DATA=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.small --data $(DATA) $(if $(PROTOCOL),--protocol $(PROTOCOL))
+
+bench-stability: $(INSTALLED) ## Whether small trees keep their columns for other seeds and rows: make bench-stability DATA=folder
+	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-stability DATA=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.small_stability --data $(DATA)
+
+# Methods that only bench-small needs stay out of the virtual environment; those that it has are used from there.
+RIVALS := build/rivals
+
+$(RIVALS)/.installed: benchmarks/rivals.txt $(INSTALLED)
+	$(BIN)/pip install --quiet --no-deps --upgrade --target $(RIVALS) --requirement benchmarks/rivals.txt
+	touch $@
+
+rivals: $(RIVALS)/.installed ## Install what bench-small compares with into build/rivals
 
 paper: $(INSTALLED) ## Tables and figures of the paper, into experiments/results: make paper DATA=folder [NAMES="..."]
 	$(BIN)/python -m experiments $(NAMES) $(if $(DATA),--data $(DATA))

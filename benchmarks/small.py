@@ -9,12 +9,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.small_bars import goal_bars, rival_bars, standings
 from benchmarks.small_cells import Plan, SmallRow, label, run_cell, unlabel
 from benchmarks.small_lists import CART, CLASSES, CONTENDERS, LEAVES, OURS, RIVALS, SEEDS, VALUES
 from benchmarks.small_methods import is_installed
+from benchmarks.small_report import format_means, format_small_report
 from benchmarks.small_tables import MOST_ROWS, Protocol
 from harness.cells import Cell, CellStore, run_cells
 from harness.commands import names, refuse_unknown, seeds
+from harness.records import read_records
+from harness.reports import format_bars
 from harness.sets.indexed import IndexEntry, read_index
 
 __all__ = ["FILES", "main"]
@@ -39,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.again:
         store.forget(wanted)
     failed = _run(wanted, store, tables, options)
-    return 1 if failed else 0
+    met = _conclude(options)
+    return 0 if met and not failed else 1
 
 
 def _options(arguments: list[str] | None) -> tuple[argparse.Namespace, argparse.ArgumentParser]:
@@ -47,7 +52,7 @@ def _options(arguments: list[str] | None) -> tuple[argparse.Namespace, argparse.
     parser.add_argument("--data", type=Path, required=True, help="folder with index.json and the tables")
     parser.add_argument("--protocol", choices=list(FILES), default="all", help="rivals: few training rows, all methods")
     parser.add_argument("--inner", action="store_true", help="score on a part of the training rows, to choose by")
-    parser.add_argument("--out", type=Path, help="folder of the results")
+    parser.add_argument("--out", type=Path, help="folder of the results; build/small/trial with --inner or --rows")
     parser.add_argument("--sets", type=names, help="only these, separated by commas")
     parser.add_argument("--seeds", type=seeds, help="of the splits")
     parser.add_argument("--leaves", type=seeds, default=list(LEAVES), help="numbers of leaves")
@@ -57,7 +62,8 @@ def _options(arguments: list[str] | None) -> tuple[argparse.Namespace, argparse.
     parser.add_argument("--limit", type=float, help="seconds that a fit may take")
     parser.add_argument("--again", action="store_true", help="run finished cells again")
     options = parser.parse_args(arguments)
-    options.out = options.out or (BUILD / "inner" if options.inner else HERE / "results")
+    is_trial = options.inner or options.rows != MOST_ROWS
+    options.out = options.out or (BUILD / "trial" if is_trial else HERE / "results")
     options.limit = options.limit or LIMIT_S[options.protocol]
     return options, parser
 
@@ -106,6 +112,21 @@ def _run(
 def _is_finished(store: CellStore[SmallRow], cell: Cell) -> bool:
     """Whether a cell has a score, or ran out of time and would again."""
     return store.is_finished(cell, 1) or (cell in store.rows and store.rows[cell].status == "OOT")
+
+
+def _conclude(options: argparse.Namespace) -> bool:
+    """Show the means, store the report of all cells that are there, and judge: whether no goal is missed."""
+    rows, rival_rows = (read_records(options.out / name, SmallRow) for name in FILES.values())
+    last = {row.cell: row for row in rows}.values(), {row.cell: row for row in rival_rows}.values()
+    rows, rival_rows = (sorted(some, key=lambda row: (row.n, row.set, row.seed)) for some in last)
+    notes = (HERE / "small_notes.md").read_text()
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "small.md").write_text(format_small_report(rows, rival_rows, notes))
+    stands, others = standings(rows), standings(rival_rows)
+    print(format_means(others if options.protocol == "rivals" else stands))
+    bars = [*goal_bars(stands), *rival_bars(others)]
+    print(f"\n{format_bars(bars) if bars else 'The goals are judged when all cells are there.'}")
+    return all(bar.met for bar in bars)
 
 
 def _describe(row: SmallRow) -> str:
