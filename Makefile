@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/*)
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/* csrc/search/*)
 
 .PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-stability rivals paper clean
 

@@ -13,6 +13,7 @@
 #include "predict.hpp"
 #include "routes.hpp"
 #include "scale.hpp"
+#include "search/bindings.hpp"
 #include "table_leaves.hpp"
 #include "traverse.hpp"
 
@@ -216,4 +217,5 @@ NB_MODULE(_core, m) {
     bind<float>(m);
     bind<double>(m);
     prunus::engine::bind(m);
+    prunus::search::bind(m);
 }
