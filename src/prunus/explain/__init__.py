@@ -9,7 +9,8 @@ from prunus.explain.html import export_html
 from prunus.explain.plot import plot_tree
 from prunus.explain.row_explanation import RowExplanation
 from prunus.explain.rules import export_rules
-from prunus.explain.summary import NodeSummary, TreeSummary, tree_summary
+from prunus.explain.summary import tree_summary
+from prunus.explain.summary_record import NodeSummary, TreeSummary
 from prunus.explain.text import export_text
 
 __all__ = [

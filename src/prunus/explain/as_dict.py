@@ -6,8 +6,10 @@ from typing import Any
 from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.curves import Curve
 from prunus.explain.formulas import Formula, SplitWeight
-from prunus.explain.phrases import split_text
-from prunus.explain.summary import NodeSummary
+from prunus.explain.digits import exact_number
+from prunus.explain.phrases import split_parts, split_text
+from prunus.explain.questions import Question
+from prunus.explain.summary_record import NodeSummary
 from prunus.explain.wording import Words, read_words
 
 __all__ = ["export_dict"]
@@ -18,7 +20,7 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    estimator : a tree of prunus
         The fitted estimator.
     feature_names : list of n_features_in_ names, optional
         Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
@@ -32,7 +34,11 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
         `outputs` (the names of what is predicted), `curves` and `tree`, the root. A node has the fields of
         `prunus.explain.NodeSummary`, the words of its split as `condition`, which is true for rows that go left, and
         its children as `left` and `right`, which are None for a pruned child and for leaves. Nodes of a clusterer also
-        have `cluster`, the name of a leaf's cluster; those of a hard tree have no `mass`.
+        have `cluster`, the name of a leaf's cluster; those of a hard tree have no `mass`. Splits of a readable tree
+        also have `terms`, in the order in which they are added: a row goes left if their sum is below `threshold`. A
+        term is a weighted column, or counts its weight for rows whose level is one of `levels`, and `missing` times its
+        weight for rows without one; rows that lack a number of the split go left if `missing_left` is true. In its
+        formulas `missing` is what a missing number counts as.
 
         If leaves are linear, those at which paths end have `formulas`, see `prunus.explain.Formula`: weighted sums of
         features in the units of the table, which stay between `low` and `high` unless these are None.
@@ -90,7 +96,9 @@ def _column(split: ColumnSplit) -> dict[str, Any]:
 
 def _weights(weights: tuple[SplitWeight, ...]) -> list[dict[str, Any]]:
     return [
-        {"feature": part.label, "weight": _plain(part.weight), "strength": _plain(part.strength)} for part in weights
+        {"feature": part.label, "weight": _plain(part.weight), "strength": _plain(part.strength)}
+        | ({} if part.missing is None else {"missing": part.missing})
+        for part in weights
     ]
 
 
@@ -116,7 +124,7 @@ def _node(words: Words, node: NodeSummary) -> dict[str, Any]:
         "is_leaf": node.is_leaf,
         "split": _weights(node.split),
         "threshold": _plain(node.threshold),
-        "condition": None if node.is_leaf else split_text(node, max_features=len(node.split), digits=6),
+        "condition": None if node.is_leaf else _condition(node),
         "column": None if node.column is None else _column(node.column),
         "value": [_plain(value) for value in node.value],
         "offset": [_plain(value) for value in node.offset],
@@ -125,9 +133,30 @@ def _node(words: Words, node: NodeSummary) -> dict[str, Any]:
         "spread": [_plain(value) for value in node.spread],
         "n_pruned": node.n_pruned,
         **own,
+        **({} if node.question is None else _question(node.question)),
         "left": left,
         "right": right,
     }
+
+
+def _condition(node: NodeSummary) -> str:
+    if node.question is not None:
+        return " ".join(split_parts(node, 1, exact_number)[0])
+    return split_text(node, max_features=len(node.split), digits=6)
+
+
+def _question(question: Question) -> dict[str, Any]:
+    """The split of a readable tree with all that is needed to follow it."""
+    terms = [
+        {
+            "column": column.name,
+            "weight": term.weight,
+            "levels": None if term.levels is None else list(term.levels),
+            "missing": None if term.levels is None else term.missing,
+        }
+        for term, column in zip(question.split.terms, question.columns, strict=True)
+    ]
+    return {"terms": terms, "missing_left": question.split.missing_left}
 
 
 def _plain(value: Any) -> Any:

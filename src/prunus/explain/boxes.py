@@ -1,14 +1,14 @@
 """The boxes of a picture of a tree: their lines and colors, before anything is drawn."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from textwrap import wrap
 
 from prunus.explain.checks import check_choice, check_flags, check_whole
-from prunus.explain.digits import percent, short_number
-from prunus.explain.phrases import formula_parts, prediction, shares, split_parts
-from prunus.explain.summary import NodeSummary
+from prunus.explain.digits import exact_number, percent, short_number
+from prunus.explain.phrases import formula_parts, prediction, probability_text, shares, split_parts
+from prunus.explain.summary_record import NodeSummary
 from prunus.explain.wording import Words, traits
 from prunus.palette import CLUSTER, HIGH, LOW, class_color, mixed, tinted
 
@@ -33,23 +33,31 @@ class BoxOptions:
     filled: bool
     impurity: bool
     node_ids: bool
-    precision: int
+    precision: int | None
+    """Number of significant digits; None means all digits of numbers that predict, and 3 of others."""
     max_features: int
     width: int
     """Largest number of characters in a line, if it can be broken between its parts."""
     longest: int | None
     """Largest number of characters in a name; None means no limit."""
 
+    exact: bool = False
+    """Whether numbers of splits and predictions are those that predict."""
+
     def written(self, x: float) -> str:
-        """A number as text."""
-        return short_number(x, self.precision)
+        """A number of a split or of a prediction as text."""
+        return exact_number(x) if self.exact and self.precision is None else self.counted(x)
+
+    def counted(self, x: float) -> str:
+        """A number that tells of the rows as text."""
+        return short_number(x, 3 if self.precision is None else self.precision)
 
     def check(self) -> None:
         """Raise an error if an option has an invalid value."""
         check_whole("max_depth", self.max_depth, 0, or_none=True)
         check_choice("label", self.label, ("all", "root", "none"))
         check_flags(filled=self.filled, impurity=self.impurity, node_ids=self.node_ids)
-        check_whole("precision", self.precision, 0)
+        check_whole("precision", self.precision, 0, or_none=True)
         check_whole("max_features", self.max_features, 1)
 
 
@@ -75,7 +83,7 @@ class Box:
 def read_boxes(words: Words, options: BoxOptions) -> Box:
     """The box of the root, with all boxes below it."""
     options.check()
-    words = words.displayed(options.longest)
+    words, options = words.displayed(options.longest), replace(options, exact=words.summary.exact)
     return _box(words, words.root, options)
 
 
@@ -127,16 +135,20 @@ def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: 
     values, names = prediction(node), words.summary.outputs
     if options.impurity:
         gini = 1 - sum(share**2 for share in node.distribution)
-        yield ["gini = " * named + options.written(round(gini, 6))]
+        yield ["gini = " * named + options.counted(round(gini, 6))]
     if node.is_leaf:
-        yield ["class = " * named + names[values.index(max(values))]]
+        if not (options.exact and node.formulas):
+            yield ["class = " * named + names[values.index(max(values))]]
         yield from _formulas(node, options)
+    if options.exact and node.is_leaf and node.value:
+        yield probability_text(node, names, options.written).split(" ")
+        return
     yield _commas(shares(node.distribution, names, MOST_OUTPUTS))
 
 
 def _formulas(node: NodeSummary, options: BoxOptions) -> Iterator[list[str]]:
     """The formulas of a linear leaf, a paragraph each."""
-    for formula in node.formulas[:MOST_FORMULAS]:
+    for formula in node.formulas if options.exact else node.formulas[:MOST_FORMULAS]:
         yield [f"{formula.output} =", *formula_parts(formula, options.max_features, options.written)]
 
 
@@ -144,7 +156,7 @@ def _of_values(words: Words, node: NodeSummary, options: BoxOptions, *, named: b
     if node.is_leaf and node.formulas:
         yield from _formulas(node, options)
         if options.impurity:
-            yield _commas([f"± {options.written(spread)}" for spread in node.spread[:MOST_OUTPUTS]])
+            yield _commas([f"± {options.counted(spread)}" for spread in node.spread[:MOST_OUTPUTS]])
     else:
         yield _values(words, node, options, named=named)
 
@@ -155,13 +167,14 @@ def _values(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool
     word = "value = " if node.is_leaf and (node.value or is_sum) else "mean = "
     if is_sum and words.summary.link == "log":
         word = "log value = "
-    parts = [options.written(value) for value in (node.offset if is_sum else prediction(node))]
-    spreads = [f"± {options.written(spread)}" for spread in node.spread] if options.impurity else []
+    write = options.written if node.is_leaf else options.counted
+    parts = [write(value) for value in (node.offset if is_sum else prediction(node))]
+    spreads = [f"± {options.counted(spread)}" for spread in node.spread] if options.impurity else []
     if len(parts) == 1:
         return [word * named + parts[0], *(["+ curves"] if is_sum else []), *spreads]
     if options.impurity:
         parts = [f"{part} {spread}" for part, spread in zip(parts, spreads, strict=True)]
-    if len(parts) > MOST_OUTPUTS + 1:
+    if len(parts) > MOST_OUTPUTS + 1 and not options.exact:
         parts = [*parts[:MOST_OUTPUTS], f"{len(parts) - MOST_OUTPUTS} more"]
     return [*_commas([word * named + parts[0], *parts[1:]]), *(["+ curves"] if is_sum else [])]
 

@@ -35,6 +35,8 @@ class ColumnSplit:
     """Whether missing values go left; None if no values were missing in training, or if no missing values arrive."""
     unit: Unit | None = None
     """"weekday", "month" or "hour", if the levels are those of the calendar of a date."""
+    exact: bool = False
+    """Whether thresholds are those that predict, as in readable trees; dates then have all their digits."""
 
     @property
     def title(self) -> str:

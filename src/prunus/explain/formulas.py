@@ -34,6 +34,8 @@ class SplitWeight:
     """Position of the encoded column in ``encoder_.columns_``."""
     feature: int = -1
     """Position of the column in the table; -1 if it is not known."""
+    missing: float | None = None
+    """In the formula of a readable tree, what a missing number counts as, if numbers were missing in training."""
 
 
 class TableSum(NamedTuple):
@@ -56,6 +58,8 @@ class Formula:
     low: float | None = None
     """The smallest value of the sum that is predicted, if there is one; smaller sums predict this."""
     high: float | None = None
+    exact: bool = False
+    """Whether the numbers are those that predict, as in readable trees; all terms are then written."""
 
 
 def table_sum(columns: Sequence[OutputColumn], weight: Floats, constant: float) -> TableSum:

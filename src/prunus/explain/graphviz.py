@@ -32,7 +32,7 @@ def export_graphviz(
     rotate: bool = False,
     rounded: bool = False,
     special_characters: bool = False,
-    precision: int = 3,
+    precision: int | None = None,
     fontname: str = "helvetica",
     max_features: int = 3,
 ) -> str | None:
@@ -43,7 +43,7 @@ def export_graphviz(
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    estimator : a tree of prunus
         The fitted estimator.
     out_file : path, open text file or None, default=None
         Where to write the text; None returns it.
@@ -74,8 +74,9 @@ def export_graphviz(
         Whether boxes have round corners.
     special_characters : bool, default=False
         Whether labels are written as HTML-like strings of DOT.
-    precision : int, default=3
-        Number of significant digits; digits before the decimal point are always written.
+    precision : int or None, default=None
+        Number of significant digits; digits before the decimal point are always written. None means 3, and all digits
+        of the numbers of a readable tree that predict.
     fontname : str, default="helvetica"
         Name of the font.
     max_features : int, default=3

@@ -16,7 +16,7 @@ from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.digits import short_number
 from prunus.explain.phrases import point_text
 from prunus.explain.rows import RowsInTree
-from prunus.explain.summary import NodeSummary, TreeSummary
+from prunus.explain.summary_record import NodeSummary, TreeSummary
 
 __all__ = ["BINS", "Coloring", "TableColumns", "add_charts", "counted_levels", "read_coloring"]
 

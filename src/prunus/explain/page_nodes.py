@@ -11,7 +11,7 @@ from prunus.explain.digits import short_number
 from prunus.explain.page_charts import BINS, TableColumns, counted_levels
 from prunus.explain.phrases import point_text, split_parts
 from prunus.explain.rows import RowsInTree
-from prunus.explain.summary import NodeSummary
+from prunus.explain.summary_record import NodeSummary
 from prunus.tree import Tree
 
 __all__ = ["add_rows", "add_scores", "add_values", "curve_record", "node_record", "rounded"]

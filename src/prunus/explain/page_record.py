@@ -21,7 +21,8 @@ from prunus.explain.page_rows import (
 )
 from prunus.explain.reasons import column_orders
 from prunus.explain.rows import RowsInTree, send_rows
-from prunus.explain.summary import TreeSummary, check_estimator, summarize
+from prunus.explain.summary import check_estimator, summarize
+from prunus.explain.summary_record import TreeSummary
 from prunus.palette import COLORS
 from prunus.targets import Target
 

@@ -15,7 +15,7 @@ from prunus.errors import InputValueError
 from prunus.explain.curves import UNNAMED
 from prunus.explain.page_charts import TableColumns
 from prunus.explain.rows import RowsInTree, score_paths
-from prunus.explain.summary import TreeSummary
+from prunus.explain.summary_record import TreeSummary
 from prunus.explain.values import table_columns, table_values
 from prunus.targets import Target
 from prunus.tree import Tree

@@ -8,7 +8,8 @@ from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.curves import Curve
 from prunus.explain.digits import number, percent
 from prunus.explain.formulas import Formula, SplitWeight
-from prunus.explain.summary import NodeSummary
+from prunus.explain.questions import bracketed, instant_text, question_words, quoted
+from prunus.explain.summary_record import NodeSummary
 
 __all__ = [
     "curve_text",
@@ -16,6 +17,7 @@ __all__ = [
     "formula_text",
     "point_text",
     "prediction",
+    "probability_text",
     "shares",
     "split_parts",
     "split_text",
@@ -26,6 +28,8 @@ MOST_TERMS = 12
 """Number of terms that are written of a split that uses few columns of the table."""
 MOST_LEVELS = 6
 """Number of levels of a category that are written; others are counted."""
+MOST_CLASSES = 12
+"""Number of classes whose probabilities are written."""
 _PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ", " for ")
 
 
@@ -36,6 +40,8 @@ def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], s
     if it uses at most `max_features` columns of the table. If it uses only one, it is a threshold for that column, or a
     list of levels. A split that is not linear is named by its number.
     """
+    if node.question is not None:
+        return question_words(node.question, write, left=True), question_words(node.question, write, left=False)
     if node.threshold is None:
         return [f"split {node.node}", "< 0"], [f"split {node.node}", ">= 0"]
     if node.column is not None:
@@ -77,8 +83,26 @@ def formula_text(formula: Formula, max_features: int, write: Callable[[float], s
 
 
 def formula_parts(formula: Formula, max_features: int, write: Callable[[float], str]) -> list[str]:
-    """The constant of a formula, its strongest terms, and how many more there are."""
+    """The constant of a formula, its strongest terms, and how many more there are.
+
+    A formula that predicts as it is written has all terms, what missing numbers count as, and its limits.
+    """
+    if formula.exact:
+        return _exact_parts(formula, write)
     return [write(formula.constant), *sum_parts(formula.weights, max_features, write, after_constant=True)]
+
+
+def _exact_parts(formula: Formula, write: Callable[[float], str]) -> list[str]:
+    parts = [write(formula.constant)]
+    for part in formula.weights:
+        size = "" if abs(part.weight) == 1 else f"{write(abs(part.weight))} "
+        missing = "" if part.missing is None else f" ({write(part.missing)} if missing)"
+        parts.append(f"{'-' if part.weight < 0 else '+'} {size}{bracketed(part.label)}{missing}")
+    for word, limit in (("least", formula.low), ("most", formula.high)):
+        if limit is not None:
+            parts[-1] += ","
+            parts.append(f"at {word} {write(limit)}")
+    return parts
 
 
 def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], str]) -> str:
@@ -114,6 +138,8 @@ def point_text(column: Curve | ColumnSplit, point: float | str, write: Callable[
     """
     if isinstance(point, str):
         return point
+    if isinstance(column, ColumnSplit) and column.exact:
+        return instant_text(column.kind, point, write)
     if column.kind == "datetime":
         try:
             time = datetime.fromtimestamp(0, UTC) + timedelta(minutes=round(point / 60))
@@ -139,6 +165,20 @@ def shares(distribution: tuple[float, ...], names: tuple[str, ...], most: int) -
     order = sorted((i for i, share in enumerate(distribution) if share > 0), key=lambda i: -distribution[i])
     found = [f"{names[i]}: {percent(distribution[i])}" for i in order[:most]]
     return found + ([f"{len(order) - most} more"] if len(order) > most else [])
+
+
+def probability_text(node: NodeSummary, names: Sequence[str], write: Callable[[float], str]) -> str:
+    """The probabilities of a leaf, the largest first, without those that are 0.
+
+    Examples
+    --------
+    >>> leaf = NodeSummary(1, 1, 0.5, None, True, value=(0.25, 0.75, 0.0))
+    >>> probability_text(leaf, ("red", "green", "blue"), str)
+    'green 0.75, red 0.25'
+    """
+    order = sorted((k for k, share in enumerate(node.value) if share != 0), key=lambda k: -node.value[k])
+    told = [f"{quoted(names[k])} {write(node.value[k])}" for k in order[:MOST_CLASSES]]
+    return ", ".join([*told, *([f"and {len(order) - MOST_CLASSES} more"] if len(order) > MOST_CLASSES else [])])
 
 
 def _of_column(split: ColumnSplit, write: Callable[[float], str], *, left: bool) -> list[str]:

@@ -32,7 +32,7 @@ def plot_tree(
     node_ids: bool = False,
     proportion: bool = False,  # noqa: ARG001
     rounded: bool = False,
-    precision: int = 3,
+    precision: int | None = None,
     ax: "Axes | None" = None,
     fontsize: float | None = None,
     max_features: int = 3,
@@ -45,7 +45,7 @@ def plot_tree(
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    estimator : a tree of prunus
         The fitted estimator.
     max_depth : int or None, default=None
         The deepest level that is shown. None shows all levels; on a figure that is made for the tree, those that can be
@@ -69,8 +69,9 @@ def plot_tree(
         their number is not stored.
     rounded : bool, default=False
         Whether boxes have round corners.
-    precision : int, default=3
-        Number of significant digits; digits before the decimal point are always written.
+    precision : int or None, default=None
+        Number of significant digits; digits before the decimal point are always written. None means 3, and all digits
+        of the numbers of a readable tree that predict.
     ax : matplotlib Axes, optional
         The axes to draw on, which are cleared first. By default these are the axes of the current figure, or, if there
         is no figure, those of a new one, which is as large as the tree needs: up to about 40 by 25 inches, or larger if

@@ -1,22 +1,25 @@
 """The tree as a list of rules, one for each leaf."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 from typing import Any
 
 from prunus.data.calendar import LEVELS
 from prunus.explain.checks import check_whole
 from prunus.explain.column_splits import ColumnSplit
-from prunus.explain.digits import number, percent
-from prunus.explain.phrases import formula_text, point_text, prediction, split_parts
-from prunus.explain.summary import NodeSummary
+from prunus.explain.digits import percent, writer
+from prunus.explain.phrases import formula_text, point_text, prediction, probability_text, split_parts
+from prunus.explain.questions import quoted
+from prunus.explain.summary_record import NodeSummary
 from prunus.explain.wording import Words, read_words, traits
 
 __all__ = ["export_rules"]
 
 Write = Callable[[float], str]
+JOINS = re.compile(r" (or|and|where) ")
+"""Words in the condition of a sum that need parentheses beside other conditions."""
 MOST_LEVELS = 6
 """Number of levels of a category that are written; others are counted."""
 
@@ -26,7 +29,7 @@ def export_rules(
     *,
     feature_names: Any = None,
     class_names: Any = None,
-    decimals: int = 2,
+    decimals: int | None = None,
     max_features: int = 3,
 ) -> str:
     """The leaves of a fitted tree as rules, one in each line, those of the most training rows first.
@@ -37,14 +40,15 @@ def export_rules(
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    estimator : a tree of prunus
         The fitted estimator.
     feature_names : list of n_features_in_ names, optional
         Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
     class_names : list of names, optional
         Names of the classes, in the order of `classes_`, or of the clusters.
-    decimals : int, default=2
-        Number of decimals; small numbers have this many significant digits.
+    decimals : int or None, default=None
+        Number of decimals; small numbers have this many significant digits. None means all digits of a readable tree,
+        whose numbers are round, and 2 for other trees.
     max_features : int, default=3
         Number of features of a sum that are written, the strongest first.
 
@@ -62,10 +66,10 @@ def export_rules(
     if size >= 2...: class high (50% of rows)
     <BLANKLINE>
     """
-    for name, value, least in (("decimals", decimals, 0), ("max_features", max_features, 1)):
-        check_whole(name, value, least)
+    check_whole("decimals", decimals, 0, or_none=True)
+    check_whole("max_features", max_features, 1)
     words = read_words(estimator, feature_names, class_names).displayed()
-    write = partial(number, decimals=decimals)
+    write = writer(decimals, exact=words.summary.exact)
     found = sorted(_paths(words, words.root, ()), key=lambda path: -path.share)
     lines = [line for path in found if (line := _line(words, path, write, max_features)) is not None]
     if words.summary.warning is not None:
@@ -102,7 +106,10 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     sums: list[str] = []
     for node, left in path.splits:
         if node.column is None:
-            if node.threshold is None or not _goes_one_way(words, node):
+            if node.question is not None:
+                words_of_sum = " ".join(split_parts(node, max_features, write)[0 if left else 1])
+                sums.append(words_of_sum)
+            elif node.threshold is None or not _goes_one_way(words, node):
                 sums.append(" ".join(split_parts(node, max_features, write)[0 if left else 1]))
             continue
         own = _side(node.column, left=left)
@@ -112,6 +119,8 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     if path.share <= 0 or None in parts:
         return None
     conditions = [part for part in parts if part] + sums
+    if words.summary.exact and len(conditions) > 1:
+        conditions = [f"({part})" if JOINS.search(part) else part for part in conditions]
     start = f"if {' and '.join(conditions)}" if conditions else "always"
     return f"{start}: {_outcome(words, path.end, write, max_features)} ({percent(path.share)} of rows)"
 
@@ -125,6 +134,8 @@ def _goes_one_way(words: Words, node: NodeSummary) -> bool:
 
 def _outcome(words: Words, node: NodeSummary, write: Write, max_features: int) -> str:
     """What is predicted at the end of a path."""
+    if words.summary.exact:
+        return _exact_outcome(words, node, write)
     values = prediction(node) if node.is_leaf else node.value or node.distribution
     if words.clusters:
         about = ", ".join(traits(words, node, max_features))
@@ -141,6 +152,18 @@ def _outcome(words: Words, node: NodeSummary, write: Write, max_features: int) -
     if len(node.formulas) == 1:
         return f"{what} {formula_text(node.formulas[0], max_features, write)}"
     return f"{'value' if node.value else 'mean'} {_listed(values, write)}"
+
+
+def _exact_outcome(words: Words, node: NodeSummary, write: Write) -> str:
+    """The prediction of a leaf of a readable tree, with the numbers that predict."""
+    summary, formulas = words.summary, node.formulas
+    told = [f"{formula.output} {formula_text(formula, 1, write)}" for formula in formulas]
+    if formulas:
+        return f"value {formula_text(formulas[0], 1, write)}" if summary.outputs == ("y",) else "; ".join(told)
+    if summary.classes is None:
+        return f"value {_listed(node.value, write)}"
+    best = summary.outputs[node.value.index(max(node.value))]
+    return f"class {best}, probabilities {probability_text(node, summary.outputs, write)}"
 
 
 def _listed(values: tuple[float, ...], write: Write) -> str:
@@ -189,7 +212,9 @@ class _Numbers:
         if self.ranges == (_Range(),):
             return f"{name} is not missing" if self.missing is False else ""
         words = [self._range(r, write) for r in self.ranges] + missing
-        return words[0] if len(words) == 1 else f"({' or '.join(words)})"
+        if len(words) == 1:
+            return words[0]
+        return " or ".join(words) if self.split.exact else f"({' or '.join(words)})"
 
     def _range(self, r: _Range, write: Write) -> str:
         name, below = self.split.name, f"{'<=' if r.with_high else '<'} {point_text(self.split, r.high, write)}"
@@ -230,17 +255,24 @@ class _Levels:
         if not not_in and self.other is not False:
             return ""
         if (self.other or self.split.unit is not None) and 0 < len(not_in) <= len(into):
-            return f"{self.split.title} is not {_either(not_in)}"
-        return f"{self.split.title} is {_either(into)}"
+            return f"{self.split.title} is not {self._either(not_in)}"
+        return f"{self.split.title} is {self._either(into)}"
+
+    def _either(self, names: list[str]) -> str:
+        """Some of the names, or all of them in a readable tree, where those of levels may be in quotes."""
+        if not self.split.exact:
+            return _either(names, MOST_LEVELS)
+        known = {*self.split.left, *self.split.right}
+        return _either([quoted(name) if name in known else name for name in names], len(names))
 
     def _place(self, level: str) -> tuple[int, str]:
         """The levels of a calendar have an order of their own."""
         return (0 if self.split.unit is None else LEVELS[self.split.unit].index(level), level)
 
 
-def _either(names: list[str]) -> str:
-    if len(names) > MOST_LEVELS:
-        names = [*names[: MOST_LEVELS - 1], f"{len(names) - MOST_LEVELS + 1} more"]
+def _either(names: list[str], most: int) -> str:
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from prunus.explain.digits import short_number
 from prunus.explain.phrases import split_parts, sum_parts
-from prunus.explain.summary import NodeSummary
+from prunus.explain.summary_record import NodeSummary
 
 __all__ = ["split_sentence"]
 

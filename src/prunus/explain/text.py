@@ -5,10 +5,10 @@ from typing import Any
 
 from prunus.explain.checks import check_flags, check_whole
 from prunus.explain.curves import log_odds
-from prunus.explain.digits import number, percent
+from prunus.explain.digits import percent, writer
 from prunus.explain.formulas import Formula
-from prunus.explain.phrases import curve_text, formula_text, prediction, split_parts
-from prunus.explain.summary import NodeSummary
+from prunus.explain.phrases import curve_text, formula_text, prediction, probability_text, split_parts
+from prunus.explain.summary_record import NodeSummary
 from prunus.explain.wording import Words, read_words, traits
 
 __all__ = ["export_text"]
@@ -26,7 +26,7 @@ def export_text(
     class_names: Any = None,
     max_depth: int | None = 10,
     spacing: int = 3,
-    decimals: int = 2,
+    decimals: int | None = None,
     show_weights: bool = False,
     max_features: int = 3,
     show_empty: bool = False,
@@ -45,7 +45,7 @@ def export_text(
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
+    estimator : a tree of prunus
         The fitted estimator.
     feature_names : list of n_features_in_ names, optional
         Names of the columns; by default those of the table, or "x0", "x1" and so on if it had no names.
@@ -55,8 +55,9 @@ def export_text(
         The deepest level that is written; of branches below it only their depth is. None writes all levels.
     spacing : int, default=3
         Number of characters by which a level is indented.
-    decimals : int, default=2
-        Number of decimals; small numbers have this many significant digits.
+    decimals : int or None, default=None
+        Number of decimals; small numbers have this many significant digits. None means all digits of a readable tree,
+        whose numbers are round, and 2 for other trees.
     show_weights : bool, default=False
         Whether leaves show the shares of the classes among their training rows or, for a regressor, the standard
         deviations of the outputs.
@@ -84,8 +85,9 @@ def export_text(
     """
     check_whole("max_depth", max_depth, 0, or_none=True)
     check_flags(show_weights=show_weights, show_empty=show_empty)
-    for name, value, least in (("spacing", spacing, 1), ("decimals", decimals, 0), ("max_features", max_features, 1)):
+    for name, value, least in (("spacing", spacing, 1), ("max_features", max_features, 1)):
         check_whole(name, value, least)
+    check_whole("decimals", decimals, 0, or_none=True)
     words = read_words(estimator, feature_names, class_names).displayed()
     report = _Report(words, max_depth, spacing, decimals, show_weights, max_features, show_empty)
     lines = [*report.lines(words.root), *report.limits(), *report.curves()]
@@ -102,7 +104,7 @@ class _Report:
         words: Words,
         max_depth: int | None,
         spacing: int,
-        decimals: int,
+        decimals: int | None,
         weights: bool,
         max_features: int,
         empty: bool,
@@ -110,7 +112,7 @@ class _Report:
         self.words = words
         self.max_depth = max_depth
         self.spacing = spacing
-        self.decimals = decimals
+        self.number = writer(decimals, exact=words.summary.exact)
         self.weights = weights
         self.max_features = max_features
         self.empty = empty
@@ -123,7 +125,7 @@ class _Report:
         elif self.max_depth is not None and node.depth > self.max_depth:
             yield f"{indent}truncated branch of depth {_height(self.words, node)}"
         else:
-            conditions = split_parts(node, self.max_features, self._number)
+            conditions = split_parts(node, self.max_features, self.number)
             for condition, child in zip(conditions, self.words.children(node), strict=True):
                 if not self.empty and (self._pruned_share(node) if child is None else child.share) == 0:
                     continue
@@ -133,7 +135,7 @@ class _Report:
     def limits(self) -> Iterator[str]:
         """A line that says so if predictions of formulas are limited."""
         formulas = [formula for node in self.words.nodes.values() for formula in node.formulas]
-        if any(formula.low is not None for formula in formulas):
+        if any(formula.low is not None and not formula.exact for formula in formulas):
             yield "The values of a formula are limited to the range of values that was seen in training."
 
     def curves(self) -> Iterator[str]:
@@ -149,7 +151,7 @@ class _Report:
             of_what = " of the log value"
         yield f"Curves{of_what}, which all leaves share and which are 0 for typical values:"
         for curve in curves[:MOST_CURVES]:
-            yield f"    {curve_text(curve, outputs, self._number)}"
+            yield f"    {curve_text(curve, outputs, self.number)}"
         if len(curves) > MOST_CURVES:
             yield f"    and {len(curves) - MOST_CURVES} more columns"
 
@@ -172,13 +174,16 @@ class _Report:
         if len(node.formulas) < 2:
             return
         blank = indent[: -self.spacing - 2] + "|" + " " * (self.spacing + 1)
-        for formula in node.formulas[:MOST_FORMULAS]:
+        shown = node.formulas if self.words.summary.exact else node.formulas[:MOST_FORMULAS]
+        for formula in shown:
             yield f"{blank}{formula.output}: {self._formula(formula)}"
-        if len(node.formulas) > MOST_FORMULAS:
-            yield f"{blank}and {len(node.formulas) - MOST_FORMULAS} more"
+        if len(node.formulas) > len(shown):
+            yield f"{blank}and {len(node.formulas) - len(shown)} more"
 
     def _end(self, node: NodeSummary, values: tuple[float, ...], share: float) -> str:
         rows = f"({percent(share)} of rows)"
+        if self.words.summary.exact:
+            return f"{self._exact(node)} {rows}"
         if self.words.clusters:
             about = ", ".join(traits(self.words, node, self.max_features)) if node.share > 0 else ""
             name = self.words.clusters.get(node.node, "no cluster")
@@ -198,14 +203,26 @@ class _Report:
             told += f", {node.formulas[0].output}: {self._formula(node.formulas[0])}"
         return f"{told} {rows}"
 
+    def _exact(self, node: NodeSummary) -> str:
+        """What a leaf of a readable tree predicts, with the numbers that predict."""
+        summary = self.words.summary
+        spread = f" ± {self._listed(node.spread)}" if self.weights and node.spread else ""
+        weights = f"weights: {self._listed(node.distribution)} " if self.weights and summary.classes is not None else ""
+        if len(node.formulas) > 1:
+            return f"{weights}{len(node.formulas)} formulas{spread}"
+        if node.formulas:
+            name = "value" if summary.classes is None else node.formulas[0].output
+            return f"{weights}{name}: {self._formula(node.formulas[0])}{spread}"
+        if summary.classes is None:
+            return f"value: {self._listed(node.value)}{spread}"
+        best = summary.outputs[node.value.index(max(node.value))]
+        return f"{weights}class: {best}, probabilities: {probability_text(node, summary.outputs, self.number)}"
+
     def _formula(self, formula: Formula) -> str:
-        return formula_text(formula, self.max_features, self._number)
+        return formula_text(formula, self.max_features, self.number)
 
     def _listed(self, values: tuple[float, ...]) -> str:
-        return f"[{', '.join(map(self._number, values))}]"
-
-    def _number(self, x: float) -> str:
-        return number(x, self.decimals)
+        return f"[{', '.join(map(self.number, values))}]"
 
 
 def _height(words: Words, node: NodeSummary) -> int:

@@ -6,9 +6,12 @@ from typing import Any
 
 from prunus.data import OutputColumn
 from prunus.errors import InputTypeError, InputValueError
+from prunus.estimators.readable import ReadableTree
 from prunus.explain.formulas import SplitWeight
+from prunus.explain.readable import summarize_readable
 from prunus.explain.scale import told_scale
-from prunus.explain.summary import NodeSummary, TreeSummary, check_estimator, summarize
+from prunus.explain.summary import check_estimator, summarize
+from prunus.explain.summary_record import NodeSummary, TreeSummary
 
 __all__ = ["YES_OR_NO", "Words", "read_words", "traits"]
 
@@ -54,6 +57,8 @@ class Words:
 def read_words(estimator: Any, feature_names: Any = None, class_names: Any = None) -> Words:
     """The summary of a fitted tree, with these names for the columns of the table and for the classes or clusters."""
     check_estimator(estimator, "a picture of a tree")
+    if isinstance(estimator, ReadableTree):
+        return _readable_words(estimator, feature_names, class_names)
     summary, tree, target = summarize(estimator), estimator.tree_, estimator.target_
     columns = _renamed(estimator.encoder_.columns_, _names("feature_names", feature_names, estimator.n_features_in_))
     nodes = {node.node: _cleaned(_relabeled(node, columns)) for node in summary.nodes}
@@ -74,6 +79,15 @@ def read_words(estimator: Any, feature_names: Any = None, class_names: Any = Non
     nodes = _with_names(nodes, target, summary.outputs, tuple(outputs))
     summary = replace(summary, outputs=tuple(outputs), nodes=tuple(nodes.values()), curves=curves)
     return Words(summary, nodes, clusters, yes_or_no, tuple(columns))
+
+
+def _readable_words(estimator: ReadableTree, feature_names: Any, class_names: Any) -> Words:
+    """The summary of a readable tree, with these names."""
+    names = _names("feature_names", feature_names, estimator.n_features_in_)
+    is_classes = estimator.target_.task == "classes"
+    classes = _names("class_names", class_names, estimator.target_.n_outputs) if is_classes else None
+    summary = summarize_readable(estimator, names, classes)
+    return Words(summary, {node.node: node for node in summary.nodes}, {}, ())
 
 
 def traits(words: Words, node: NodeSummary, max_features: int) -> list[str]:
@@ -149,8 +163,9 @@ def _in_lines(node: NodeSummary, longest: int | None) -> NodeSummary:
     if own is not None:
         own = replace(own, name=_line(own.name, longest), left=lines(own.left), right=lines(own.right))
     node = _changed(node, lambda part: _line(part.label, longest))
+    question = None if node.question is None else node.question.renamed(lambda name: _line(name, longest))
     formulas = tuple(replace(formula, output=_line(formula.output, longest)) for formula in node.formulas)
-    return replace(node, column=own, formulas=formulas)
+    return replace(node, column=own, formulas=formulas, question=question)
 
 
 def _line(name: str, longest: int | None) -> str:
