@@ -13,7 +13,7 @@ __all__ = ["MISSING", "MOST_BINS", "BinnedColumns", "bin_columns"]
 Doubles = npt.NDArray[np.float64]
 
 MISSING = 255
-"""The bin of missing values, and of levels that have no bin of their own."""
+"""The bin of missing values."""
 MOST_BINS = 254
 """The most bins of a column."""
 
@@ -23,7 +23,7 @@ class BinnedColumns:
     """The columns of a table, d of them, with n rows."""
 
     bins: npt.NDArray[np.uint8]
-    """The bin of each value, (d, n); for categories the position of the level."""
+    """The bin of each value, (d, n); for categories the position of the level, and one more for other levels."""
     bin_count: npt.NDArray[np.int32]
     """The number of bins of each column, (d,)."""
     is_category: npt.NDArray[np.uint8]
@@ -97,5 +97,5 @@ def _edges(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 def _bin_levels(binned: BinnedColumns, j: int, column: Category) -> None:
     codes = np.asarray(column.codes)
     binned.is_category[j] = 1
-    binned.bin_count[j] = max(1, min(MOST_BINS, len(column.levels)))
-    binned.bins[j] = np.where((codes < 0) | (codes >= MOST_BINS), MISSING, codes)
+    binned.bin_count[j] = max(1, len(column.levels) + bool((codes == len(column.levels)).any()))
+    binned.bins[j] = np.where(codes < 0, MISSING, codes)

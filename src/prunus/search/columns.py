@@ -14,8 +14,8 @@ from prunus.search.problem import Category, Doubles, Number
 
 __all__ = ["KnownColumn", "as_columns", "as_matrix", "learn_columns", "read_columns"]
 
-MOST_LEVELS = 255
-"""A category with more levels than this keeps the most frequent ones, one less than this."""
+MOST_LEVELS = 254
+"""A category with more levels than this keeps the most frequent ones, one less than this: the others share a bin."""
 Column = Number | Category
 
 
