@@ -161,7 +161,7 @@ def test_paths_that_do_not_explain_a_soft_tree_are_mentioned() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decimals": -1}, "decimals must be an integer of at least 0, got -1"),
+        ({"decimals": -1}, "decimals must be an integer of at least 0 or None, got -1"),
         ({"max_features": 0}, "max_features must be an integer of at least 1, got 0"),
         ({"feature_names": ["a"]}, "feature_names must contain 3 elements, got 1"),
     ],

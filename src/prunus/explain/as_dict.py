@@ -5,8 +5,8 @@ from typing import Any
 
 from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.curves import Curve
-from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.digits import exact_number
+from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.phrases import split_parts, split_text
 from prunus.explain.questions import Question
 from prunus.explain.summary_record import NodeSummary
@@ -91,7 +91,7 @@ def _curve(curve: Curve) -> dict[str, Any]:
 
 def _column(split: ColumnSplit) -> dict[str, Any]:
     found = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(split).items()}
-    return {name: value for name, value in found.items() if name != "unit" or value is not None}
+    return {name: value for name, value in found.items() if name != "exact" and (name != "unit" or value is not None)}
 
 
 def _weights(weights: tuple[SplitWeight, ...]) -> list[dict[str, Any]]:

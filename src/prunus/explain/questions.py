@@ -12,7 +12,16 @@ from math import isfinite
 from prunus.search.columns import KnownColumn
 from prunus.search.record import Split, Term
 
-__all__ = ["Question", "bracketed", "group_words", "instant_text", "question_words", "quoted", "term_label", "term_words"]
+__all__ = [
+    "Question",
+    "bracketed",
+    "group_words",
+    "instant_text",
+    "question_words",
+    "quoted",
+    "term_label",
+    "term_words",
+]
 
 Write = Callable[[float], str]
 

@@ -1,4 +1,4 @@
-"""The summary of a readable tree, which every text and picture of it is made from; its numbers are those of the record."""
+"""The summary of a readable tree, which every text and picture is made from; its numbers are those of the record."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -82,9 +82,7 @@ def _with_split(node: NodeSummary, record: ReadableRecord, columns: Sequence[Kno
     )
     weights = tuple(_weight(term, column) for term, column in zip(split.terms, own, strict=True))
     only = _column(split, own[0], missing=missing[0]) if len(own) == 1 else None
-    return replace(
-        node, split=weights, threshold=split.threshold, column=only, question=Question(split, own, missing)
-    )
+    return replace(node, split=weights, threshold=split.threshold, column=only, question=Question(split, own, missing))
 
 
 def _missing_arrive(record: ReadableRecord, t: int, term: Term) -> bool:
@@ -121,7 +119,14 @@ def _column(split: Split, column: KnownColumn, *, missing: bool) -> ColumnSplit 
             return None if term.weight != 1 else _of_boolean(split, column, missing=missing)
         thresholds = (split.threshold,) if abs(split.threshold) < float("inf") else ()
         low_left = split.threshold > 0 if not thresholds else True
-        return ColumnSplit(column.name, column.kind, thresholds, low_left, missing_left=split.missing_left if missing else None, exact=True)
+        return ColumnSplit(
+            column.name,
+            column.kind,
+            thresholds,
+            low_left,
+            missing_left=split.missing_left if missing else None,
+            exact=True,
+        )
     into, out = term.weight < split.threshold, split.threshold > 0
     others = tuple(level for level in column.levels if level not in term.levels)
     left = (term.levels if into else ()) + (others if out else ())
