@@ -25,6 +25,7 @@ FORMAT = 2
 """The format that is written. Older formats can be read; format 1 is that of prunus 0.1.0."""
 TREES = ("ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor")
 FORESTS = ("ArgminForestClassifier", "ArgminForestRegressor")
+READABLE = ("ReadableTreeClassifier", "ReadableTreeRegressor")
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -52,14 +53,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     kind = type(model).__name__
     if isinstance(model, TreeModel):
         tensors, record = dict(model.state_dict()), {"model": model_to_record(model)}
-    elif kind in (*TREES, *FORESTS) and type(model).__module__.startswith("prunus."):
+    elif kind in (*FORESTS, *READABLE, *TREES) and type(model).__module__.startswith("prunus."):
         if kind in FORESTS:
             tensors, record = import_module("prunus.estimators.forest_storage").forest_to_record(model)
+        elif kind in READABLE:
+            tensors, record = import_module("prunus.estimators.readable_storage").readable_to_record(model)
         else:
             tensors, record = import_module("prunus.estimators.storage").to_record(model)
         _warn_of_code(record)
     else:
-        raise InputTypeError(f"prunus.save takes {', '.join((*FORESTS, *TREES))} or TreeModel, got {kind}")
+        raise InputTypeError(f"prunus.save takes {', '.join((*READABLE, *FORESTS, *TREES))} or TreeModel, got {kind}")
     header = {"format": FORMAT, "kind": kind, "prunus": prunus.__version__, **record}
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(header)
@@ -83,11 +86,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         if header["kind"] == "TreeModel":
             return model_with_weights(header["model"], tensors)
-        if header["kind"] not in (*TREES, *FORESTS):
+        if header["kind"] not in (*FORESTS, *READABLE, *TREES):
             raise ModelFileError(f"{path} contains a {header['kind']!r}, which this version of prunus does not know")
         kind = getattr(import_module("prunus.estimators"), header["kind"])
         if header["kind"] in FORESTS:
             return import_module("prunus.estimators.forest_storage").forest_from_record(kind, header, tensors)
+        if header["kind"] in READABLE:
+            return import_module("prunus.estimators.readable_storage").readable_from_record(kind, header, tensors)
         if header["format"] == 1:
             header, tensors = import_module("prunus.estimators.storage_of_0_1").upgraded(
                 header["kind"], header, tensors

@@ -14,7 +14,7 @@ from prunus.targets import Classes
 from prunus.targets.links import LOG, LOGIT
 from prunus.tree.format import check_arrays, check_tree
 
-__all__ = ["DATE_ORDERS", "OF_FILES", "SOMETIMES", "check_chosen", "check_record"]
+__all__ = ["DATE_ORDERS", "OF_FILES", "SOMETIMES", "check_chosen", "check_of_files", "check_record", "check_target"]
 
 Record = dict[str, Any]
 Arrays = dict[str, Any]
@@ -51,14 +51,14 @@ def check_record(record: Record, arrays: dict[str, Arrays], target: Any) -> None
     encoder = record["encoder"]
     _check_encoder(encoder)
     columns, features = len(encoder["columns"]), encoder["n_features_in"]
-    _check_target(target, arrays["target"], columns)
+    check_target(target, arrays["target"], columns)
     check_tree(arrays["tree"], record["tree"], columns=columns, outputs=target.n_outputs, features=features)
     is_imitation = record["tree"].get("routing", "soft") == "hard"  # such a tree has a depth of its own
     same_nodes = len(arrays["model"]["tree.a"]) == len(arrays["tree"]["mass"])
     if record["model"]["split"]["in_features"] != columns or not (same_nodes or is_imitation):
         raise InputValueError("the model and the tree must have the same sizes, got others")
     _check_counted(record["fitted"])
-    _check_of_files(record["fitted"], encoder["feature_names_in"])
+    check_of_files(record["fitted"], encoder["feature_names_in"])
     if "chosen_" in record["fitted"]:
         check_chosen(record["fitted"]["chosen_"])
     if target.task == "clusters":
@@ -133,7 +133,8 @@ def _check_groups(columns: list[OutputColumn]) -> None:
             raise InputValueError(f"the columns of {columns[own[0]].name[:80]!r} must belong together, got others")
 
 
-def _check_target(target: Any, arrays: Arrays, columns: int) -> None:
+def check_target(target: Any, arrays: Arrays, columns: int) -> None:
+    """Raise an error unless this target has the arrays that it needs, for so many columns of the encoded table."""
     if isinstance(target, Classes):
         if arrays or not np.array_equal(np.unique(target.labels), target.labels) or not len(target.labels):
             raise InputValueError("classes must be sorted and different, got others")
@@ -166,7 +167,8 @@ def _check_counted(fitted: Record) -> None:
         raise InputValueError(f"a fitted estimator must count its epochs, got {counts}")
 
 
-def _check_of_files(fitted: Record, names: list[str] | None) -> None:
+def check_of_files(fitted: Record, names: list[str] | None) -> None:
+    """Raise an error unless what is known of the file that was learned from fits the names of the features."""
     name, orders = fitted.get("target_name_", ""), fitted.get("date_orders_", {})
     if not isinstance(name, str):
         raise InputValueError(f"target_name_ must be text, got {type(name).__name__}")

@@ -17,7 +17,15 @@ from prunus.nn.configuration import model_to_record, model_with_weights
 from prunus.targets import target_from_record, target_to_record
 from prunus.tree.storage import tree_from_record, tree_to_record
 
-__all__ = ["from_record", "params_from_record", "params_to_record", "to_record"]
+__all__ = [
+    "as_plain",
+    "from_plain",
+    "from_record",
+    "is_plain",
+    "params_from_record",
+    "params_to_record",
+    "to_record",
+]
 
 Record = dict[str, Any]
 Tensors = dict[str, Tensor]
@@ -83,13 +91,13 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
 def params_to_record(estimator: Any) -> Record:
     """The options of an estimator as plain types, and the names of those that are code or objects."""
     params = estimator.get_params(deep=False)
-    plain = {name: _as_plain(value) for name, value in params.items() if _is_plain(value)}
+    plain = {name: as_plain(value) for name, value in params.items() if is_plain(value)}
     return {"params": plain, "left_out": sorted(set(params) - set(plain))}
 
 
 def params_from_record(record: Record) -> Record:
     """The options of an estimator, by the names that they have now."""
-    params = {name: _from_plain(value) for name, value in record.items()}
+    params = {name: from_plain(value) for name, value in record.items()}
     if params.get("split") in _EARLIER_SPLITS:
         params["split"] = _EARLIER_SPLITS[params["split"]]
     return params
@@ -104,31 +112,44 @@ def _parts(tensors: Tensors) -> dict[str, Tensors]:
     return parts
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Whether a value can be stored as it is."""
     if isinstance(value, dict):
-        return all(map(_is_plain, [*value, *value.values()]))
+        return all(map(is_plain, [*value, *value.values()]))
     if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
+        return all(map(is_plain, value))
     if isinstance(value, np.ndarray):
         return bool(value.dtype != object)
     return value is None or isinstance(value, (bool, int, float, str, np.generic, Path, torch.device))
 
 
-def _as_plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
+    """A value in types that JSON has.
+
+    Examples
+    --------
+    >>> from_plain(as_plain({1: (2, [3.5, "many"])}))
+    {1: (2, [3.5, 'many'])}
+    """
     if isinstance(value, dict):  # class weights; JSON would turn the keys into strings
-        return {_PAIRS: [[_as_plain(key), _as_plain(weight)] for key, weight in value.items()]}
+        return {_PAIRS: [[as_plain(key), as_plain(weight)] for key, weight in value.items()]}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):  # JSON has no tuples
-        return {_TUPLE: [_as_plain(item) for item in value]}
+        return {_TUPLE: [as_plain(item) for item in value]}
     if isinstance(value, list):
-        return [_as_plain(item) for item in value]
+        return [as_plain(item) for item in value]
     if isinstance(value, (Path, torch.device)):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _from_plain(value: Any) -> Any:
+def from_plain(value: Any) -> Any:
+    """The value that `as_plain` described."""
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return tuple(value[_TUPLE]) if _TUPLE in value else dict(value[_PAIRS])
+    if _TUPLE in value:
+        return tuple(from_plain(item) for item in value[_TUPLE])
+    return {from_plain(key): from_plain(entry) for key, entry in value[_PAIRS]}
