@@ -8,9 +8,9 @@ from prunus.explain.curves import Curve
 from prunus.explain.digits import exact_number
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.phrases import split_parts, split_text
-from prunus.explain.questions import Question
 from prunus.explain.summary_record import NodeSummary
 from prunus.explain.wording import Words, read_words
+from prunus.search.questions import Question
 
 __all__ = ["export_dict"]
 

@@ -1,28 +1,12 @@
 """Short numbers as text."""
 
 from collections.abc import Callable
-from decimal import Decimal
 from functools import partial
 from math import floor, isfinite, log10
 
+from prunus.search.words import exact_number
+
 __all__ = ["exact_number", "number", "percent", "short_number", "writer"]
-
-
-def exact_number(x: float) -> str:
-    """A number with all its digits, so that who reads it has the same number; powers of ten only where they are needed.
-
-    Examples
-    --------
-    >>> [exact_number(x) for x in (0.5, 12345.678, 3e6, 0.00001, 0.1 + 0.2, 1e-12)]
-    ['0.5', '12345.678', '3000000', '0.00001', '0.30000000000000004', '1e-12']
-    """
-    if not isfinite(x):
-        return "infinity" if x > 0 else "-infinity" if x < 0 else "missing"
-    exact = Decimal(repr(float(x)))
-    if x != 0 and not -7 <= exact.adjusted() < 16:
-        mantissa, power = f"{exact:e}".split("e")
-        return f"{_without_zeros(mantissa)}e{int(power)}"
-    return _without_zeros(f"{exact:f}")
 
 
 def writer(decimals: int | None, *, exact: bool) -> Callable[[float], str]:
@@ -30,8 +14,8 @@ def writer(decimals: int | None, *, exact: bool) -> Callable[[float], str]:
 
     Examples
     --------
-    >>> [write(0.0625) for write in (writer(None, exact=False), writer(None, exact=True), writer(3, exact=True))]
-    ['0.062', '0.0625', '0.062']
+    >>> [write(0.0625) for write in (writer(None, exact=False), writer(None, exact=True), writer(1, exact=True))]
+    ['0.062', '0.0625', '0.06']
     """
     if decimals is None and exact:
         return exact_number

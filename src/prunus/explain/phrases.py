@@ -8,8 +8,9 @@ from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.curves import Curve
 from prunus.explain.digits import number, percent
 from prunus.explain.formulas import Formula, SplitWeight
-from prunus.explain.questions import bracketed, instant_text, question_words, quoted
 from prunus.explain.summary_record import NodeSummary
+from prunus.search.questions import question_words
+from prunus.search.words import bracketed, instant_text, quoted
 
 __all__ = [
     "curve_text",

@@ -7,11 +7,12 @@ from typing import Any
 from prunus.estimators.readable_importances import term_spread
 from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.formulas import Formula, SplitWeight
-from prunus.explain.questions import Question, term_label
 from prunus.explain.summary_record import NodeSummary, TreeSummary
 from prunus.search.columns import KnownColumn
 from prunus.search.predict import has_scores
+from prunus.search.questions import Question
 from prunus.search.record import Leaf, NodeRows, ReadableRecord, Split, Term
+from prunus.search.words import term_label
 from prunus.targets import remarks
 
 __all__ = ["summarize_readable"]

@@ -11,9 +11,9 @@ from prunus.explain.checks import check_whole
 from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.digits import percent, writer
 from prunus.explain.phrases import formula_text, point_text, prediction, probability_text, split_parts
-from prunus.explain.questions import quoted
 from prunus.explain.summary_record import NodeSummary
 from prunus.explain.wording import Words, read_words, traits
+from prunus.search.words import quoted
 
 __all__ = ["export_rules"]
 

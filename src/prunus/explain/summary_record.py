@@ -6,7 +6,7 @@ from typing import Any
 from prunus.explain.column_splits import ColumnSplit
 from prunus.explain.curves import Curve
 from prunus.explain.formulas import Formula, SplitWeight
-from prunus.explain.questions import Question
+from prunus.search.questions import Question
 
 __all__ = ["NodeSummary", "TreeSummary"]
 

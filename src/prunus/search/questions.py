@@ -1,26 +1,24 @@
 """What the splits of readable trees ask, in words that route every row as the tree does."""
 
-import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from math import isfinite
 
 from prunus.search.columns import KnownColumn
-from prunus.search.record import Split, Term
+from prunus.search.record import Split
+from prunus.search.words import bracketed, group_words, instant_text, term_words
 
 __all__ = [
+    "OPPOSITE",
+    "Comparison",
     "Question",
-    "bracketed",
-    "group_words",
-    "instant_text",
+    "comparisons",
+    "is_switch",
     "question_words",
-    "quoted",
-    "term_label",
-    "term_words",
+    "sum_words",
+    "switch_words",
 ]
 
 Write = Callable[[float], str]
@@ -29,9 +27,8 @@ MOST_DIGITS = 15
 """A threshold that follows from others is written if it has at most this many digits."""
 NEAR = 1e-15
 """The size of rounding errors of a sum, as a share of its largest part."""
-_PLAIN = re.compile(r"[^\s\",()<>=]+( [^\s\",()<>=]+)*")
-_RESERVED = re.compile(r"\b(or|and|is|not|missing|where|otherwise|if|at)\b")
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+"""The sign of rows that go right, by that of rows that go left."""
 
 
 @dataclass(frozen=True)
@@ -68,105 +65,87 @@ def question_words(question: Question, write: Write, *, left: bool) -> list[str]
 
     Examples
     --------
+    >>> from prunus.search.record import Term
     >>> size, color = KnownColumn("size", "number", 2.0), KnownColumn("color", "category", "E", levels=("D", "E"))
     >>> split = Split((Term(0, 1.0), Term(1, 1.7, ("E",))), 3.2)
     >>> " ".join(question_words(Question(split, (size, color), (False, False)), str, left=True))
     'size < 1.5 where color is E, otherwise size < 3.2'
     """
-    switches = [i for i, column in enumerate(question.columns) if _is_switch(question, i)]
-    numbers = [i for i in range(len(question.columns)) if i not in switches]
-    parts: list[str] | None = None
-    if not numbers and len(switches) <= 2:
-        parts = _of_switches(question, left=left)
-    elif not switches and len(numbers) == 1:
-        parts = _of_number(question, write, left=left)
-    elif len(switches) == 1 and len(numbers) == 1:
-        parts = _of_number_and_switch(question, numbers[0], switches[0], write, left=left)
-    if parts is None:
-        parts = _sum(question, write, left=left)
+    found = comparisons(question)
+    if len(found) == 2:
+        parts = _of_cases(question, found, write, left=left)
+    elif not found:
+        parts = _of_switches(question, left=left) or []
+    elif len(found[0].terms) == 1 and question.split.terms[0].weight == 1:
+        column = question.columns[0]
+        limit = instant_text(column.kind, found[0].limit, write)
+        parts = [bracketed(column.name), f"{'<' if left else '>='} {limit}"]
+    else:
+        parts = [*_sum_parts(question, write), f"{'<' if left else '>='} {write(question.split.threshold)}"]
     return _with_missing(question, parts, left=left)
 
 
-def group_words(name: str, levels: tuple[str, ...], *, missing: bool, negated: bool = False) -> str:
-    """The condition that a column has one of these levels, or none of them.
+@dataclass(frozen=True)
+class Comparison:
+    """What a split compares with a number, for all rows or for those in one case."""
+
+    terms: tuple[int, ...]
+    """The terms that are added up, or the one number that counts itself."""
+    sign: str
+    """How it lies to the limit in rows that go left: "<", "<=", ">" or ">="."""
+    limit: float
+    switch: int | None = None
+    """The term that decides in which case a row is; None if all rows are in one."""
+    on: bool = True
+    """Whether the case is that of rows for which this term counts."""
+
+
+def comparisons(question: Question) -> tuple[Comparison, ...]:
+    """What a split compares: one sum, or a number for each case of a group, or nothing if it only asks for groups.
 
     Examples
     --------
-    >>> group_words("color", ("E", "F, or G"), missing=True)
-    'color is E, "F, or G" or missing'
+    >>> from prunus.search.record import Term
+    >>> size, color = KnownColumn("size", "number", 2.0), KnownColumn("color", "category", "E", levels=("D", "E"))
+    >>> split = Split((Term(0, 1.0), Term(1, 1.7, ("E",))), 3.2)
+    >>> [(case.on, case.sign, case.limit) for case in comparisons(Question(split, (size, color), (False, False)))]
+    [(True, '<', 1.5), (False, '<', 3.2)]
     """
-    words = [quoted(level) for level in levels] + ["missing"] * missing
-    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-    return f"{bracketed(name)} is {'not ' * negated}{listed}"
+    split, n = question.split, len(question.columns)
+    switches = [i for i in range(n) if is_switch(question, i)]
+    numbers = [i for i in range(n) if i not in switches]
+    if not numbers and n <= 2 and _of_switches(question, left=True) is not None:
+        return ()
+    if n == 1 and numbers and not isfinite(split.threshold):
+        return ()
+    if len(switches) == 1 and len(numbers) == 1:
+        (number,), (switch,) = numbers, switches
+        limits = [_case_limit(split, number, split.terms[switch].weight * on) for on in (True, False)]
+        if None not in limits:
+            return tuple(
+                Comparison((number,), *limit, switch, on)
+                for limit, on in zip(limits, (True, False), strict=True)
+                if limit is not None
+            )
+    return (Comparison(tuple(range(n)), "<", split.threshold),)
 
 
-def term_words(term: Term, name: str, kind: str, write: Write, *, first: bool) -> str:
-    """A term of a sum, with its sign.
-
-    Examples
-    --------
-    >>> term_words(Term(0, -0.72), "longitude", "number", str, first=False)
-    '- 0.72 longitude'
-    """
-    sign = ("-" if term.weight < 0 else "") if first else ("- " if term.weight < 0 else "+ ")
-    size = "" if abs(term.weight) == 1 else f"{write(abs(term.weight))} "
-    return f"{sign}{size}{bracketed(term_label(term, name, kind))}"
-
-
-def term_label(term: Term, name: str, kind: str) -> str:
-    """What a term weighs: a number, or a condition that counts 1 if it is true and 0 if not."""
-    if term.levels is not None:
-        return group_words(name, term.levels, missing=bool(term.missing))
-    units = {"boolean": " is true", "datetime": " in seconds since 1970", "duration": " in seconds"}
-    return name + units.get(kind, "")
-
-
-def instant_text(kind: str, x: float, write: Write) -> str:
-    """A number of a column with its unit; dates to the second or, where that is needed, to the microsecond.
-
-    Examples
-    --------
-    >>> [instant_text(kind, 86461.0, str) for kind in ("datetime", "duration", "number")]
-    ['1970-01-02 00:01:01', '86461.0 s', '86461.0']
-    """
-    if kind == "duration":
-        return f"{write(x)} s"
-    if kind != "datetime" or not isfinite(x):
-        return write(x)
-    begin = datetime.fromtimestamp(0, UTC)
-    try:
-        time = begin + timedelta(seconds=x)
-    except OverflowError:
-        return write(x)
-    if (time - begin).total_seconds() != x:
-        return write(x)
-    if time.microsecond:
-        return f"{time:%Y-%m-%d %H:%M:%S.%f}"
-    if time.second:
-        return f"{time:%Y-%m-%d %H:%M:%S}"
-    return f"{time:%Y-%m-%d %H:%M}" if time.hour or time.minute else f"{time:%Y-%m-%d}"
-
-
-def bracketed(name: str) -> str:
-    """A name in parentheses if it could be read as more than a name."""
-    return name if _PLAIN.fullmatch(name) and not _RESERVED.search(name) and name[0] not in "+-" else f"({name})"
-
-
-def quoted(level: str) -> str:
-    """A level in quotes if it could be read as more than a level."""
-    return level if _PLAIN.fullmatch(level) and not _RESERVED.search(level) else json.dumps(level, ensure_ascii=False)
-
-
-def _is_switch(question: Question, i: int) -> bool:
-    """Whether a term takes one of two values: that of a group of levels, or of a boolean."""
-    return question.split.terms[i].levels is not None or question.columns[i].kind == "boolean"
-
-
-def _switch_words(question: Question, i: int, *, on: bool) -> str:
+def switch_words(question: Question, i: int, *, on: bool) -> str:
+    """The condition that the term of a group of levels, or of a boolean, counts, or that it does not."""
     term, column = question.split.terms[i], question.columns[i]
     if term.levels is None:
         return f"{bracketed(column.name)} is {'true' if on else 'false'}"
     return group_words(column.name, term.levels, missing=bool(term.missing), negated=not on)
+
+
+def sum_words(question: Question, write: Write) -> str:
+    """The sum of the terms of a split."""
+    return " ".join(_sum_parts(question, write))
+
+
+def is_switch(question: Question, i: int) -> bool:
+    """Whether a term takes one of two values: that of a group of levels, or of a boolean."""
+    return question.split.terms[i].levels is not None or question.columns[i].kind == "boolean"
 
 
 def _of_switches(question: Question, *, left: bool) -> list[str] | None:
@@ -177,13 +156,13 @@ def _of_switches(question: Question, *, left: bool) -> list[str] | None:
     if not own or len(own) == len(cases):
         return None
     if len(own) == 1:
-        words = [_switch_words(question, i, on=on) for i, on in enumerate(own[0])]
+        words = [switch_words(question, i, on=on) for i, on in enumerate(own[0])]
         return _joined(words, "and")
     for i in range(n):
         if len({case[i] for case in own}) == 1 and len(own) == 2 ** (n - 1):
-            return [_switch_words(question, i, on=own[0][i])]
+            return [switch_words(question, i, on=own[0][i])]
     (other,) = [case for case in cases if case not in own]
-    return _joined([_switch_words(question, i, on=not on) for i, on in enumerate(other)], "or")
+    return _joined([switch_words(question, i, on=not on) for i, on in enumerate(other)], "or")
 
 
 def _case_sum(split: Split, case: tuple[bool, ...]) -> float:
@@ -196,33 +175,19 @@ def _case_sum(split: Split, case: tuple[bool, ...]) -> float:
 def _joined(words: list[str], by: str) -> list[str]:
     if len(words) > 1:
         words = [f"({word})" if " or " in word else word for word in words]
-    return [*(f"{word} {by}" for word in words[:-1]), words[-1]]
+    return [words[0], *(f"{by} {word}" for word in words[1:])]
 
 
-def _of_number(question: Question, write: Write, *, left: bool) -> list[str] | None:
-    (term,), (column,), threshold = question.split.terms, question.columns, question.split.threshold
-    if not isfinite(threshold):
-        return []
-    if term.weight != 1:
-        return None
-    sign = "<" if left else ">="
-    return [bracketed(column.name), f"{sign} {instant_text(column.kind, threshold, write)}"]
-
-
-def _of_number_and_switch(
-    question: Question, number: int, switch: int, write: Write, *, left: bool
-) -> list[str] | None:
-    """A threshold for either case of the group; None if numbers of few digits would not say exactly the same."""
-    column = question.columns[number]
-    found = []
-    for on in (True, False):
-        limit = _case_limit(question.split, number, question.split.terms[switch].weight if on else 0.0)
-        if limit is None:
-            return None
-        sign, value = limit
-        text = instant_text(column.kind, value, write)
-        found.append(f"{bracketed(column.name)} {sign if left else _OPPOSITE[sign]} {text}")
-    return [found[0], f"where {_switch_words(question, switch, on=True)},", f"otherwise {found[1]}"]
+def _of_cases(question: Question, cases: tuple[Comparison, ...], write: Write, *, left: bool) -> list[str]:
+    """A threshold for either case of a group."""
+    (number,), column = cases[0].terms, question.columns[cases[0].terms[0]]
+    found = [
+        f"{bracketed(column.name)} {case.sign if left else OPPOSITE[case.sign]} "
+        f"{instant_text(column.kind, case.limit, write)}"
+        for case in cases
+    ]
+    switch = 1 - number
+    return [found[0], f"where {switch_words(question, switch, on=True)},", f"otherwise {found[1]}"]
 
 
 def _case_limit(split: Split, number: int, added: float) -> tuple[str, float] | None:
@@ -245,12 +210,11 @@ def _case_limit(split: Split, number: int, added: float) -> tuple[str, float] | 
     return (f"{sign}=" if goes_left(limit) else sign), limit
 
 
-def _sum(question: Question, write: Write, *, left: bool) -> list[str]:
-    parts = [
+def _sum_parts(question: Question, write: Write) -> list[str]:
+    return [
         term_words(term, column.name, column.kind, write, first=i == 0)
         for i, (term, column) in enumerate(zip(question.split.terms, question.columns, strict=True))
     ]
-    return [*parts, f"{'<' if left else '>='} {write(question.split.threshold)}"]
 
 
 def _with_missing(question: Question, parts: list[str], *, left: bool) -> list[str]:
