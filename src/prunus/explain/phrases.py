@@ -175,10 +175,10 @@ def probability_text(node: NodeSummary, names: Sequence[str], write: Callable[[f
     --------
     >>> leaf = NodeSummary(1, 1, 0.5, None, True, value=(0.25, 0.75, 0.0))
     >>> probability_text(leaf, ("red", "green", "blue"), str)
-    'green 0.75, red 0.25'
+    'green = 0.75, red = 0.25'
     """
     order = sorted((k for k, share in enumerate(node.value) if share != 0), key=lambda k: -node.value[k])
-    told = [f"{quoted(names[k])} {write(node.value[k])}" for k in order[:MOST_CLASSES]]
+    told = [f"{quoted(names[k])} = {write(node.value[k])}" for k in order[:MOST_CLASSES]]
     return ", ".join([*told, *([f"and {len(order) - MOST_CLASSES} more"] if len(order) > MOST_CLASSES else [])])
 
 

@@ -14,6 +14,7 @@ __all__ = ["bracketed", "exact_number", "group_words", "instant_text", "quoted",
 Write = Callable[[float], str]
 
 _PLAIN = re.compile(r"[^\s\",()<>=]+( [^\s\",()<>=]+)*")
+_BEGINS_AS_NUMBER = re.compile(r"[+-]|\d+(\.\d+)?(e-?\d+)?( |$)")
 _RESERVED = re.compile(r"\b(or|and|is|not|missing|where|otherwise|if|at)\b")
 
 
@@ -95,8 +96,15 @@ def instant_text(kind: str, x: float, write: Write) -> str:
 
 
 def bracketed(name: str) -> str:
-    """A name in parentheses if it could be read as more than a name."""
-    return name if _PLAIN.fullmatch(name) and not _RESERVED.search(name) and name[0] not in "+-" else f"({name})"
+    """A name in parentheses if it could be read as more than a name.
+
+    Examples
+    --------
+    >>> [bracketed(name) for name in ("floor area", "2 floors", "1st floor", "age or size")]
+    ['floor area', '(2 floors)', '1st floor', '(age or size)']
+    """
+    is_plain = _PLAIN.fullmatch(name) and not _RESERVED.search(name) and not _BEGINS_AS_NUMBER.match(name)
+    return name if is_plain else f"({name})"
 
 
 def quoted(level: str) -> str:
