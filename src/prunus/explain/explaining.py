@@ -20,7 +20,7 @@ from prunus.explain.row_explanation import Contribution, Route, RowExplanation, 
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.scale import Scale, told_scale
 from prunus.explain.sentences import split_sentence
-from prunus.explain.values import TableColumn
+from prunus.explain.values import TableColumn, table_columns
 from prunus.explain.wording import YES_OR_NO, Words, read_words
 from prunus.targets import Target
 from prunus.tree.linear import outputs_along, outputs_at
@@ -131,7 +131,7 @@ class _Story:
         cluster = rows.tree.cluster
         answers = target.answers(rows.soft) if cluster is None else cluster[rows.ends]
         predictions = target.predictions(rows.soft) if cluster is None else np.zeros((len(rows.x), 0))
-        told = PredictedRows(target, estimator.encoder_, words, X, rows.x, answers, predictions, predict)
+        told = PredictedRows(target, words, table_columns(words.columns), X, rows.x, answers, predictions, predict)
         return cls(words, rows, told, max_features)
 
     @property

@@ -1,6 +1,6 @@
 """The charts in the boxes of the interactive page: which of the given rows arrive, and where a split divides them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -8,21 +8,26 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data import OutputColumn
 from prunus.data.calendar import Unit, calendar_labels
 from prunus.data.columns import Labels, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.explain.column_splits import ColumnSplit
-from prunus.explain.digits import short_number
+from prunus.explain.digits import exact_number, short_number
 from prunus.explain.phrases import point_text
+from prunus.explain.readable_rows import ReadableRows
 from prunus.explain.rows import RowsInTree
 from prunus.explain.summary_record import NodeSummary, TreeSummary
+from prunus.explain.values import TableColumn
+from prunus.search.predict import split_sums
+from prunus.search.questions import Question, comparisons, sum_words, switch_words
+from prunus.search.record import Split
 
 __all__ = ["BINS", "Coloring", "TableColumns", "add_charts", "counted_levels", "read_coloring"]
 
 Record = dict[str, Any]
 Doubles = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
+Passed = RowsInTree | ReadableRows
 
 BINS = 24
 """Number of bins of a histogram; one more if the threshold is not at an end of a bin otherwise."""
@@ -75,9 +80,9 @@ class Coloring:
 class TableColumns:
     """The columns of a table as numbers or levels, each read once."""
 
-    def __init__(self, X: Any, outputs: list[OutputColumn]) -> None:  # noqa: N803
+    def __init__(self, X: Any, columns: Sequence[TableColumn]) -> None:  # noqa: N803
         self.table = read_table(X)
-        self.outputs = {column.feature: column for column in reversed(outputs) if column.kind != "missing"}
+        self.outputs = {column.feature: column for column in columns if column.kind != "missing"}
         self.known: dict[int, Any] = {}
 
     def numbers(self, feature: int) -> Doubles:
@@ -108,19 +113,19 @@ def counted_levels(labels: Labels) -> dict[str | None, int]:
     return dict(zip([None, *labels.levels], counts, strict=True))
 
 
-def read_coloring(estimator: Any, rows: RowsInTree, truth: npt.NDArray[Any] | None) -> Coloring:
+def read_coloring(estimator: Any, outputs: Sequence[str], rows: Passed, truth: npt.NDArray[Any] | None) -> Coloring:
     """The colors of rows: of their classes, values or clusters; of predictions if it is not known what they are."""
     target, by = estimator.target_, "prediction" if truth is None else "y"
-    if target.task == "clusters":
+    if target.task == "clusters" and isinstance(rows, RowsInTree):
         labels = rows.tree.cluster[rows.ends]  # type: ignore[index]
         return _grouped("cluster", [f"cluster {k}" for k in range(estimator.n_clusters_)], labels)
     if target.task == "classes":
-        names = list(target.output_names(estimator.encoder_))
+        names = list(outputs)
         if truth is None:
-            return _grouped(by, names, target.predictions(rows.soft).argmax(1))
+            return _grouped(by, names, rows.predicted(target).argmax(1))
         positions = {name: k for k, name in enumerate(names)}
         return _grouped(by, names, np.array([positions.get(str(label), -1) for label in truth.tolist()]))
-    values = (target.predictions(rows.soft) if truth is None else truth)[:, 0].astype(np.float64)
+    values = (rows.predicted(target) if truth is None else truth)[:, 0].astype(np.float64)
     return Coloring(by, values=values, ends=_widened(*_trimmed(values)))
 
 
@@ -140,7 +145,7 @@ def _grouped(by: str, names: list[str], codes: npt.NDArray[Any]) -> Coloring:
 def add_charts(
     nodes: dict[int, Record],
     summary: TreeSummary,
-    rows: RowsInTree,
+    rows: Passed,
     columns: TableColumns,
     coloring: Coloring,
 ) -> None:
@@ -163,29 +168,54 @@ def _leaf_chart(here: Rows, coloring: Coloring) -> Record:
     return {"kind": "values", **coloring.counted(here, _bins(coloring.values[here], edges), BINS)}
 
 
-def _split_chart(node: NodeSummary, rows: RowsInTree, here: Rows, columns: TableColumns, coloring: Coloring) -> Record:
-    """The column of a split, or its weighted sum in the units of the table."""
-    tree, t = rows.tree, node.node
-    if tree.weight is None or tree.bias is None or node.threshold is None:
-        raise ValueError("only a linear split has a chart")
-    scores = rows.x[here].astype(np.float64) @ tree.weight[t].astype(np.float64) + float(tree.bias[t])
-    column = node.column
+def _split_chart(node: NodeSummary, rows: Passed, here: Rows, columns: TableColumns, coloring: Coloring) -> Record:
+    """The column of a split, its weighted sum in the units of the table, or the cases of its groups of levels."""
+    assert node.threshold is not None
+    left, column = rows.goes_left(node.node, here), node.column
+    if column is None and node.question is not None and not comparisons(node.question):
+        return _case_chart(node.question, rows, here, left, coloring)
     if column is None:
-        number = ColumnSplit("weighted sum", "number", (node.threshold,))
-        return _number_chart(number, scores + node.threshold, here, coloring)
+        name = "weighted sum" if node.question is None else sum_words(node.question, exact_number)
+        number = ColumnSplit(name, "number", (node.threshold,))
+        return _with_missing(number, rows.sums(node, here), here, left, coloring)
     feature = node.split[0].feature
     if column.thresholds:
-        values = columns.numbers(feature)[here]
-        absent = np.isnan(values)
-        chart = _number_chart(column, values[~absent], here[~absent], coloring)
-        if absent.any():
-            chart["missing"] = _bar("missing", here[absent], bool(scores[absent][0] < 0), coloring)
-        return chart
+        return _with_missing(column, columns.numbers(feature)[here], here, left, coloring)
     if not (column.left or column.right):  # it only asks whether the value is missing
         labels = Labels(np.where(np.isnan(columns.numbers(feature)), -1, 0), ["not missing"])
     else:
         labels = columns.levels(feature, column.unit)
-    return {"kind": "levels", "name": column.title, "bars": list(_bars(labels, here, scores < 0, coloring))}
+    return {
+        "kind": "levels",
+        "name": column.title,
+        "bars": list(_bars(labels.levels, labels.codes[here], here, left, coloring)),
+    }
+
+
+def _case_chart(
+    question: Question, rows: Passed, here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring
+) -> Record:
+    """How many rows are in each case of a split of two groups of levels."""
+    assert isinstance(rows, ReadableRows)
+    on = [split_sums(Split((term,), 0.0), rows.columns, here) / term.weight for term in question.split.terms]
+    absent = np.isnan(np.sum(on, axis=0))  # a boolean is missing
+    codes = np.where(absent, -1, sum(np.where(values > 0, 1, 0) << i for i, values in enumerate(on)))
+    names = [
+        ", ".join(switch_words(question, i, on=bool(case >> i & 1)) for i in range(len(on)))
+        for case in range(1 << len(on))
+    ]
+    return {"kind": "levels", "name": "case", "bars": list(_bars(names, codes, here, left, coloring))}
+
+
+def _with_missing(
+    column: ColumnSplit, values: Doubles, here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring
+) -> Record:
+    """The chart of numbers, with a bar for missing ones."""
+    absent = np.isnan(values)
+    chart = _number_chart(column, values[~absent], here[~absent], coloring)
+    if absent.any():
+        chart["missing"] = _bar("missing", here[absent], bool(left[absent][0]), coloring)
+    return chart
 
 
 def _number_chart(column: ColumnSplit, values: Doubles, here: Rows, coloring: Coloring) -> Record:
@@ -235,10 +265,11 @@ def _bins(values: Doubles, edges: Doubles) -> Rows:
     return found
 
 
-def _bars(labels: Labels, here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring) -> Iterator[Record]:
+def _bars(
+    levels: Sequence[str], codes: npt.NDArray[np.integer], here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring
+) -> Iterator[Record]:
     """The most frequent levels, those that go left first; all rows of a level go the same way."""
-    codes = labels.codes[here]
-    names = [*labels.levels, "missing"]
+    names = [*levels, "missing"]
     for side in (True, False):
         own = codes[left == side]
         found, counts = np.unique(own, return_counts=True)

@@ -15,6 +15,7 @@ from prunus.explain.page_lists import class_positions, forest_lists
 from prunus.explain.page_record import tree_record
 from prunus.explain.page_rows import MAX_WEIGHTS, GivenRows, features, given_rows, n_picked, n_weights, read_truth
 from prunus.explain.rows import send_encoded
+from prunus.explain.values import table_columns
 from prunus.targets import Target
 
 __all__ = ["forest_record"]
@@ -37,18 +38,24 @@ def forest_record(forest: Any, X: Any = None, y: Any = None) -> Record:  # noqa:
     that can be picked also have the prediction of the forest.
     """
     check_is_fitted(forest)
+    columns = table_columns(forest.encoder_.columns_)
     x = None if X is None else forest.encoder_.transform(X)
-    truth = None if x is None or y is None else read_truth(forest.target_, y, x)
+    truth = None if x is None or y is None else read_truth(forest.target_, y, len(x))
     given, mean = None, None
     if x is not None:
         mean, spread = _mean_and_spread(forest, x)
         picked, lists = forest_lists(forest.target_, mean, spread, truth, n_picked(X))
-        given = given_rows(forest, X, truth, picked, lists)
+        given = given_rows(forest, columns, X, truth, picked, lists)
     first, *others = _fitting(list(_trees(forest, x, given)))
     common = {name for name in first if all(other[name] == first[name] for other in others)} - _OWN
     trees = [{name: part for name, part in tree.items() if name not in common} for tree in (first, *others)]
     record = {name: first[name] for name in first if name in common}
-    record |= {"features": features(forest), "samples": [], "trees": trees, "n_trees": len(forest.estimators_)}
+    record |= {
+        "features": features(columns, forest.feature_importances_),
+        "samples": [],
+        "trees": trees,
+        "n_trees": len(forest.estimators_),
+    }
     subtitle = _subtitle(forest, len(trees), _score(forest.target_, mean, truth))
     for tree, own in zip(forest.estimators_, trees, strict=False):
         own["subtitle"] = f"{subtitle}; this tree: {own['subtitle'].removeprefix(f'{type(tree).__name__}, ')}"

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prunus.explain.readable_rows import ReadableRows
 from prunus.explain.rows import RowsInTree, largest_routes
 from prunus.targets import Target
 
@@ -22,7 +23,7 @@ DIVIDED = 0.01
 
 
 def row_lists(
-    target: Target, passed: RowsInTree, truth: npt.NDArray[Any] | None, few: int
+    target: Target, passed: RowsInTree | ReadableRows, truth: npt.NDArray[Any] | None, few: int
 ) -> tuple[Rows, dict[str, list[int]]]:
     """At most `few` rows, without repetition, and lists of positions among them.
 
@@ -30,10 +31,10 @@ def row_lists(
     those of the smallest margin between two classes, or that are divided most among the routes of a soft tree. A list
     that would be empty, or that makes no sense, is left out. Beside them some rows of each leaf are chosen.
     """
-    predicted = np.zeros((len(passed.x), 0)) if target.task == "clusters" else target.predictions(passed.soft)
+    predicted = passed.predicted(target)
     uncertain = _closest(predicted) if target.task == "classes" else _divided(passed)
     lists = {"worst": _worst(target, predicted, truth), "uncertain": uncertain}
-    return _listed(len(passed.x), lists, _of_leaves(passed, 4 * max(1, few // 10)), few)
+    return _listed(len(passed.ends), lists, _of_leaves(passed, 4 * max(1, few // 10)), few)
 
 
 def forest_lists(
@@ -96,9 +97,9 @@ def _closest(predicted: Doubles) -> Rows:
     return _largest(shares[:, -2] - shares[:, -1]) if shares.shape[1] > 1 else np.zeros(0, dtype=np.int64)
 
 
-def _divided(passed: RowsInTree) -> Rows:
+def _divided(passed: RowsInTree | ReadableRows) -> Rows:
     """The rows that are divided among routes, most divided first."""
-    if passed.tree.is_hard:
+    if isinstance(passed, ReadableRows) or passed.is_hard:
         return np.zeros(0, dtype=np.int64)
     n = len(passed.x)
     rows = _steps(n, max(1, min(n, MAX_ROUTES // passed.tree.n_nodes)))
@@ -107,9 +108,9 @@ def _divided(passed: RowsInTree) -> Rows:
     return rows[order[divided[order] > DIVIDED]]
 
 
-def _of_leaves(passed: RowsInTree, most: int) -> Rows:
+def _of_leaves(passed: RowsInTree | ReadableRows, most: int) -> Rows:
     """Some rows of each leaf, at most so many in all; none if there are too many leaves."""
-    leaves = np.flatnonzero(passed.tree.is_leaf).tolist()
+    leaves = passed.leaves
     each = most // len(leaves)
     if len(leaves) > MAX_LEAVES or each == 0:
         return np.zeros(0, dtype=np.int64)

@@ -10,9 +10,9 @@ from prunus.explain.curves import Curve
 from prunus.explain.digits import short_number
 from prunus.explain.page_charts import BINS, TableColumns, counted_levels
 from prunus.explain.phrases import point_text, split_parts
+from prunus.explain.readable_rows import ReadableRows
 from prunus.explain.rows import RowsInTree
 from prunus.explain.summary_record import NodeSummary
-from prunus.tree import Tree
 
 __all__ = ["add_rows", "add_scores", "add_values", "curve_record", "node_record", "rounded"]
 
@@ -27,7 +27,7 @@ BOX_TERMS = 3
 """Number of terms of a split that a box can show."""
 
 
-def node_record(tree: Tree, node: NodeSummary) -> Record:
+def node_record(node: NodeSummary, cluster: int | None = None) -> Record:
     """A node as plain types: its share, its distribution, its split in words, and its prediction."""
     record: Record = {
         "node": node.node,
@@ -47,8 +47,8 @@ def node_record(tree: Tree, node: NodeSummary) -> Record:
     if node.column is not None:
         words = split_parts(node, 1, partial(short_number, digits=DIGITS))
         record |= {"condition": [" ".join(side) for side in words], "single": True}
-    if tree.cluster is not None:
-        record["label"] = int(tree.cluster[node.node])
+    if cluster is not None:
+        record["label"] = cluster
     elif node.value:
         record["value"] = [rounded(value) for value in node.value]
     if node.offset:
@@ -95,7 +95,7 @@ def _counts(curve: Curve, columns: TableColumns) -> list[int]:
     return known if curve.other is None else [*known, sum(counts.values())]
 
 
-def add_rows(nodes: dict[int, Record], rows: RowsInTree) -> None:
+def add_rows(nodes: dict[int, Record], rows: RowsInTree | ReadableRows) -> None:
     """Add how many of the given rows pass each node."""
     for t, node in nodes.items():
         node["rows"] = len(rows.at(t))
@@ -118,7 +118,7 @@ def add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
         node["scores"] = {"low": rounded(-reach), "high": rounded(reach), "counts": counts.tolist()}
 
 
-def add_values(nodes: dict[int, Record], rows: RowsInTree, y: npt.NDArray[np.float64]) -> Record:
+def add_values(nodes: dict[int, Record], rows: RowsInTree | ReadableRows, y: npt.NDArray[np.float64]) -> Record:
     """Add histograms of the first output of the rows that pass each node, all over the same range."""
     low, high = map(float, np.quantile(y[:, 0], [0.005, 0.995]))
     least = 2 * PANEL_BINS * float(np.spacing(max(abs(low), abs(high))))  # bins that numbers of this size tell apart

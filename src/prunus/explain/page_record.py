@@ -23,6 +23,7 @@ from prunus.explain.reasons import column_orders
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.summary import check_estimator, summarize
 from prunus.explain.summary_record import TreeSummary
+from prunus.explain.values import table_columns
 from prunus.palette import COLORS
 from prunus.targets import Target
 
@@ -37,9 +38,9 @@ def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa
     if X is None:
         return tree_record(estimator)
     rows = send_rows(estimator, X)
-    truth = None if y is None else read_truth(estimator.target_, y, rows.x)
+    truth = None if y is None else read_truth(estimator.target_, y, len(rows.x))
     picked, lists = row_lists(estimator.target_, rows, truth, n_picked(X))
-    given = given_rows(estimator, X, truth, picked, lists)
+    given = given_rows(estimator, table_columns(estimator.encoder_.columns_), X, truth, picked, lists)
     record = tree_record(estimator, rows, given)
     return record | {"samples": [row | of_tree for row, of_tree in zip(given.records, record["samples"], strict=True)]}
 
@@ -48,7 +49,10 @@ def tree_record(estimator: Any, rows: RowsInTree | None = None, given: GivenRows
     """The data of the page of a tree; of the rows that can be picked, only what the tree does with them."""
     target, encoder = estimator.target_, estimator.encoder_
     summary = summarize(estimator, rows)
-    nodes = {node.node: node_record(estimator.tree_, node) for node in summary.nodes}
+    cluster = estimator.tree_.cluster
+    nodes = {
+        node.node: node_record(node, None if cluster is None else int(cluster[node.node])) for node in summary.nodes
+    }
     columns = None if given is None else given.columns
     record: Record = {
         "task": target.task,
@@ -60,7 +64,7 @@ def tree_record(estimator: Any, rows: RowsInTree | None = None, given: GivenRows
         "colors": COLORS,
         "outputs": list(summary.outputs),
         "columns": [column_record(column) for column in encoder.columns_],
-        "features": features(estimator),
+        "features": features(table_columns(encoder.columns_), estimator.feature_importances_),
         "orders": column_orders(encoder.n_features_in_).tolist(),
         "split": splits(estimator.tree_),
         "model": model_record(estimator.tree_),
@@ -73,7 +77,7 @@ def tree_record(estimator: Any, rows: RowsInTree | None = None, given: GivenRows
         record |= {"scale": target.deviation.tolist(), "mean": target.mean.tolist()}
     add_split_columns(nodes, summary)
     if rows is not None and given is not None:
-        coloring = read_coloring(estimator, rows, given.truth)
+        coloring = read_coloring(estimator, summary.outputs, rows, given.truth)
         record |= {"samples": outcomes(target, rows, given.picked), "lists": given.lists, "n_rows": given.n}
         record["coloring"] = coloring.record()
         add_rows(nodes, rows)

@@ -1,6 +1,7 @@
 """What the interactive page needs to follow rows: columns, weights, and rows that can be picked."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -14,9 +15,10 @@ from prunus.data.tables import read_table
 from prunus.errors import InputValueError
 from prunus.explain.curves import UNNAMED
 from prunus.explain.page_charts import TableColumns
+from prunus.explain.readable_rows import ReadableRows
 from prunus.explain.rows import RowsInTree, score_paths
 from prunus.explain.summary_record import TreeSummary
-from prunus.explain.values import table_columns, table_values
+from prunus.explain.values import TableColumn, table_values
 from prunus.targets import Target
 from prunus.tree import Tree
 
@@ -43,16 +45,16 @@ MAX_ROWS, MAX_CELLS = 200, 8_000
 """Largest number of rows that can be picked, and of their values."""
 
 
-def read_truth(target: Target, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+def read_truth(target: Target, y: Any, n: int) -> npt.NDArray[Any]:
     """The values of the rows, (n, k), or their classes, (n,); what cannot be a class is text."""
     with reading("y", "an array of the classes or values of the rows of X"):
         array = np.asarray(y)
-    if array.ndim == 0 or len(array) != len(x):
+    if array.ndim == 0 or len(array) != n:
         got = "a single value" if array.ndim == 0 else len(array)
-        raise InputValueError(f"y must have a value for each of the {len(x)} rows of X, got {got}")
+        raise InputValueError(f"y must have a value for each of the {n} rows of X, got {got}")
     if target.task == "numbers":
-        return target.read(y, x)
-    if array.size != len(x):
+        return target.read(y, np.empty((n, 0), dtype=np.float32))
+    if array.size != n:
         raise InputValueError(f"y must have one class for each row of X, got y.shape={array.shape}")
     classes = array.flatten()
     if classes.dtype == object:
@@ -74,12 +76,11 @@ def column_record(column: OutputColumn) -> Record:
     )
 
 
-def features(estimator: Any) -> list[Record]:
+def features(columns: Sequence[TableColumn], importance: npt.NDArray[np.float64]) -> list[Record]:
     """The columns of the table, each with its kind, its levels, and its typical value.
 
     A category of two levels has the name of the less frequent one alone; its typical value then has no name.
     """
-    encoder, importance = estimator.encoder_, estimator.feature_importances_
     return [
         {
             "name": column.name,
@@ -89,7 +90,7 @@ def features(estimator: Any) -> list[Record]:
             "importance": float(f"{importance[column.feature]:.6g}"),
         }
         | ({"unnamed": True} if column.typical == UNNAMED else {})
-        for column in table_columns(encoder.columns_)
+        for column in columns
     ]
 
 
@@ -168,18 +169,19 @@ def n_picked(X: Any) -> int:  # noqa: N803
 
 def given_rows(
     estimator: Any,
+    columns: Sequence[TableColumn],
     X: Any,  # noqa: N803
     truth: npt.NDArray[Any] | None,
     picked: npt.NDArray[np.int64],
     lists: dict[str, list[int]],
 ) -> GivenRows:
     """The rows of a table, of which these can be picked."""
-    target, encoder = estimator.target_, estimator.encoder_
-    values = [column[picked] for column in table_values(encoder, X)]
+    target = estimator.target_
+    values = [column[picked] for column in table_values(columns, X)]
     labels = _labels(X, picked)
     names: dict[Any, str] = {}
     if target.task == "classes":
-        names = dict(zip(target.labels.tolist(), target.output_names(encoder), strict=True))
+        names = dict(zip(target.labels.tolist(), target.output_names(None), strict=True))
     records = [
         {
             "row": int(i),
@@ -189,15 +191,17 @@ def given_rows(
         | ({} if labels is None else {"label": labels[k]})
         for k, i in enumerate(picked)
     ]
-    return GivenRows(read_table(X).shape[0], TableColumns(X, encoder.columns_), truth, picked, lists, records)
+    return GivenRows(read_table(X).shape[0], TableColumns(X, columns), truth, picked, lists, records)
 
 
-def outcomes(target: Target, passed: RowsInTree, picked: npt.NDArray[np.int64]) -> list[Record]:
+def outcomes(
+    target: Target, passed: RowsInTree | ReadableRows, picked: npt.NDArray[np.int64], digits: int = 6
+) -> list[Record]:
     """What a tree does with the rows that can be picked: its predictions, and where it sends them."""
-    outputs = np.zeros((len(picked), 0)) if target.task == "clusters" else target.predictions(passed.soft[picked])
-    scores = score_paths(passed, picked)
+    outputs = passed.predicted(target)[picked]
+    scores = None if isinstance(passed, ReadableRows) else score_paths(passed, picked)
     return [
-        {"outputs": [float(f"{value:.6g}") for value in outputs[k]], "end": int(passed.ends[i])}
+        {"outputs": [float(f"{value:.{digits}g}") for value in outputs[k]], "end": int(passed.ends[i])}
         | ({} if scores is None else {"scores": scores[k]})
         for k, i in enumerate(picked)
     ]

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.data import TableEncoder
 from prunus.estimators.fitted_forest import tree_predictions
 from prunus.explain.reasons import moved_by_columns
 from prunus.explain.row_explanation import Contribution, RowExplanation
@@ -28,8 +27,9 @@ class PredictedRows:
     """Rows of a table with their predictions, and what is told of them without a look into trees."""
 
     target: Target
-    encoder: TableEncoder
     words: Words
+    columns: list[TableColumn]
+    """The columns of the table, by the names that the user chose."""
     table: Any
     x: Floats
     """The encoded rows, (n, d)."""
@@ -41,11 +41,6 @@ class PredictedRows:
     """Predictions of other encoded rows."""
 
     @cached_property
-    def columns(self) -> list[TableColumn]:
-        """The columns of the table, by the names that the user chose."""
-        return table_columns(self.words.columns)
-
-    @cached_property
     def typical(self) -> Floats:
         """The encoded row of typical values, (d,)."""
         return typical_row(self.columns)
@@ -53,7 +48,7 @@ class PredictedRows:
     @cached_property
     def table_values(self) -> list[npt.NDArray[np.object_]]:
         """The values of each column, (n,): numbers, seconds of times, names of levels, and None for missing values."""
-        return table_values(self.encoder, self.table)
+        return table_values(self.columns, self.table)
 
     @cached_property
     def values(self) -> list[list[str]]:
@@ -129,7 +124,7 @@ def forest_rows(forest: Any, X: Any, feature_names: Any = None, class_names: Any
     words, x = read_words(trees[0], feature_names, class_names), forest.encoder_.transform(X)
     predictions = predict(x)
     answers = target.labels[predictions.argmax(1)] if target.task == "classes" else predictions
-    return PredictedRows(target, forest.encoder_, words, X, x, answers, predictions, predict)
+    return PredictedRows(target, words, table_columns(words.columns), X, x, answers, predictions, predict)
 
 
 def strongest(contributions: list[Contribution]) -> tuple[Contribution, ...]:

@@ -10,6 +10,7 @@ import torch
 from scipy.sparse import csc_array, csr_array
 
 from prunus.estimators.torch_state import plain_torch
+from prunus.explain.summary_record import NodeSummary
 from prunus.targets import Target
 from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
@@ -36,6 +37,38 @@ class RowsInTree:
         nodes, begins = path_nodes(self.ends)
         passes = np.ones(len(nodes), dtype=bool)
         return csr_array((passes, nodes, begins), shape=(len(self.ends), self.tree.n_nodes)).tocsc()
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether each row follows one path."""
+        return self.tree.is_hard
+
+    @property
+    def leaves(self) -> list[int]:
+        """All leaves."""
+        found: list[int] = np.flatnonzero(self.tree.is_leaf).tolist()
+        return found
+
+    def predicted(self, target: Target) -> npt.NDArray[np.float64]:
+        """Probabilities of all classes, or values, (n, k); (n, 0) for clusters."""
+        return np.zeros((len(self.x), 0)) if target.task == "clusters" else target.predictions(self.soft)
+
+    def scores(self, t: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The scores of these rows at a linear split, (len(rows),): a row goes left if its score is negative."""
+        tree = self.tree
+        if tree.weight is None or tree.bias is None:
+            raise ValueError("only linear splits are known by their weights")
+        sums: npt.NDArray[np.float64] = self.x[rows].astype(np.float64) @ tree.weight[t].astype(np.float64)
+        return sums + float(tree.bias[t])
+
+    def sums(self, node: NodeSummary, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The weighted sums of a linear split in the units of the table, (len(rows),)."""
+        assert node.threshold is not None
+        return self.scores(node.node, rows) + node.threshold
+
+    def goes_left(self, t: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of these rows go left at a linear split, (len(rows),)."""
+        return self.scores(t, rows) < 0
 
     def at(self, t: int) -> npt.NDArray[np.int64]:
         """The rows that pass node t."""

@@ -1,12 +1,13 @@
 """Values of rows as they stand in the table, and typical values of its columns."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data import OutputColumn, TableEncoder
+from prunus.data import OutputColumn
 from prunus.data.columns import Column, NumberKind, read_labels, read_numbers
 from prunus.data.tables import read_table
 from prunus.explain.column_splits import ColumnSplit
@@ -20,57 +21,71 @@ DIGITS = 4
 """Number of digits of a value in words; digits before the decimal point are always written."""
 
 
+@dataclass(frozen=True)
 class TableColumn:
-    """A column of the table, by its encoded columns.
+    """A column of the table, and where its values are in an encoded row.
 
     Examples
     --------
+    >>> from prunus.data import TableEncoder
     >>> encoder = TableEncoder().fit(np.array([["red"], ["blue"], ["red"], ["green"]], dtype=object))
     >>> (column,) = table_columns(encoder.columns_)
     >>> column.name, column.kind, column.typical
     ('x0', 'category', 'red')
     """
 
-    def __init__(self, columns: Sequence[OutputColumn], positions: Sequence[int]) -> None:
-        own = [columns[i] for i in positions]
-        plain = next((column for column in own if column.kind != "missing" and not column.piece), own[0])
-        levels = [column for column in own if column.kind == "category"]
-        self.positions = np.array(positions)
-        """Positions of its encoded columns, (m,)."""
-        self.feature = plain.feature
-        """Its position in the table."""
-        self.name = plain.name
-        self.kind = "category" if levels or plain.kind in ("category", "infrequent") else str(plain.kind)
-        self.levels = [str(column.category) for column in levels]
-        """The levels of a category that have a column each."""
-        self.typical = typical_value(own)
-        """The center of a number, 0 for a boolean, the most frequent level of a category; None if it is missing."""
-        self.encoded = np.zeros(len(own), dtype=np.float32)
-        """The typical value, encoded, (m,)."""
-        if isinstance(self.typical, float):
-            self.encoded[:] = [column.encode_value(self.typical) for column in own]
-        else:
-            self.encoded[:] = [column.encode_level(self.typical) for column in own]
+    positions: npt.NDArray[np.int64]
+    """Positions of its encoded columns, (m,)."""
+    feature: int
+    """Its position in the table."""
+    name: str
+    kind: str
+    levels: list[str]
+    """The levels of a category that the tree tells apart."""
+    typical: float | str | None
+    """The center of a number, 0 for a boolean, the most frequent level of a category; None if it is missing."""
+    encoded: npt.NDArray[np.floating]
+    """The typical value, encoded, (m,)."""
 
 
 def table_columns(columns: Sequence[OutputColumn]) -> list[TableColumn]:
     """The columns of the table, in their order."""
     groups = grouped(columns)
-    return [TableColumn(columns, groups[feature]) for feature in sorted(groups)]
+    return [_table_column(columns, groups[feature]) for feature in sorted(groups)]
 
 
-def typical_row(columns: Sequence[TableColumn]) -> npt.NDArray[np.float32]:
-    """The encoded row of typical values, (d,)."""
-    row = np.zeros(sum(len(column.positions) for column in columns), dtype=np.float32)
+def _table_column(columns: Sequence[OutputColumn], positions: Sequence[int]) -> TableColumn:
+    own = [columns[i] for i in positions]
+    plain = next((column for column in own if column.kind != "missing" and not column.piece), own[0])
+    levels = [str(column.category) for column in own if column.kind == "category"]
+    typical = typical_value(own)
+    if isinstance(typical, float):
+        encoded = [column.encode_value(typical) for column in own]
+    else:
+        encoded = [column.encode_level(typical) for column in own]
+    return TableColumn(
+        positions=np.array(positions),
+        feature=plain.feature,
+        name=plain.name,
+        kind="category" if levels or plain.kind in ("category", "infrequent") else str(plain.kind),
+        levels=levels,
+        typical=typical,
+        encoded=np.array(encoded, dtype=np.float32),
+    )
+
+
+def typical_row(columns: Sequence[TableColumn]) -> npt.NDArray[np.floating]:
+    """The encoded row of typical values, (d,), in the precision of encoded rows."""
+    row = np.zeros(sum(len(column.positions) for column in columns), dtype=columns[0].encoded.dtype)
     for column in columns:
         row[column.positions] = column.encoded
     return row
 
 
-def table_values(encoder: TableEncoder, X: Any) -> list[npt.NDArray[np.object_]]:  # noqa: N803
+def table_values(columns: Sequence[TableColumn], X: Any) -> list[npt.NDArray[np.object_]]:  # noqa: N803
     """The values of each column, (n,): numbers, seconds of times, names of levels, and None for missing values."""
     table = read_table(X)
-    return [_values(column, table.column(column.feature)) for column in table_columns(encoder.columns_)]
+    return [_values(column, table.column(column.feature)) for column in columns]
 
 
 def value_text(column: TableColumn, value: float | str | None) -> str:
@@ -78,6 +93,7 @@ def value_text(column: TableColumn, value: float | str | None) -> str:
 
     Examples
     --------
+    >>> from prunus.data import TableEncoder
     >>> (column,) = table_columns(TableEncoder().fit([[1.0], [2.0]]).columns_)
     >>> value_text(column, 1.23456), value_text(column, None)
     ('1.235', 'missing')
