@@ -35,6 +35,9 @@ SAME_STEPS = 1e-6
 STREAMED = 1e-9
 """Where passes over chunks stop: no mass would rise by more."""
 
+SAME_WORTH = 1e-9
+"""Sums of rows in another order, relative to the sum of all squares."""
+
 SAME_ON_GPU = 1e-4
 """A network of a few layers in single precision on another device, relative to the largest entry."""
 
@@ -52,6 +55,9 @@ ENCODED = 1e-5
 
 CURVES = 1e-6
 """Sums of curves against predictions, relative to the largest: encoded rows and weights are in single precision."""
+
+EXPONENTIALS = 1e-12
+"""Probabilities from the same scores, whose exponentials each language computes with its own last digits."""
 
 
 def assert_same(actual: Tensor, expected: Tensor, tolerance: float | None = None) -> None:

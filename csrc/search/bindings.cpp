@@ -6,8 +6,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "../arrays.hpp"
@@ -30,20 +33,33 @@ struct Job {
     Options options;
 };
 
+template <class T>
+T entry(const nb::dict& given, const char* name) {
+    if (!given.contains(name)) throw nb::value_error((std::string("a job must have ") + name).c_str());
+    T value{};
+    if (!nb::try_cast(given[name], value, std::is_arithmetic_v<T>)) {
+        throw nb::type_error((std::string(name) + " of a job must have its type").c_str());
+    }
+    return value;
+}
+
 Job read_job(const nb::dict& given, std::int64_t rows) {
     Job job;
-    job.rows = nb::cast<Vector<const std::int32_t>>(given["rows"]);
+    job.rows = entry<Vector<const std::int32_t>>(given, "rows");
     Options& options = job.options;
-    options.leaves = nb::cast<int>(given["leaves"]);
-    options.terms = nb::cast<int>(given["terms"]);
-    options.least = nb::cast<double>(given["least"]);
-    options.price = nb::cast<double>(given["price"]);
-    options.accuracy = nb::cast<double>(given["accuracy"]);
-    options.cycles = nb::cast<int>(given["cycles"]);
-    options.rounds = nb::cast<int>(given["rounds"]);
-    options.polish = nb::cast<int>(given["polish"]);
-    options.anneal = nb::cast<int>(given["anneal"]);
-    options.seed = nb::cast<std::uint64_t>(given["seed"]);
+    options.leaves = entry<int>(given, "leaves");
+    options.terms = entry<int>(given, "terms");
+    options.least = entry<double>(given, "least");
+    options.price = entry<double>(given, "price");
+    options.accuracy = entry<double>(given, "accuracy");
+    options.cycles = entry<int>(given, "cycles");
+    options.rounds = entry<int>(given, "rounds");
+    options.polish = entry<int>(given, "polish");
+    options.anneal = entry<int>(given, "anneal");
+    options.seed = entry<std::uint64_t>(given, "seed");
+    require(options.least >= 0 && std::isfinite(options.price), "least must not be negative, price must be finite");
+    require(options.accuracy >= 0 && options.accuracy <= 1, "accuracy must be from 0 to 1");
+    require(options.cycles >= 1, "cycles must be positive");
     require(options.leaves >= 1 && options.leaves <= 4096, "leaves must be from 1 to 4096");
     require(options.terms >= 1 && options.terms <= most_terms, "terms must be 1 or 2");
     require(job.rows.shape(0) >= 1, "a search needs rows");
@@ -51,6 +67,16 @@ Job read_job(const nb::dict& given, std::int64_t rows) {
         require(job.rows.data()[i] >= 0 && job.rows.data()[i] < rows, "rows must be those of the table");
     }
     return job;
+}
+
+// Sums of squares stay finite.
+void require_sums(const Vector<const double>& weight, const std::optional<Matrix<const double>>& targets) {
+    for (std::size_t i = 0; i < weight.shape(0); ++i) {
+        require(weight.data()[i] > 0 && weight.data()[i] <= 1e100, "weights must be positive, and at most 1e100");
+    }
+    for (std::size_t i = 0; targets && i < targets->size(); ++i) {
+        require(std::fabs(targets->data()[i]) <= 1e50, "targets must be finite, and at most 1e50");
+    }
 }
 
 nb::list levels_of(const Levels& group) {
@@ -114,8 +140,10 @@ nb::list search(Matrix<const std::uint8_t> bins, Vector<const std::int32_t> bin_
         for (std::size_t i = 0; i < rows; ++i) {
             const std::uint8_t b = bins.data()[j * rows + i];
             require(b < bin_count.data()[j] || b == missing_bin, "bins must be below bin_count");
+            require(!std::isinf(values.data()[j * rows + i]), "values must not be infinite");
         }
     }
+    require_sums(weight, targets);
     const Table table{static_cast<std::int64_t>(rows), static_cast<int>(columns), outputs, bins.data(),
                       bin_count.data(), is_category.data(), values.data(), edges.data(), weight.data(),
                       targets ? targets->data() : nullptr, labels ? labels->data() : nullptr, is_share};

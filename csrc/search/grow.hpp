@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "cuts.hpp"
@@ -21,8 +22,11 @@ struct Limits {
 template <int K>
 class Grower {
   public:
-    Grower(const Sample& sample, const Directions& directions, const Worth<K>& worth, const Limits& limits)
-        : sample_(sample), directions_(directions), worth_(worth), limits_(limits), cuts_(worth, limits.least) {}
+    // Once it is to stop, leaves get no splits any more.
+    Grower(const Sample& sample, const Directions& directions, const Worth<K>& worth, const Limits& limits,
+           const std::atomic<bool>& stop)
+        : sample_(sample), directions_(directions), worth_(worth), limits_(limits), stop_(stop),
+          cuts_(worth, limits.least) {}
 
     // The directions that splits may use.
     std::vector<int> used;
@@ -40,6 +44,7 @@ class Grower {
         node.next.gain = -1;
         if (cuts_.total()[0] < 2 * limits_.least || node.depth >= most_depth) return;
         for (const int p : used) {
+            if (stop_.load(std::memory_order_relaxed)) return;
             const Cut cut = cut_by(p);
             if (cut.gain > node.next.gain) {
                 node.next = cut;
@@ -52,7 +57,10 @@ class Grower {
     void look_at_all(const Tree& tree, int t, std::vector<Cut>& found) {
         cuts_.take(sample_, tree.order.data() + tree.nodes[t].begin, tree.rows(t));
         found.clear();
-        for (const int p : used) found.push_back(cut_by(p));
+        for (const int p : used) {
+            if (stop_.load(std::memory_order_relaxed)) return;
+            found.push_back(cut_by(p));
+        }
     }
 
     bool split(Tree& tree, int t, int p, const Cut& cut) {
@@ -110,6 +118,7 @@ class Grower {
     const Directions& directions_;
     Worth<K> worth_;
     Limits limits_;
+    const std::atomic<bool>& stop_;
     Cuts<K> cuts_;
 };
 

@@ -158,6 +158,7 @@ class Pairs {
             if (2 * a == angles) continue;  // the second feature alone
             const float x = static_cast<float>(std::cos(angle(a))) / first.spread;
             const float y = static_cast<float>(std::sin(angle(a))) / second.spread;
+            if (!std::isfinite(x) || !std::isfinite(y)) continue;
             float low = 1e30f, high = -1e30f, at[coarse * coarse];
             for (int p = 0; p < coarse * coarse; ++p) {
                 at[p] = x * first.center[p / coarse] + y * second.center[p % coarse];
@@ -171,7 +172,8 @@ class Pairs {
             for (int p = 0; p < coarse * coarse; ++p) {
                 const double* from = grid_.data() + static_cast<std::size_t>(p) * size_;
                 if (from[0] == 0) continue;
-                double* to = bucket(static_cast<int>((at[p] - low) * scale));
+                const float place = std::max(0.0f, (at[p] - low) * scale);  // 0 if it is NaN
+                double* to = bucket(static_cast<int>(std::min<float>(buckets - 1, place)));
                 for (int j = 0; j < size_; ++j) to[j] += from[j];
             }
             const double gain = best_gain();

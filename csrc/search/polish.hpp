@@ -22,7 +22,8 @@ class Polish {
     Polish(const Sample& sample, const Worth<K>& worth, const Limits& limits, Random& random)
         : sample_(sample), worth_(worth), limits_(limits), random_(random), size_(worth.size()) {}
 
-    // Tries this many changes, and keeps those that make the tree as a whole worth more; returns what it is worth.
+    // Tries this many changes, and keeps those that make the tree as a whole worth more; returns what it is worth, far
+    // below 0 if a leaf has too few rows.
     double run(Plan& plan, int rounds, int most_terms_here, const std::atomic<bool>& stop) {
         read(plan);
         splits_.clear();
@@ -41,7 +42,10 @@ class Polish {
         }
         double sum = 0;
         for (std::size_t q = 0; q < plan.size(); ++q) {
-            if (plan[q].is_leaf()) sum += worth_(cell(static_cast<int>(q)));
+            if (!plan[q].is_leaf()) continue;
+            const double* own = cell(static_cast<int>(q));
+            if (plan.size() > 1 && own[0] < limits_.least * (1 - 1e-9)) return -1e30;
+            sum += worth_(own);
         }
         return sum;
     }
@@ -173,12 +177,13 @@ class Polish {
     // into buckets by their sums. The threshold moves from bucket to bucket, and takes the rows that it passes from
     // their leaf on the right to their leaf on the left.
     bool sweep(const Plan& plan, int t, PlanNode& trial, float low, float high) {
+        const float scale = buckets / (high - low);
+        if (!std::isfinite(scale)) return false;
         const int nodes = plan[t].end - t;
         steps_.assign(static_cast<std::size_t>(buckets) * nodes * size_, 0.0);
         trial_.assign(static_cast<std::size_t>(nodes) * size_, 0.0);
         smallest_.assign(buckets, std::numeric_limits<float>::infinity());
         largest_.assign(buckets, -std::numeric_limits<float>::infinity());
-        const float scale = buckets / (high - low);
         for (std::size_t i = 0; i < rows_.size(); ++i) {
             const int r = rows_[i];
             const float v = sums_[i];

@@ -49,7 +49,7 @@ class Search {
           limits_{options.leaves, options.least, options.price}, directions_(sample) {}
 
     Result run() {
-        Grower<K> grower(sample_, directions_, worth_, limits_);
+        Grower<K> grower(sample_, directions_, worth_, limits_, stop_);
         Tree tree = greedy(grower);
         if (options_.rounds == 0) return result(plan_of(tree, directions_), tree.worth(0));
         if (options_.terms > 1) {
@@ -65,7 +65,8 @@ class Search {
             improve(plan_of(tree, directions_), false, best, most);
             if (options_.terms > 1 && options_.anneal > 0) improve(plan_of(tree, directions_), true, best, most);
         }
-        return result(std::move(best), most);
+        const double cost = options_.price * static_cast<double>(best.size() + 1) / 2;
+        return result(std::move(best), most + cost);
     }
 
   private:
@@ -85,7 +86,7 @@ class Search {
             if (node.kind == Kind::unused || count < 4 * options_.least || count < 20 || stop_) continue;
             const std::int32_t* rows = tree.order.data() + node.begin;
             for (const auto& found : pairs.find(rows, count, wanted, random_)) {
-                if (found.gain > 0) directions_.add(found.sum, rows, count, 96);
+                if (found.gain > 0 && !stop_) directions_.add(found.sum, rows, count, 96);
             }
         }
     }

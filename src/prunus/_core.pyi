@@ -46,3 +46,19 @@ def predict(
     x: Array, weight: Array, bias: Array, a: Array, slope: Array | None, constant: Array, out: Array, threads: int
 ) -> None: ...
 def scale_columns(x: Array, scaling: Array, out: Array, threads: int) -> bool: ...
+
+# Searches of trees; csrc/search/sample.hpp has the arrays of a table, csrc/search/search.hpp the options of a job.
+def search(
+    bins: Array,
+    bin_count: Array,
+    is_category: Array,
+    values: Array,
+    edges: Array,
+    weight: Array,
+    targets: Array | None,
+    labels: Array | None,
+    outputs: int,
+    is_share: bool,
+    jobs: list[dict[str, Any]],
+    threads: int,
+) -> list[tuple[list[Any], float]]: ...

@@ -11,6 +11,7 @@ from typing import Literal
 from prunus.data.calendar import Unit, titled
 
 __all__ = [
+    "LARGEST",
     "Below",
     "Branch",
     "Calendar",
@@ -18,6 +19,7 @@ __all__ = [
     "Column",
     "Condition",
     "End",
+    "Filled",
     "Finish",
     "Formula",
     "InRanges",
@@ -33,6 +35,8 @@ __all__ = [
 
 Label = bool | int | float | str
 Finish = Literal["values", "log", "logit", "softmax"]
+LARGEST = 700.0
+"""Exponents are at most so large, and not smaller than minus this: databases raise errors beyond."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,14 @@ class Limited:
 
 
 @dataclass(frozen=True)
+class Filled:
+    """A number of the table, or another one where it is missing."""
+
+    column: Column
+    missing: float
+
+
+@dataclass(frozen=True)
 class Choice:
     """A term of a sum that depends on the level of a category or a date, or on whether a number is missing."""
 
@@ -83,10 +95,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Term:
-    """A weighted number."""
+    """A weighted number; columns of the table themselves, which may be missing, are in conditions alone."""
 
     weight: float
-    variable: "Limited | Shared"
+    variable: "Limited | Shared | Filled | Column"
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,14 @@ class Below:
     """Whether a sum is negative."""
 
     formula: Formula
+    missing: bool = False
+    """Whether the condition holds if a column of the table that is a term is missing."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the table that are terms."""
+        terms = (term for term in self.formula.terms if isinstance(term, Term))
+        return tuple(dict.fromkeys(term.variable for term in terms if isinstance(term.variable, Column)))
 
 
 @dataclass(frozen=True)
@@ -138,7 +158,7 @@ Condition = Below | InRanges | IsLevel
 
 @dataclass(frozen=True)
 class Output:
-    """A sum at the end of a path, which is limited to the range from `low` to `high` if they are not None."""
+    """A sum at the end of a path, which is at least `low` and at most `high` if they are not None."""
 
     formula: Formula
     low: float | None = None
@@ -152,7 +172,7 @@ class End:
     node: int
     share: float
     values: tuple[Output | Label, ...]
-    """Outputs to be finished; if all are constant, the finished results."""
+    """Outputs to be finished, or the finished results if all of them are constant."""
 
 
 @dataclass(frozen=True)

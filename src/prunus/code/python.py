@@ -17,6 +17,7 @@ from prunus.code.program import (
     Column,
     Condition,
     End,
+    Filled,
     Formula,
     InRanges,
     IsLevel,
@@ -49,13 +50,15 @@ def export_python(estimator: Any, *, hard: bool = False, proba: bool = False) ->
     if the table had no names) to their values: numbers, booleans, dates and durations of the standard library or
     seconds (since 1970 in UTC), and categories. None, NaN and a name that the dict lacks are missing values. The
     function returns a label, a number, a list of numbers if there are several outputs, or the number of a cluster, as
-    `predict` does for a row. It computes in double precision, so that its numbers differ from those of `predict` by
-    rounding, and a row that is within rounding of a threshold may take the other path.
+    `predict` does for a row. It computes in double precision. The function of a readable tree has the numbers that are
+    printed elsewhere, and gives the labels and values of `predict` themselves. The numbers of other trees differ from
+    those of `predict` by rounding, and a row that is within rounding of a threshold may take the other path.
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
-        The fitted estimator, with linear splits and with constant, linear or additive leaves.
+    estimator : tree of prunus
+        The fitted estimator: a readable tree, or another tree with linear splits and with constant, linear or additive
+        leaves.
     hard : bool, default=False
         Whether a tree that was not fitted with ``routing="hard"`` is written with the predictions of
         ``predict(X, hard=True)``. Without it such a tree is an error, since its predictions do not follow one path;
@@ -140,8 +143,7 @@ class _Printer:
 
     def _condition(self, condition: Condition) -> list[str]:
         if isinstance(condition, Below):
-            *first, last = self._sum(Formula(0.0, condition.formula.terms))
-            return [*first, f"{last} < {0.0 - condition.formula.constant!r}"]
+            return self._below(condition)
         name = self.names[condition.column]
         found = _in_ranges(name, condition) if isinstance(condition, InRanges) else _is_level(name, condition)
         if found == "":
@@ -150,12 +152,22 @@ class _Printer:
             return [found]  # None is not among the levels
         return [f"{name} is None or {found}" if condition.missing else f"{name} is not None and {found}"]
 
+    def _below(self, condition: Below) -> list[str]:
+        *first, last = self._sum(Formula(0.0, condition.formula.terms))
+        lines = [*first, f"{last} < {0.0 - condition.formula.constant!r}"]
+        names = [self.names[column] for column in condition.columns]
+        if condition.missing:
+            tests = [f"{name} is None or " for name in names]
+        else:
+            tests = [f"{name} is not None and " for name in names]
+        return ["".join(tests) + lines[0], *lines[1:]]
+
     def _end(self, end: End, indent: str) -> Iterator[str]:
         note = f"  # node {end.node}, {percent(end.share)} of the rows"
-        if self.constant:
+        outputs = [value for value in end.values if isinstance(value, Output)]
+        if not outputs:
             yield f"{indent}return {self._result(end.values)}{note}"
             return
-        outputs = [value for value in end.values if isinstance(value, Output)]
         into = "return " if self.program.finish == "values" else "output = "
         if self.program.finish == "softmax" or not self.program.one:
             yield f"{indent}{into.replace('output', 'outputs')}[{note}"
@@ -170,11 +182,11 @@ class _Printer:
 
     def _output(self, output: Output) -> list[str]:
         lines = self._sum(output.formula)
-        if output.low is None:
-            return lines
-        if len(lines) == 1:
-            return [f"min(max({lines[0]}, {output.low!r}), {output.high!r})"]
-        return ["min(max(", *(f"    {line}" for line in lines), f", {output.low!r}), {output.high!r})"]
+        before = "min(" * (output.high is not None) + "max(" * (output.low is not None)
+        after = "".join(f", {limit!r})" for limit in (output.low, output.high) if limit is not None)
+        if not before or len(lines) == 1:
+            return [*lines[:-1], f"{before}{lines[-1]}{after}"]
+        return [before, *(f"    {line}" for line in lines), after]
 
     def _result(self, values: tuple[Any, ...]) -> str:
         if self.program.proba:
@@ -213,6 +225,9 @@ class _Printer:
         for term in formula.terms:
             if isinstance(term, Choice):
                 parts.append((1.0, self._choice(term)))
+            elif isinstance(term.variable, Filled):
+                name = self.names[term.variable.column]
+                parts.append((term.weight, f"({term.variable.missing!r} if {name} is None else {name})"))
             else:
                 parts.append((term.weight, self.names[term.variable]))
         return sum_lines(parts, repr)

@@ -35,7 +35,7 @@ HELPERS = {
         "    if value is None or value != value:",
         "        return None",
         '    if hasattr(value, "total_seconds"):',
-        "        return value.total_seconds()",
+        "        return value.days * 86400 + value.seconds + value.microseconds / 1e6",
         '    if not hasattr(value, "toordinal") and not hasattr(value, "hour"):',
         "        return float(value)",
         '    total = (value.toordinal() - 719163) * 86400.0 if hasattr(value, "toordinal") else 0.0',

@@ -8,10 +8,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.code.conditions import read_condition
-from prunus.code.program import Branch, End, Finish, Formula, Label, Output, Program, Shared, Term
+from prunus.code.program import LARGEST, Branch, End, Finish, Formula, Label, Output, Program, Shared, Term
+from prunus.code.readable import readable_program
 from prunus.code.variables import Variables
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.base import ArgminTree
+from prunus.estimators.readable import ReadableTree
 from prunus.targets.links import IDENTITY, LOG, LOGIT, SOFTMAX, Link
 from prunus.tree import Tree
 from prunus.tree.paths import path_sums
@@ -23,13 +25,13 @@ Doubles = npt.NDArray[np.float64]
 
 FINISHES: dict[Link, Finish] = {IDENTITY: "values", LOG: "log", LOGIT: "logit", SOFTMAX: "softmax"}
 """How the outputs of each link become results."""
-LARGEST = 700.0
-"""Exponents are at most so large, and not smaller than minus this: databases raise errors beyond."""
 
 
 def read_program(estimator: Any, function: str, *, hard: bool, proba: bool) -> Program:
     """The program of a fitted estimator; errors name the public function."""
     _check(estimator, function, hard=hard, proba=proba)
+    if isinstance(estimator, ReadableTree):
+        return readable_program(estimator, _labels(estimator.target_), proba=proba)
     tree, target = estimator.tree_, estimator.target_
     variables = Variables(estimator.encoder_.columns_)
     outputs = (
@@ -56,13 +58,23 @@ def read_program(estimator: Any, function: str, *, hard: bool, proba: bool) -> P
 
 def _check(estimator: Any, function: str, *, hard: bool, proba: bool) -> None:
     """Raise an error unless the one-path predictions of a fitted estimator can be written as sums and conditions."""
-    if not isinstance(estimator, ArgminTree):
+    if not isinstance(estimator, (ArgminTree, ReadableTree)):
         raise InputTypeError(f"the estimator for {function} must be one of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)
     for name, flag in (("hard", hard), ("proba", proba)):
         if not isinstance(flag, (bool, np.bool_, Integral)):
             raise InputTypeError(f"{name} must be True or False, got {flag!r}")
-    tree, task = estimator.tree_, estimator.target_.task
+    if isinstance(estimator, ArgminTree):
+        _check_tree(estimator.tree_, estimator.target_.task, function, hard=hard)
+    if proba and estimator.target_.task != "classes":
+        article = "a" if isinstance(estimator, ReadableTree) else "an"
+        raise InputValueError(
+            f"proba must be False unless classes are predicted, got {article} {type(estimator).__name__}"
+        )
+
+
+def _check_tree(tree: Tree, task: str, function: str, *, hard: bool) -> None:
+    """Raise an error unless a tree has the splits and leaves that code can be written of, and one path."""
     if not tree.splits.is_linear:
         raise InputValueError(f'splits must be linear for {function}, got others. Use split="linear", or export_onnx')
     if task != "clusters":
@@ -76,8 +88,6 @@ def _check(estimator: Any, function: str, *, hard: bool, proba: bool) -> None:
                 f"the tree for {function} must follow one path, got one that predicts along all routes. Fit with "
                 'routing="hard", or pass hard=True for the predictions of predict(X, hard=True)'
             )
-    if proba and task != "classes":
-        raise InputValueError(f"proba must be False unless classes are predicted, got an {type(estimator).__name__}")
 
 
 def _is_constant(tree: Tree, target: Any) -> bool:

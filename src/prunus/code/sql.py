@@ -6,6 +6,7 @@ from typing import Any
 from prunus import __version__
 from prunus.code.names import Names, sum_lines
 from prunus.code.program import (
+    LARGEST,
     Below,
     Branch,
     Calendar,
@@ -13,6 +14,7 @@ from prunus.code.program import (
     Column,
     Condition,
     End,
+    Filled,
     Formula,
     InRanges,
     Label,
@@ -22,7 +24,7 @@ from prunus.code.program import (
     Shared,
     ends,
 )
-from prunus.code.reading import LARGEST, read_program
+from prunus.code.reading import read_program
 from prunus.code.sql_calendar import calendar_steps
 from prunus.code.sql_words import READERS, UNITS, double, in_ranges, is_level, largest, listed, literal, named, quoted
 from prunus.errors import InputTypeError, InputValueError
@@ -53,16 +55,18 @@ def export_sql(
     in UTC, and durations are seconds; where a column is a timestamp, replace the expression that reads it in the first
     step by what your database has for that, such as ``EXTRACT(EPOCH FROM t."since")``.
 
-    The statement computes in double precision. Its numbers differ from those of `predict` by rounding, and a row that
-    is within rounding of a threshold may take the other path. It is made for SQLite 3.35, DuckDB and PostgreSQL 12, and
+    The statement computes in double precision. That of a readable tree has the numbers that are printed elsewhere, and
+    gives the labels and values of `predict` themselves. The numbers of other trees differ from those of `predict` by
+    rounding, and a row that is within rounding of a threshold may take the other path. The statement is made for SQLite 3.35, DuckDB and PostgreSQL 12, and
     newer ones. Beyond standard SQL it uses the word ``MATERIALIZED``, which asks to compute a step once and may be
     deleted, and the function ``exp``, but only for models in leaves, if probabilities or the means of a loss such as
     "poisson" are wanted. Weekdays, months and hours of dates are computed from seconds, with the function ``floor``.
 
     Parameters
     ----------
-    estimator : ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer
-        The fitted estimator, with linear splits and with constant, linear or additive leaves.
+    estimator : tree of prunus
+        The fitted estimator: a readable tree, or another tree with linear splits and with constant, linear or additive
+        leaves.
     table : str or sequence of str
         The table. Dots part a schema from a table, as in "sales.houses"; in a list of names they have no meaning.
     copy : str or iterable of str, optional
@@ -180,8 +184,7 @@ class _Printer:
         """The expressions of the results; steps before them compute the leaf and its outputs if that is needed."""
         program = self.program
         found = list(ends(program.root))
-        limited = any(isinstance(value, Output) and value.low is not None for value in found[0].values)
-        plain = program.finish == "values" and not limited
+        plain = program.finish == "values" and not any(_is_limited(value) for end in found for value in end.values)
         if plain and len(found[0].values) == 1:
             return [self._typed(found, 0, self._tree(program.root, 0))]
         leaf = quoted(self.values.new("leaf"))
@@ -189,7 +192,17 @@ class _Printer:
         by_node = {end.node: end for end in found}
         if plain:
             return [self._typed(found, j, self._by_leaf(leaf, by_node, j)) for j in range(len(found[0].values))]
-        return self._finished(self._outputs(leaf, by_node))
+        with_outputs = {t: end for t, end in by_node.items() if isinstance(end.values[0], Output)}
+        results = self._finished(self._outputs(leaf, with_outputs))
+        constant = {t: end for t, end in by_node.items() if t not in with_outputs}
+        return [self._or_constant(leaf, constant, j, lines) for j, lines in enumerate(results)]
+
+    def _or_constant(self, leaf: str, constant: dict[int, End], j: int, lines: list[str]) -> list[str]:
+        """Result j: that of the leaf if it is constant, else what these lines compute."""
+        if not constant:
+            return lines
+        cases = [f"    WHEN {t} THEN {self._at_end(end.values[j])[0]}" for t, end in sorted(constant.items())]
+        return [f"CASE {leaf}", *cases, "    ELSE", *(f"        {line}" for line in lines), "END"]
 
     def _typed(self, found: list[End], j: int, lines: list[str]) -> list[str]:
         """Result j in double precision if it is a number: PostgreSQL takes numbers for decimals."""
@@ -206,27 +219,33 @@ class _Printer:
         names = [quoted(self.values.new(f"output{number}")) for number in numbers]
         columns = [named(self._by_leaf(leaf, by_node, j), names[j]) for j in range(k)]
         limited: list[list[str]] = []
+        within = list(names)
         for j, name in enumerate(names):
-            limits = {t: _limits(end.values[j]) for t, end in by_node.items()}
-            low, high = (self._limit(leaf, limits, side, f"{SIDES[side]}{numbers[j]}", columns) for side in (0, 1))
-            if low is not None and high is not None:
-                limited.append(
-                    [f"CASE WHEN {name} < {low} THEN {low} WHEN {name} > {high} THEN {high} ELSE {name} END"]
-                )
+            values = {t: end.values[j] for t, end in by_node.items()}
+            low, high = (self._limit(leaf, values, side, f"{side}{numbers[j]}", columns) for side in SIDES)
+            cases = [f"WHEN {name} < {low} THEN {low}"] * (low is not None)
+            cases += [f"WHEN {name} > {high} THEN {high}"] * (high is not None)
+            if cases:
+                within[j] = quoted(self.values.new(f"output{numbers[j]} limited"))
+                limited.append(named([f"CASE {' '.join(cases)} ELSE {name} END"], within[j]))
         self._step("outputs", columns)
-        if not limited:
-            return names
-        within = [quoted(self.values.new(f"output{number} limited")) for number in numbers]
-        self._step("limited outputs", [named(lines, name) for lines, name in zip(limited, within, strict=True)])
+        if limited:
+            self._step("limited outputs", limited)
         return within
 
     def _limit(
-        self, leaf: str, limits: dict[int, tuple[float, float] | None], side: int, label: str, columns: list[list[str]]
+        self, leaf: str, outputs: dict[int, Output | Label], side: str, label: str, columns: list[list[str]]
     ) -> str | None:
-        """The limit of an output: a number if all leaves have the same, else a column that is added to these."""
-        values = {t: double(pair[side]) for t, pair in limits.items() if pair is not None}
-        if len(set(values.values())) < 2:
-            return next(iter(values.values()), None)
+        """The limit of an output: a number if all leaves have the same, else a column that is added to these.
+
+        A leaf without one has NULL in this column, which no number is below or above.
+        """
+        limits = {t: _limits(output)[side] for t, output in outputs.items()}
+        values = {t: double(limit) for t, limit in limits.items() if limit is not None}
+        if not values:
+            return None
+        if len(values) == len(outputs) and len(set(values.values())) == 1:
+            return next(iter(values.values()))
         name = quoted(self.values.new(label))
         cases = " ".join(f"WHEN {t} THEN {value}" for t, value in sorted(values.items()))
         columns.append([f"CASE {leaf} {cases} END AS {name}"])
@@ -296,7 +315,8 @@ class _Printer:
     def _condition(self, condition: Condition) -> list[str]:
         if isinstance(condition, Below):
             *first, last = self._sum(Formula(0.0, condition.formula.terms))
-            return [*first, f"{last} < {0.0 - condition.formula.constant!r}"]
+            missing = [f" OR {self.names[column]} IS NULL" for column in condition.columns if condition.missing]
+            return [*first, f"{last} < {0.0 - condition.formula.constant!r}{''.join(missing)}"]
         name = self.names[condition.column]
         found = in_ranges(name, condition) if isinstance(condition, InRanges) else is_level(name, condition)
         if found == "":
@@ -320,6 +340,9 @@ class _Printer:
         for term in formula.terms:
             if isinstance(term, Choice):
                 parts.append((1.0, self._choice(term)))
+            elif isinstance(term.variable, Filled):
+                missing = double(term.variable.missing)
+                parts.append((term.weight, f"COALESCE({self.names[term.variable.column]}, {missing})"))
             else:
                 parts.append((term.weight, self.names[term.variable]))
         return sum_lines(parts, repr)
@@ -341,7 +364,10 @@ def _result_names(program: Program) -> list[str]:
     return ["prediction"] if k == 1 else [f"prediction {j}" for j in range(k)]
 
 
-def _limits(value: Output | Label) -> tuple[float, float] | None:
-    if not isinstance(value, Output) or value.low is None or value.high is None:
-        return None
-    return value.low, value.high
+def _limits(value: Output | Label) -> dict[str, float | None]:
+    low, high = (value.low, value.high) if isinstance(value, Output) else (None, None)
+    return dict(zip(SIDES, (low, high), strict=True))
+
+
+def _is_limited(value: Output | Label) -> bool:
+    return any(limit is not None for limit in _limits(value).values())

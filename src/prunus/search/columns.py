@@ -86,7 +86,7 @@ def as_columns(known: Sequence[KnownColumn], matrix: Doubles) -> list[Column]:
     return [
         Category(np.where(np.isnan(own), -1, own).astype(np.int64), column.levels, column.ordered)
         if column.kind == "category"
-        else Number(np.ascontiguousarray(own))
+        else Number(np.ascontiguousarray(own), column.kind)
         for column, own in zip(known, matrix.T, strict=True)
     ]
 
@@ -108,7 +108,7 @@ def _learn(table: Table, feature: int, weight: Doubles | None) -> tuple[KnownCol
     numbers = np.ascontiguousarray(found.values, dtype=np.float64)
     if np.isinf(numbers).any():
         raise infinity(name)
-    return _known_number(name, found.kind, numbers, weight), Number(numbers)
+    return _known_number(name, found.kind, numbers, weight), Number(numbers, found.kind)
 
 
 def _known_number(name: str, kind: str, values: Doubles, weight: Doubles | None) -> KnownColumn:
@@ -166,7 +166,7 @@ def _read(table: Table, feature: int, known: KnownColumn) -> Column:
     numbers = np.ascontiguousarray(read_numbers(values, cast(NumberKind, known.kind), known.name), dtype=np.float64)
     if np.isinf(numbers).any():
         raise infinity(known.name)
-    return Number(numbers)
+    return Number(numbers, known.kind)
 
 
 def _coded(known: KnownColumn, labels: Labels) -> Category:

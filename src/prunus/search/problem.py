@@ -20,6 +20,8 @@ class Number:
 
     values: Doubles
     """(n,); NaN is missing."""
+    kind: str = "number"
+    """"number", "boolean", "datetime" or "duration"."""
 
 
 @dataclass(frozen=True)

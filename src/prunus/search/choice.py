@@ -1,0 +1,74 @@
+"""The kinds of trees that compete: one column or two, greedy or searched, with small leaves or large ones only."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.search.engine import Job
+from prunus.search.outcome import Outcome
+from prunus.search.problem import Limits
+
+__all__ = ["Candidate", "Fold", "candidates", "folds"]
+
+Rows = npt.NDArray[np.int64]
+
+SMALL_LEAF, LARGE_LEAF = 5, 20
+"""Smallest numbers of rows in a leaf that compete: many rows guard against outliers, few fit tables without noise."""
+ROWS_OF_FOLDS = 4000
+"""With more rows, one part of them is held out; with fewer, parts are held out in turn, so that about as many count."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kind of tree."""
+
+    stage: str
+    """"greedy" or "search"."""
+    terms: int
+    """Largest number of columns in a split."""
+    least: float
+    """Smallest weight of the rows of a leaf."""
+
+    def job(self, rows: Rows, leaves: int, seed: int) -> Job:
+        """The search for such a tree."""
+        if self.stage == "greedy":
+            return Job(rows, leaves, self.terms, self.least)
+        return Job(rows, leaves, self.terms, self.least, rounds=300, polish=1000, anneal=150, seed=seed)
+
+    @property
+    def name(self) -> str:
+        """Stage, columns and rows of a leaf in words."""
+        columns = "1 column" if self.terms == 1 else f"{self.terms} columns"
+        return f"{self.stage}, {columns}, {self.least:g} rows a leaf"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows that learn, and rows that judge."""
+
+    learned: Rows
+    held_out: Rows
+
+
+def candidates(limits: Limits, columns: int) -> list[Candidate]:
+    """The kinds of trees that compete, the simplest first."""
+    least = [LARGE_LEAF, SMALL_LEAF] if limits.min_samples_leaf == "auto" else [limits.min_samples_leaf]
+    terms = range(1, min(limits.max_split_features, columns, 2) + 1)
+    kinds = [("greedy", 1), *(("search", k) for k in terms)]
+    return [Candidate(stage, k, float(n)) for stage, k in kinds for n in least]
+
+
+def folds(outcome: Outcome, rows: Rows, seed: int) -> list[Fold]:
+    """How rows are divided: classes in equal shares."""
+    n = len(rows)
+    if n < 4:
+        return []
+    parts = 3 if n > 2000 else 5 if n > 500 else min(10, n)
+    wanted = max(1, min(parts, round(ROWS_OF_FOLDS / n * parts / (parts - 1))))
+    order = np.random.default_rng(seed).permutation(n)
+    if outcome.labels is not None:
+        order = order[outcome.labels[rows][order].argsort(kind="stable")]
+    part = np.empty(n, dtype=np.int64)
+    part[order] = np.arange(n) % parts
+    return [Fold(rows[part != i], rows[part == i]) for i in range(wanted)]

@@ -1,0 +1,96 @@
+"""A readable tree for a table: kinds of trees compete on held-out rows, then the best is searched and rounded."""
+
+import numpy as np
+
+from prunus.search.choice import candidates
+from prunus.search.debris import without_debris
+from prunus.search.engine import EngineTable, Splits, read_table, search_trees
+from prunus.search.finish import node_statistics, record_of
+from prunus.search.judge import Judged, judge
+from prunus.search.outcome import Outcome, read_outcome
+from prunus.search.problem import FamilyMember, Found, Limits, Problem, Report
+from prunus.search.rounding import round_splits
+from prunus.search.routes import route, some_rows
+from prunus.search.sizes import grown, node_cells, pruned
+
+__all__ = ["find_tree"]
+
+LARGEST = 32
+"""The most leaves of the trees of a family."""
+AUTO_LEAVES = 16
+"""Leaves of the tree that is searched first if their number is chosen."""
+MOST_SEARCHED = 30_000
+"""With more rows than this, so many are drawn for the search; all rows then fit rounded numbers and leaves."""
+
+
+def find_tree(
+    problem: Problem, limits: Limits, *, n_jobs: int = 1, seed: int = 0, report: Report | None = None
+) -> Found:
+    """Search a tree.
+
+    Parameters
+    ----------
+    problem : Problem
+    limits : Limits
+    n_jobs : int, default=1
+        Number of threads; the result does not depend on it.
+    seed : int, default=0
+        Seed of all random choices.
+    report : callable, optional
+        Called with a line for each stage.
+
+    Returns
+    -------
+    Found
+
+    Examples
+    --------
+    >>> from prunus.search.problem import Number
+    >>> x = np.arange(40.0)
+    >>> found = find_tree(Problem([Number(x)], (x[:, None] > 14) * 2.0), Limits(max_leaf_nodes=2))
+    >>> found.record.splits[0].threshold, [leaf.outputs[0].constant for leaf in found.record.leaves.values()]
+    (15.0, [0.0, 2.0])
+    """
+    part = _searched(problem, seed)
+    table, outcome = read_table(part), read_outcome(part)
+    leaves = AUTO_LEAVES if limits.max_leaf_nodes == "auto" else limits.max_leaf_nodes
+    rivals = candidates(limits, len(part.columns))
+    judged = judge(table, outcome, rivals, leaves, largest=LARGEST, threads=n_jobs, seed=seed)
+    if report is not None:
+        for name, score in judged.scores.items():
+            report(f"{name}: {score:.4f} on held-out rows")
+    if limits.max_leaf_nodes == "auto":
+        leaves = judged.size_within_one_error()
+    (splits,) = search_trees(table, [judged.best.job(np.arange(len(outcome)), leaves, seed)], n_jobs)
+    return _finished(problem, table, outcome, splits, judged, n_jobs)
+
+
+def _searched(problem: Problem, seed: int) -> Problem:
+    n = len(problem.y)
+    if n <= MOST_SEARCHED:
+        return problem
+    rows = np.sort(np.random.default_rng(seed).choice(n, MOST_SEARCHED, replace=False))
+    weight = None if problem.weight is None else problem.weight[rows]
+    return Problem(some_rows(problem.columns, rows), problem.y[rows], weight, problem.n_classes)
+
+
+def _finished(
+    problem: Problem, table: EngineTable, outcome: Outcome, splits: Splits, judged: Judged, threads: int
+) -> Found:
+    """Round the numbers of a tree, and make the records of the trees of all sizes around it."""
+    everything = outcome if len(outcome) == len(problem.y) else read_outcome(problem)
+    base = without_debris(round_splits(splits, problem.columns, everything), problem.columns, everything)
+    larger = grown(base, table, outcome, LARGEST, judged.best.least, threads)
+    complete = round_splits(larger[-1] if larger else base, problem.columns, everything, keep=base)
+    leaf = route(complete, problem.columns)
+    nodes = node_statistics(complete, leaf, problem)
+    smaller = pruned(base, node_cells(base, route(base, problem.columns), everything))
+    prior = nodes[0].sums / nodes[0].weight
+    ends = {t: statistics.leaf(prior) for t, statistics in nodes.items() if statistics.weight > 0}
+    family = []
+    for tree in (*smaller, *({t: complete[t] for t in one} for one in larger)):
+        if all(t in ends for q in tree for t in (2 * q + 1, 2 * q + 2)):
+            score, error = judged.at(len(tree) + 1)
+            family.append(FamilyMember(len(tree) + 1, score, error, record_of(tree, nodes, ends)))
+    record = next(one.record for one in family if one.n_leaves == len(base) + 1)
+    return Found(record, tuple(family), judged.notes)

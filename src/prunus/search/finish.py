@@ -1,0 +1,92 @@
+"""From the splits of a tree to its record: what is known of the rows of each node, and what its leaves predict."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.search.engine import Splits
+from prunus.search.leaves import share_leaf, value_leaf
+from prunus.search.problem import Doubles, Problem
+from prunus.search.record import Leaf, NodeRows, ReadableRecord
+from prunus.search.routes import leaves_of
+
+__all__ = ["NodeStatistics", "node_statistics", "record_of"]
+
+
+@dataclass(frozen=True)
+class NodeStatistics:
+    """The rows that pass a node."""
+
+    weight: float
+    square: float
+    """The sum of their squared weights."""
+    sums: Doubles
+    """Weighted sums of the values, or the weight of each class, (k,)."""
+    squares: Doubles
+    """Weighted sums of the squared differences from the mean of all rows, (k,); empty for classes."""
+    shift: Doubles
+    """The mean of all rows, from which values are measured, (k,); empty for classes."""
+
+    def __add__(self, other: "NodeStatistics") -> "NodeStatistics":
+        return NodeStatistics(
+            self.weight + other.weight,
+            self.square + other.square,
+            self.sums + other.sums,
+            self.squares + other.squares,
+            self.shift,
+        )
+
+    @property
+    def rows(self) -> NodeRows:
+        """The same for the record."""
+        mean = self.sums / self.weight
+        if not len(self.squares):
+            return NodeRows(self.weight, tuple(mean.tolist()))
+        return NodeRows(self.weight, tuple((mean + self.shift).tolist()), tuple(self._spread().tolist()))
+
+    def leaf(self, prior: Doubles) -> Leaf:
+        """A leaf of these rows with constant values."""
+        rows = self.weight**2 / self.square
+        if not len(self.squares):
+            return share_leaf(self.sums, prior, rows)
+        return value_leaf(self.sums / self.weight + self.shift, self._spread() / np.sqrt(max(rows - 1, 1.0)))
+
+    def _spread(self) -> Doubles:
+        mean = self.sums / self.weight
+        found: Doubles = np.sqrt(np.maximum(self.squares / self.weight - mean**2, 0.0))
+        found[found <= 1e-9 * np.abs(mean + self.shift)] = 0.0
+        return found
+
+
+def node_statistics(splits: Splits, leaf: npt.NDArray[np.int64], problem: Problem) -> dict[int, NodeStatistics]:
+    """What is known of the rows of each node, where `leaf` is the leaf of each row."""
+    leaves = leaves_of(splits)
+    place = {t: i for i, t in enumerate(leaves)}
+    found, where = np.unique(leaf, return_inverse=True)
+    at, count = np.array([place[t] for t in found.tolist()], dtype=np.int64)[where], len(leaves)
+    weight = np.ones(len(leaf)) if problem.weight is None else problem.weight
+    weights, square = np.bincount(at, weight, minlength=count), np.bincount(at, weight**2, minlength=count)
+    if problem.n_classes:
+        sums = np.bincount(at * problem.n_classes + problem.y, weight, minlength=count * problem.n_classes)
+        sums, squares, shift = sums.reshape(count, -1), np.empty((count, 0)), np.empty(0)
+    else:
+        y = problem.y.reshape(len(at), -1)
+        shift = np.average(y, axis=0, weights=weight)
+        sums, squares = (
+            np.stack([np.bincount(at, weight * own**power, minlength=count) for own in (y - shift).T], axis=1)
+            for power in (1, 2)
+        )
+    nodes = {
+        t: NodeStatistics(float(weights[i]), float(square[i]), sums[i], squares[i], shift) for t, i in place.items()
+    }
+    for t in sorted(splits, reverse=True):
+        nodes[t] = nodes[2 * t + 1] + nodes[2 * t + 2]
+    return nodes
+
+
+def record_of(splits: Splits, nodes: dict[int, NodeStatistics], leaves: dict[int, Leaf]) -> ReadableRecord:
+    """The record of a tree, whose leaves are given."""
+    ends = leaves_of(splits)
+    rows = {t: nodes[t].rows for t in sorted((*splits, *ends))}
+    return ReadableRecord(dict(sorted(splits.items())), {t: leaves[t] for t in sorted(ends)}, rows)

@@ -1,0 +1,150 @@
+"""The competition: every kind of tree is searched on some rows and judged on others, with all its sizes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.search.choice import Candidate, Fold, folds
+from prunus.search.engine import EngineTable, Splits, search_trees
+from prunus.search.outcome import Outcome
+from prunus.search.problem import Doubles
+from prunus.search.routes import route
+from prunus.search.sizes import grown, node_cells, pruned
+
+__all__ = ["Judged", "judge"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What held-out rows say."""
+
+    best: Candidate
+    scores: dict[str, float]
+    """The score of each candidate: accuracy, or R^2."""
+    sizes: dict[int, tuple[float, float]]
+    """The score of the best candidate with so many leaves, and its standard error."""
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """The same as an estimator keeps it."""
+        return {
+            "stage": self.best.stage,
+            "max_split_features": self.best.terms,
+            "min_samples_leaf": self.best.least,
+            "scores": self.scores,
+        }
+
+    def at(self, leaves: int) -> tuple[float, float]:
+        """Score and standard error of this size, or of the largest smaller one."""
+        known = [size for size in self.sizes if size <= leaves]
+        return self.sizes[max(known)] if known else (float("nan"), float("nan"))
+
+    def size_within_one_error(self) -> int:
+        """The smallest size whose score is within one standard error of the best."""
+        if not self.sizes:
+            return 8
+        best = max(self.sizes, key=lambda size: (self.sizes[size][0], -size))
+        score, error = self.sizes[best]
+        return min(size for size, (own, _) in self.sizes.items() if own >= score - error)
+
+
+def judge(
+    table: EngineTable,
+    outcome: Outcome,
+    rivals: Sequence[Candidate],
+    leaves: int,
+    *,
+    largest: int,
+    threads: int,
+    seed: int,
+) -> Judged:
+    """Let kinds of trees compete; ties go to the first of them."""
+    parts = folds(outcome, np.arange(len(outcome)), seed)
+    if not parts:
+        return Judged(rivals[0], {}, {})
+    jobs = [rival.job(part.learned, leaves, seed) for rival in rivals for part in parts]
+    trees = search_trees(table, jobs, threads)
+    rows = np.concatenate([part.held_out for part in parts])
+    judged = outcome.part(rows)
+    losses, scores = [], {}
+    for i, rival in enumerate(rivals):
+        own = trees[i * len(parts) : (i + 1) * len(parts)]
+        predicted = [_by_size([tree], table, outcome, part)[0] for tree, part in zip(own, parts, strict=True)]
+        losses.append(judged.losses(np.concatenate(predicted)))
+        scores[rival.name] = _score(judged, np.concatenate(predicted))[0]
+    best = _best(losses, judged.weight)
+    own = trees[best * len(parts) : (best + 1) * len(parts)]
+    sizes = _sizes(own, table, outcome, parts, judged, rivals[best], largest, threads)
+    return Judged(rivals[best], scores, sizes)
+
+
+def _best(losses: list[Doubles], weight: Doubles) -> int:
+    """The first candidate that is not clearly worse than the best."""
+    means = [float(np.average(loss, weights=weight)) for loss in losses]
+    return int(np.argmin(means))
+
+
+def _score(outcome: Outcome, predicted: Doubles) -> tuple[float, float]:
+    """Accuracy, or R^2, and its standard error."""
+    weight = outcome.weight / outcome.weight.sum()
+    count = 1 / float((weight**2).sum())
+    if outcome.labels is not None:
+        share = float(weight @ outcome.hits(predicted))
+        return share, float((share * (1 - share) / count) ** 0.5)
+    losses = outcome.losses(predicted)
+    assert outcome.values is not None
+    whole = float(weight @ ((outcome.values - weight @ outcome.values) ** 2).sum(1)) or 1.0
+    mean = float(weight @ losses)
+    error = float((weight @ (losses - mean) ** 2) ** 0.5 / count**0.5)
+    return 1 - mean / whole, error / whole
+
+
+def _sizes(
+    trees: Sequence[Splits],
+    table: EngineTable,
+    outcome: Outcome,
+    parts: Sequence[Fold],
+    judged: Outcome,
+    best: Candidate,
+    largest: int,
+    threads: int,
+) -> dict[int, tuple[float, float]]:
+    """The score of all sizes of the best kind of tree."""
+    predicted: list[list[Doubles]] = []
+    for tree, part in zip(trees, parts, strict=True):
+        cells = node_cells(tree, route(tree, table.columns, part.learned), outcome.part(part.learned))
+        family = pruned(tree, cells)
+        family += grown(tree, table, outcome, largest, best.least, threads, rows=part.learned)
+        predicted.append(_by_size(family, table, outcome, part))
+    most = max(len(family) for family in predicted)
+    whole = [np.concatenate([family[min(size, len(family) - 1)] for family in predicted]) for size in range(most)]
+    return {size + 1: _score(judged, own) for size, own in enumerate(whole)}
+
+
+def _by_size(family: Sequence[Splits], table: EngineTable, outcome: Outcome, part: Fold) -> list[Doubles]:
+    """What nested trees with constant leaves, fitted to the learned rows, predict for the others."""
+    complete = family[-1]
+    cells = node_cells(complete, route(complete, table.columns, part.learned), outcome.part(part.learned))
+    end, where = np.unique(route(complete, table.columns, part.held_out), return_inverse=True)
+    found = []
+    for tree in family:
+        ends = [_end(t, tree) for t in end.tolist()]
+        found.append(np.stack([_means(t, cells) for t in ends])[where])
+    return found
+
+
+def _end(t: int, tree: Splits) -> int:
+    """The leaf of a smaller tree that contains a leaf of a larger one."""
+    while t > 0 and (t - 1) // 2 not in tree:
+        t = (t - 1) // 2
+    return t
+
+
+def _means(t: int, cells: dict[int, Doubles]) -> npt.NDArray[np.float64]:
+    while cells[t][0] <= 0:
+        t = (t - 1) // 2
+    found: Doubles = cells[t][1:-1] / cells[t][0]
+    return found

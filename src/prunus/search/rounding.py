@@ -1,0 +1,232 @@
+"""Splits with round numbers: as few digits as possible, where finer ones would be worth no more than noise."""
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+from math import ceil, floor, isfinite, log10
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.search.engine import Splits
+from prunus.search.outcome import Outcome, worth
+from prunus.search.predict import goes_left, split_sums
+from prunus.search.problem import Category, Doubles, Number
+from prunus.search.record import Split
+from prunus.search.routes import leaves_of, route
+
+__all__ = ["fixed", "round_splits", "steps"]
+
+Columns = Sequence[Number | Category]
+Rows = npt.NDArray[np.int64]
+
+UNITS_OF_TIME = (365.25 * 86400, 30.4375 * 86400, 7 * 86400, 86400, 3600, 60)
+"""Steps of dates and durations that are coarser than seconds; the first two only count for durations."""
+MOST_DIGITS = 15
+MOST_CUTS = 256
+
+
+def round_splits(splits: Splits, columns: Columns, outcome: Outcome, keep: Container[int] = ()) -> Splits:
+    """The same tree with round numbers in its splits, but for those of the nodes that are kept.
+
+    A number loses digits as long as all leaves together stay worth as much, up to the mean squared error of the rows at
+    the split: that is the noise of one estimated number, which new rows could not tell from nothing.
+    """
+    found = dict(splits)
+    waiting = [(0, np.arange(len(outcome)))]
+    while waiting:
+        t, rows = waiting.pop()
+        if t not in found:
+            continue
+        if t not in keep and len(rows):
+            found[t] = _Node(found, t, columns, outcome, rows).rounded()
+        left = goes_left(found[t], columns, rows)
+        waiting += [(2 * t + 1, rows[left]), (2 * t + 2, rows[~left])]
+    return found
+
+
+class _Node:
+    """A split, its rows, and the leaves in which each would end on either side."""
+
+    def __init__(self, splits: Splits, t: int, columns: Columns, outcome: Outcome, rows: Rows) -> None:
+        self.split, self.columns, self.rows = splits[t], columns, rows
+        self.outcome = outcome.part(rows)
+        leaves = np.array(leaves_of(splits, t))
+        order = leaves.argsort()
+        self.count = len(leaves)
+        self.left, self.right = (
+            order[np.searchsorted(leaves[order], route(splits, columns, rows, child))]
+            for child in (2 * t + 1, 2 * t + 2)
+        )
+        now = self.worth_of(self.split)
+        power, weight = self.outcome.power, max(float(self.outcome.weight.sum()), 1e-300)
+        self.least = now - max(power - now, 0.0) / weight
+
+    def worth_of(self, split: Split) -> float:
+        """What all leaves below are worth together."""
+        left = goes_left(split, self.columns, self.rows)
+        return float(worth(self.outcome.cells(np.where(left, self.left, self.right), self.count)).sum())
+
+    def rounded(self) -> Split:
+        split = self.split
+        if not isfinite(split.threshold) or not len(self.rows):
+            return split
+        for place, term in enumerate(split.terms):
+            if term.levels is not None:
+                split = self._with_few_levels(split, place)
+        if all(term.levels is not None for term in split.terms):
+            return fixed(split)
+        for place in range(1, len(split.terms)):
+            split = self._with_round_weight(split, place)
+        if all(term.weight == 1 for term in split.terms):
+            split = replace(split, terms=tuple(sorted(split.terms, key=lambda term: term.feature)))
+        return self._with_round_threshold(split)
+
+    def _with_few_levels(self, split: Split, place: int) -> Split:
+        """A group without the levels that make no difference here, the rarest first."""
+        column = cast(Category, self.columns[split.terms[place].feature])
+        counts = np.bincount(column.codes[self.rows] + 1, minlength=len(column.levels) + 1)[1:]
+        rows = dict(zip(column.levels, counts.tolist(), strict=False))
+        named = sorted(split.terms[place].levels or (), key=lambda level: (rows[level], level))
+        present = [level for level in named if rows[level] > 0]
+        best = _with_levels(split, place, present or named[-1:], column)
+        for level in present[:-1]:
+            fewer = [other for other in best.terms[place].levels or () if other != level]
+            trial = _with_levels(split, place, fewer, column)
+            if fewer and self.worth_of(trial) >= self.least:
+                best = trial
+        return best
+
+    def _with_round_weight(self, split: Split, place: int) -> Split:
+        """The fewest digits of one weight, with its best threshold."""
+        weight = split.terms[place].weight
+        for value in _shorter(weight):
+            terms = tuple(replace(term, weight=value) if i == place else term for i, term in enumerate(split.terms))
+            trial = self._with_best_threshold(replace(split, terms=terms))
+            if self.worth_of(trial) >= self.least:
+                return trial
+        return split
+
+    def _with_best_threshold(self, split: Split) -> Split:
+        """The best of some thresholds that send about as many rows to the left as before."""
+        sums = split_sums(split, self.columns, self.rows)
+        present = np.flatnonzero(~np.isnan(sums))
+        order = present[sums[present].argsort(kind="stable")]
+        before = split_sums(self.split, self.columns, self.rows)
+        middle = float(np.count_nonzero(before < self.split.threshold)) / max(len(order), 1)
+        begin, end = (floor(len(order) * min(max(middle + d, 0.0), 1.0)) for d in (-0.1, 0.1))
+        values = sums[order]
+        cuts = np.flatnonzero(values[1:] > values[:-1]) + 1
+        if not len(cuts):
+            return split
+        first, last = np.searchsorted(cuts, begin, side="right") - 1, np.searchsorted(cuts, end, side="left")
+        wanted = np.linspace(max(first, 0), min(last, len(cuts) - 1), MOST_CUTS).astype(np.int64)
+        cuts = cuts[np.unique(wanted)]
+        return replace(split, threshold=self._best_cut(values, order, cuts, missing_left=split.missing_left))
+
+    def _best_cut(self, values: Doubles, order: Rows, cuts: Rows, *, missing_left: bool) -> float:
+        """The threshold after one of these numbers of sorted rows for which all leaves together are worth most."""
+        segment = np.searchsorted(cuts, np.arange(len(order)), side="right")
+        missing = np.setdiff1d(np.arange(len(self.rows)), order)
+        size = (len(cuts) + 1) * self.count
+        go, stay = (
+            self.outcome.part(order)
+            .cells(segment * self.count + side[order], size)
+            .reshape(len(cuts) + 1, self.count, -1)
+            for side in (self.left, self.right)
+        )
+        others = self.outcome.part(missing).cells((self.left if missing_left else self.right)[missing], self.count)
+        below, above = go.cumsum(0)[:-1], stay[::-1].cumsum(0)[::-1][1:]
+        cells = below + above + others
+        total = worth(cells.reshape(-1, cells.shape[2])).reshape(len(cuts), self.count).sum(1)
+        best = int(cuts[total.argmax()])
+        return float(values[best - 1] / 2 + values[best] / 2)
+
+    def _with_round_threshold(self, split: Split) -> Split:
+        """The roundest threshold that costs nothing."""
+        sums = split_sums(split, self.columns, self.rows)
+        present = sums[~np.isnan(sums)]
+        spread = float(np.ptp(present)) if len(present) else 0.0
+        if spread <= 0 or not isfinite(spread):
+            return split
+        first = self.columns[split.terms[0].feature]
+        kind = first.kind if isinstance(first, Number) else "number"
+        for step in steps(kind, spread):
+            trials = [replace(split, threshold=value) for value in _multiples(split.threshold, step)]
+            best = max(trials, key=self.worth_of)
+            if self.worth_of(best) >= self.least:
+                return best
+        return split
+
+
+def _with_levels(split: Split, place: int, levels: Sequence[str], column: Category) -> Split:
+    """The split with these levels in a group, in the order of the column."""
+    chosen = tuple(level for level in column.levels if level in levels)
+    terms = (replace(term, levels=chosen) if i == place else term for i, term in enumerate(split.terms))
+    return replace(split, terms=tuple(terms))
+
+
+def steps(kind: str, spread: float) -> Iterator[float]:
+    """Ever smaller steps whose multiples are round numbers, for numbers that differ by about this much.
+
+    Examples
+    --------
+    >>> [next(found) for found in [steps("number", 30.0)] for _ in range(4)]
+    [10.0, 5.0, 1.0, 0.5]
+    """
+    if kind in ("datetime", "duration"):
+        begin = 3 if kind == "datetime" else 0
+        yield from (step for step in UNITS_OF_TIME[begin:] if step <= spread)
+    power = floor(log10(spread))
+    if kind in ("datetime", "duration"):
+        power = min(power, 0)
+    for e in range(power, power - MOST_DIGITS, -1):
+        yield 10.0**e
+        yield 5 * 10.0 ** (e - 1)
+
+
+def _multiples(x: float, step: float) -> list[float]:
+    """The multiples of a step on both sides of a number, without rounding errors in their last digits."""
+    digits = 12 - floor(log10(max(abs(x), step)))
+    if not isfinite(x / step):
+        return [x]
+    return sorted({round(count * step, digits) + 0.0 for count in (floor(x / step), ceil(x / step))})
+
+
+def _shorter(x: float) -> Iterator[float]:
+    """The number with one significant digit, with two, and so on.
+
+    >>> list(_shorter(-12.345))[:4]
+    [-10.0, -12.0, -12.3, -12.35]
+    """
+    for digits in range(1, MOST_DIGITS):
+        yield float(f"{x:.{digits}g}")
+
+
+def fixed(split: Split) -> Split:
+    """A split of groups of levels alone, with weights of 1 and -1 and a threshold between their sums.
+
+    Examples
+    --------
+    >>> from prunus.search.record import Term
+    >>> found = fixed(Split((Term(0, 1.0, ("a",)), Term(1, -0.3, ("b",))), 0.8))
+    >>> [term.weight for term in found.terms], found.threshold
+    ([1.0, -1.0], 0.5)
+    """
+    if len(split.terms) == 1:
+        return split
+    if len(split.terms) > 2:
+        return split
+    sides = _cases(split)
+    for second in (1.0, -1.0, 0.5, -0.5, 2.0, -2.0):
+        for threshold in (-1.5, -0.5, 0.5, 1.5, 0.25, 0.75):
+            terms = (replace(split.terms[0], weight=1.0), replace(split.terms[1], weight=second))
+            trial = Split(terms, threshold, split.missing_left)
+            if _cases(trial) == sides:
+                return trial
+    return split
+
+
+def _cases(split: Split) -> list[bool]:
+    first, second = split.terms
+    return [a * first.weight + b * second.weight < split.threshold for a in (0, 1) for b in (0, 1)]
