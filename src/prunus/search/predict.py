@@ -8,7 +8,16 @@ import numpy.typing as npt
 from prunus.search.problem import Category, Doubles, Number
 from prunus.search.record import Leaf, LeafFormula, ReadableRecord, Split, Term
 
-__all__ = ["class_scores", "find_leaves", "goes_left", "has_scores", "leaf_outputs", "outputs_of", "split_sums"]
+__all__ = [
+    "class_scores",
+    "find_leaves",
+    "goes_left",
+    "has_scores",
+    "leaf_outputs",
+    "outputs_of",
+    "split_sums",
+    "term_values",
+]
 
 Nodes = npt.NDArray[np.int64]
 Columns = Sequence[Number | Category]
@@ -49,7 +58,7 @@ def split_sums(split: Split, columns: Columns, rows: Nodes) -> Doubles:
     total = np.zeros(len(rows))
     with np.errstate(over="ignore", invalid="ignore"):
         for i, term in enumerate(split.terms):
-            own = _term_values(term, columns[term.feature], rows, keep_missing=True)
+            own = term_values(term, columns[term.feature], rows, keep_missing=True)
             total = own if i == 0 else total + own
     return total
 
@@ -73,7 +82,7 @@ def outputs_of(formula: LeafFormula, columns: Columns, rows: Nodes) -> Doubles:
     total = np.full(len(rows), formula.constant)
     with np.errstate(over="ignore"):
         for term in formula.terms:
-            total = total + _term_values(term, columns[term.feature], rows, keep_missing=False)
+            total = total + term_values(term, columns[term.feature], rows, keep_missing=False)
     if formula.low is not None:
         total = np.maximum(total, formula.low)
     return total if formula.high is None else np.minimum(total, formula.high)
@@ -108,7 +117,7 @@ def n_rows(columns: Columns) -> int:
     return len(first.values) if isinstance(first, Number) else len(first.codes)
 
 
-def _term_values(term: Term, column: Number | Category, rows: Nodes, *, keep_missing: bool) -> Doubles:
+def term_values(term: Term, column: Number | Category, rows: Nodes, *, keep_missing: bool) -> Doubles:
     """The weighted values of a term for these rows; missing numbers stay NaN, or count as the term says."""
     if isinstance(column, Number):
         values = column.values[rows]
