@@ -1,12 +1,13 @@
 """Short numbers as text."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from math import floor, isfinite, log10
 
 from prunus.search.words import exact_number
 
-__all__ = ["exact_number", "number", "percent", "short_number", "writer"]
+__all__ = ["exact_number", "number", "percent", "plain_number", "short_number", "writer"]
 
 
 def writer(decimals: int | None, *, exact: bool) -> Callable[[float], str]:
@@ -43,6 +44,18 @@ def short_number(x: float, digits: int) -> str:
     """
     digits = max(digits, 1)
     return _written(x, digits, digits - 1 - _exponent(x))
+
+
+def plain_number(x: float, digits: int = 4, most: int = 7) -> str:
+    """A number with all its digits if these are at most `most`, as those of readable trees; otherwise a short number.
+
+    Examples
+    --------
+    >>> plain_number(1234.5), plain_number(1234.56789), plain_number(0.1 + 0.2)
+    ('1234.5', '1235', '0.3')
+    """
+    is_plain = isfinite(x) and len(Decimal(repr(float(x))).normalize().as_tuple().digits) <= most
+    return exact_number(x) if is_plain else short_number(x, digits)
 
 
 def percent(share: float) -> str:

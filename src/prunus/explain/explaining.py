@@ -9,13 +9,16 @@ import numpy.typing as npt
 import torch
 
 from prunus.data.calendar import Unit, level_at
+from prunus.data.tables import read_table
 from prunus.estimators.forest import ArgminForest
+from prunus.estimators.readable import ReadableTree
 from prunus.estimators.torch_state import plain_torch
 from prunus.explain.checks import check_whole
 from prunus.explain.digits import short_number
 from prunus.explain.formulas import SplitWeight
 from prunus.explain.phrases import formula_text
 from prunus.explain.predicted_rows import PredictedRows, forest_rows, strongest
+from prunus.explain.readable_explaining import ReadableStory
 from prunus.explain.row_explanation import Contribution, Route, RowExplanation, SplitStep, SumOfTerms
 from prunus.explain.rows import RowsInTree, send_rows
 from prunus.explain.scale import Scale, told_scale
@@ -57,8 +60,8 @@ def explain_rows(
 
     Parameters
     ----------
-    estimator : a tree (ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer) or a forest \
-(ArgminForestClassifier or ArgminForestRegressor)
+    estimator : a tree (ReadableTreeClassifier, ReadableTreeRegressor, ArgminTreeClassifier, ArgminTreeRegressor or \
+ArgminTreeClusterer) or a forest (ArgminForestClassifier or ArgminForestRegressor)
         The fitted estimator.
     X : table of shape (n, n_features_in_)
         The rows to explain.
@@ -88,8 +91,12 @@ def explain_rows(
     if isinstance(estimator, ArgminForest):
         told = forest_rows(estimator, X, feature_names, class_names)
         return [told.of_row(i) for i in range(len(told.x))]
-    story = _Story.of(estimator, read_words(estimator, feature_names, class_names), X, max_features)
-    return [story.of_row(i) for i in range(len(story.rows.x))]
+    words = read_words(estimator, feature_names, class_names)
+    if isinstance(estimator, ReadableTree):
+        of_row = ReadableStory.of(estimator, words, X).of_row
+    else:
+        of_row = _Story.of(estimator, words, X, max_features).of_row
+    return [of_row(i) for i in range(read_table(X).shape[0])]
 
 
 @plain_torch()
@@ -105,6 +112,8 @@ def top_reasons(estimator: Any, X: Any, n: int = 3) -> list[list[str]]:  # noqa:
     """
     if isinstance(estimator, ArgminForest):
         told = forest_rows(estimator, X)
+    elif isinstance(estimator, ReadableTree):
+        told = ReadableStory.of(estimator, read_words(estimator), X).told
     else:
         told = _Story.of(estimator, read_words(estimator), X, n).told
     return [[reason.text() for reason in told.reasons(i)[0][:n]] for i in range(len(told.x))]

@@ -19,7 +19,7 @@ from prunus.targets import Target
 __all__ = ["PredictedRows", "forest_rows", "strongest"]
 
 Doubles = npt.NDArray[np.float64]
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)

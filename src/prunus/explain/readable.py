@@ -15,7 +15,7 @@ from prunus.search.record import Leaf, NodeRows, ReadableRecord, Split, Term
 from prunus.search.words import term_label
 from prunus.targets import remarks
 
-__all__ = ["summarize_readable"]
+__all__ = ["renamed", "summarize_readable"]
 
 
 def summarize_readable(
@@ -23,9 +23,7 @@ def summarize_readable(
 ) -> TreeSummary:
     """The summary of a readable tree, with these names for the columns of the table and for the classes."""
     record, target = estimator.record_, estimator.target_
-    columns = estimator.columns_
-    if feature_names is not None:
-        columns = tuple(replace(column, name=name) for column, name in zip(columns, feature_names, strict=True))
+    columns = renamed(estimator.columns_, feature_names)
     outputs = tuple(class_names) if class_names is not None else target.output_names(None)
     is_classes = target.task == "classes"
     nodes = sorted((*record.splits, *record.leaves))
@@ -47,6 +45,13 @@ def summarize_readable(
         link=target.link.name,
         exact=True,
     )
+
+
+def renamed(columns: tuple[KnownColumn, ...], names: Sequence[str] | None) -> tuple[KnownColumn, ...]:
+    """The columns of the table with these names; with their own if there are none."""
+    if names is None:
+        return columns
+    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
 
 
 def _n_numbers(record: ReadableRecord) -> int:

@@ -1,5 +1,6 @@
 """Why rows got their predictions from a readable tree."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
@@ -45,11 +46,11 @@ class ReadableStory:
             answers = estimator.classes_[rows.predictions.argmax(1)]
         matrix = as_matrix(rows.columns)
 
-        def predict(x: Doubles) -> Doubles:
-            return predict_readable(estimator, x)
+        def predict(x: npt.NDArray[np.floating]) -> Doubles:
+            return predict_readable(estimator, x.astype(np.float64, copy=False))
 
         told = PredictedRows(estimator.target_, words, columns, X, matrix, answers, rows.predictions, predict)
-        middle = as_columns(estimator.columns_, np.asarray(told.typical, dtype=np.float64)[None])
+        middle = as_columns(estimator.columns_, told.typical[None].astype(np.float64))
         typical = ReadableRows(estimator.record_, middle, ONE, np.zeros((1, 0)))
         return cls(words, rows, told, typical)
 
@@ -59,7 +60,9 @@ class ReadableStory:
         nodes, _ = path_nodes(self.rows.ends[i : i + 1])
         return replace(
             self.told.of_row(i),
-            path=tuple(self._step(i, t, after) for t, after in zip(nodes[:-1].tolist(), nodes[1:].tolist(), strict=True)),
+            path=tuple(
+                self._step(i, t, after) for t, after in zip(nodes[:-1].tolist(), nodes[1:].tolist(), strict=True)
+            ),
             leaf=leaf,
             share=self.words.nodes[leaf].share,
             sums=tuple(self._sums(i, leaf)),
@@ -73,30 +76,24 @@ class ReadableStory:
         middle = float(split_sums(split, self.typical.columns, ONE)[0])
         asked = Asked(
             tuple(self.told.values[term.feature][i] for term in split.terms),
-            tuple(float(self._value(term, i)) for term in split.terms),
+            tuple(_value(replace(term, weight=1.0), self.rows, i) for term in split.terms),
             total,
         )
+        moved = {} if isnan(total) or isnan(middle) else self._moved(i, split.terms)
         return SplitStep(
             node=t,
             sentence=question_sentence(question, asked, left=is_left),
             side="left" if is_left else "right",
             score=None if isnan(total) else total - split.threshold,
             typical=None if isnan(middle) else middle - split.threshold,
-            contributions=() if isnan(total) or isnan(middle) else self._contributions(i, split.terms),
+            contributions=self._contributions(i, moved),
         )
 
-    def _value(self, term: Term, i: int, *, missing: bool = True) -> float:
-        """The value of a number, or whether the group of levels counts, in row i, before it is weighted."""
-        plain = replace(term, weight=1.0)
-        return float(term_values(plain, self.rows.columns[term.feature], np.array([i]), keep_missing=missing)[0])
+    def _moved(self, i: int, terms: tuple[Term, ...]) -> dict[int, float]:
+        """What each column adds to the sum of a split, compared with a row of typical values."""
+        return _by_column(terms, [_value(term, self.rows, i) - _value(term, self.typical, 0) for term in terms])
 
-    def _contributions(self, i: int, terms: tuple[Term, ...], *, missing: bool = True) -> tuple[Contribution, ...]:
-        """What each column adds to a sum of terms, compared with a row of typical values."""
-        added: dict[int, float] = {}
-        for term in terms:
-            own = term_values(term, self.rows.columns[term.feature], np.array([i]), keep_missing=missing)
-            usual = term_values(term, self.typical.columns[term.feature], ONE, keep_missing=missing)
-            added[term.feature] = added.get(term.feature, 0.0) + float(own[0] - usual[0])
+    def _contributions(self, i: int, added: dict[int, float]) -> tuple[Contribution, ...]:
         return strongest([self.told.contribution(i, c, np.array([size])) for c, size in added.items() if size])
 
     def _sums(self, i: int, leaf: int) -> list[SumOfTerms]:
@@ -111,15 +108,31 @@ class ReadableStory:
         ]
 
     def _sum(self, i: int, name: str, formula: LeafFormula, text: str) -> SumOfTerms:
+        """A formula, term by term; terms of the same column are one."""
         unlimited = replace(formula, low=None, high=None)
-        before = float(outputs_of(unlimited, self.rows.columns, np.array([i]))[0])
-        total = float(outputs_of(formula, self.rows.columns, np.array([i]))[0])
+        before, total = (float(outputs_of(one, self.rows.columns, np.array([i]))[0]) for one in (unlimited, formula))
+        values = [_value(term, self.rows, i, keep_missing=False) for term in formula.terms]
+        added = _by_column(formula.terms, values)
         return SumOfTerms(
             output=name,
             formula=text,
-            typical=float(outputs_of(unlimited, self.typical.columns, ONE)[0]),
-            contributions=self._contributions(i, formula.terms, missing=False),
+            typical=formula.constant,
+            contributions=tuple(replace(part, typical="") for part in self._contributions(i, added)),
             network=0.0,
             limited=total - before,
             total=total,
+            start="the constant",
         )
+
+
+def _value(term: Term, rows: ReadableRows, i: int, *, keep_missing: bool = True) -> float:
+    """What a term adds in row i."""
+    return float(term_values(term, rows.columns[term.feature], np.array([i]), keep_missing=keep_missing)[0])
+
+
+def _by_column(terms: Sequence[Term], values: Sequence[float]) -> dict[int, float]:
+    """The sums of these values of terms by the columns of the table."""
+    added: dict[int, float] = {}
+    for term, value in zip(terms, values, strict=True):
+        added[term.feature] = added.get(term.feature, 0.0) + value
+    return added

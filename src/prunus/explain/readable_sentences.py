@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import isnan
+from operator import ge, gt, le, lt
 
 from prunus.explain.digits import exact_number, short_number
 from prunus.search.questions import OPPOSITE, Comparison, Question, comparisons, sum_words, switch_words
@@ -44,11 +45,13 @@ def question_sentence(question: Question, row: Asked, *, left: bool) -> str:
         return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing: {side}"
     found = comparisons(question)
     if not found:
-        return f"{', '.join(_cell(column.name, word) for column, word in zip(question.columns, row.words, strict=True))}: {side}"
+        cells = [_cell(column.name, word) for column, word in zip(question.columns, row.words, strict=True)]
+        return f"{', '.join(cells)}: {side}"
     case = next(case for case in found if case.switch is None or bool(row.values[case.switch]) is case.on)
     where = "" if case.switch is None else f" where {switch_words(question, case.switch, on=case.on)}"
     sign = case.sign if left else OPPOSITE[case.sign]
-    return f"{_measured(question, case, row, sign)[0]}{where}, {PLACES[sign]} {_measured(question, case, row, sign)[1]}: {side}"
+    measured, limit = _measured(question, case, row, sign)
+    return f"{measured}{where}, {PLACES[sign]} {limit}: {side}"
 
 
 def _measured(question: Question, case: Comparison, row: Asked, sign: str) -> tuple[str, str]:
@@ -64,12 +67,9 @@ def _measured(question: Question, case: Comparison, row: Asked, sign: str) -> tu
 
 def _apart(x: float, limit: float, sign: str) -> str:
     """A number with as few digits as tell how it lies to the limit."""
-    for digits in range(DIGITS, 17):
-        text = short_number(x, digits)
-        lies = {"<": float(text) < limit, "<=": float(text) <= limit, ">": float(text) > limit, ">=": float(text) >= limit}
-        if lies[sign]:
-            return text
-    return exact_number(x)
+    lies = {"<": lt, "<=": le, ">": gt, ">=": ge}[sign]
+    written = (short_number(x, digits) for digits in range(DIGITS, 17))
+    return next((text for text in written if lies(float(text), limit)), exact_number(x))
 
 
 def _cell(name: str, word: str) -> str:

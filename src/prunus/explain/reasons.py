@@ -9,7 +9,7 @@ from prunus.explain.values import TableColumn, typical_row
 
 __all__ = ["column_orders", "moved_by_columns"]
 
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 
 ORDERS = 8

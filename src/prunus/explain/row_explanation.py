@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from html import escape
 from typing import Any
 
-from prunus.explain.digits import percent, short_number
+from prunus.explain.digits import percent, plain_number
 from prunus.palette import HIGH, LOW
 
 __all__ = ["Contribution", "Route", "RowExplanation", "SplitStep", "SumOfTerms"]
-
-write = partial(short_number, digits=4)
 
 MOST_SUMS = 2
 """Number of outputs whose sums are written."""
@@ -25,7 +22,8 @@ class Contribution:
     value: str
     """The value of the row, in words, such as "6.2", "red", "2021-03-04" or "missing"."""
     typical: str
-    """The typical value: the median of a number, false, or the most frequent level."""
+    """The typical value: the median of a number, false, or the most frequent level; empty in terms of readable trees,
+    which are not compared with it."""
     added: float | tuple[float, ...]
     """How much it added; one number for each output if there are several."""
 
@@ -48,8 +46,9 @@ class SplitStep:
     """What the split does with the row, such as "2.1 rooms - 0.4 age = 3.2, above 1.7: right"."""
     side: str
     """"left" or "right"."""
-    score: float
-    """The weighted sum minus the threshold: the row goes left if it is negative."""
+    score: float | None
+    """The weighted sum minus the threshold: the row goes left if it is negative. None if a number of it is missing in a
+    readable tree."""
     typical: float | None
     """The score of a row of typical values; None if the split is not linear."""
     contributions: tuple[Contribution, ...] = ()
@@ -75,14 +74,17 @@ class SumOfTerms:
     limited: float
     """What was added so that the sum stays within its limits; 0 if it was within them."""
     total: float
+    start: str = "a typical row that goes the same way"
+    """What `typical` is. In a readable tree it is the constant of the formula: the contributions are then its terms,
+    which are not compared with typical values."""
 
     def lines(self, most: int) -> Iterator[str]:
         """The sum as text, with at most so many columns."""
+        if not (self.contributions or self.network or self.formula):
+            yield f"Value of the leaf, {self.output}: {_number(self.total)}"
+            return
         yield f"Sum, {self.output}{' = ' * bool(self.formula)}{self.formula}:"
-        if not self.contributions and not self.network:
-            yield f"    {_number(self.typical):>12}  the value of the leaf"
-        else:
-            yield f"    {_number(self.typical):>12}  a typical row that goes the same way"
+        yield f"    {_number(self.typical):>12}  {self.start}"
         yield from _table(self.contributions, most)
         if self.network:
             yield f"    {_signed(self.network):>12}  the network of the leaves"
@@ -250,7 +252,8 @@ def _bar(reason: Contribution, i: int, size: float) -> str:
 def _table(contributions: Sequence[Contribution], most: int) -> Iterator[str]:
     """The strongest contributions, a line each, and the sum of all others."""
     for part in contributions[:most]:
-        yield f"    {_signed(part.added):>12}  {_equation(part)}, typical: {part.typical}"
+        typical = f", typical: {part.typical}" if part.typical else ""
+        yield f"    {_signed(part.added):>12}  {_equation(part)}{typical}"
     others = contributions[most:]
     if others:
         total: Any = 0.0
@@ -272,12 +275,12 @@ def _equation(part: Contribution) -> str:
 def _signed(added: float | tuple[float, ...]) -> str:
     if isinstance(added, tuple):
         return ", ".join(map(_signed, added))
-    text = write(added)
+    text = plain_number(added)
     return text if text.startswith("-") else f"+{text}"
 
 
 def _number(value: float | tuple[float, ...]) -> str:
-    return ", ".join(map(write, value)) if isinstance(value, tuple) else write(value)
+    return ", ".join(map(plain_number, value)) if isinstance(value, tuple) else plain_number(value)
 
 
 def _listed(value: Any) -> Any:

@@ -8,10 +8,11 @@ from prunus.data import OutputColumn
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.readable import ReadableTree
 from prunus.explain.formulas import SplitWeight
-from prunus.explain.readable import summarize_readable
+from prunus.explain.readable import renamed, summarize_readable
 from prunus.explain.scale import told_scale
 from prunus.explain.summary import check_estimator, summarize
 from prunus.explain.summary_record import NodeSummary, TreeSummary
+from prunus.search.columns import KnownColumn
 
 __all__ = ["YES_OR_NO", "Words", "read_words", "traits"]
 
@@ -33,7 +34,9 @@ class Words:
     yes_or_no: tuple[bool, ...]
     """Which outputs of a clusterer are 0 or 1, such as "color = red"."""
     columns: tuple[OutputColumn, ...] = ()
-    """The encoded columns, by the names that the user chose."""
+    """The encoded columns, by the names that the user chose; empty for readable trees, which encode nothing."""
+    known: tuple[KnownColumn, ...] = ()
+    """What a readable tree knows of the columns of the table, by these names; empty for other trees."""
 
     @property
     def root(self) -> NodeSummary:
@@ -87,7 +90,8 @@ def _readable_words(estimator: ReadableTree, feature_names: Any, class_names: An
     is_classes = estimator.target_.task == "classes"
     classes = _names("class_names", class_names, estimator.target_.n_outputs) if is_classes else None
     summary = summarize_readable(estimator, names, classes)
-    return Words(summary, {node.node: node for node in summary.nodes}, {}, ())
+    known = renamed(estimator.columns_, names)
+    return Words(summary, {node.node: node for node in summary.nodes}, {}, (), known=known)
 
 
 def traits(words: Words, node: NodeSummary, max_features: int) -> list[str]:
