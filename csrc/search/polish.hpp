@@ -40,6 +40,7 @@ class Polish {
                 move_split(plan, t, most_terms_here);
             }
         }
+        for (const int t : splits_) settle(plan, t);
         double sum = 0;
         for (std::size_t q = 0; q < plan.size(); ++q) {
             if (!plan[q].is_leaf()) continue;
@@ -84,6 +85,22 @@ class Polish {
             kept += leaf_[i] > t && leaf_[i] < end;
         }
         rows_.resize(kept);
+    }
+
+    // Moves a threshold to the middle between the rows on either side, so that rounding errors route nobody otherwise.
+    void settle(Plan& plan, int t) {
+        PlanNode& node = plan[t];
+        if (node.is_group || !std::isfinite(node.threshold)) return;
+        float below = -std::numeric_limits<float>::infinity(), above = -below;
+        for (int i = 0; i < sample_.rows; ++i) {
+            if (leaf_[i] <= t || leaf_[i] >= node.end) continue;
+            const float v = node.sum.of(sample_, i);
+            if (v < node.threshold) below = std::max(below, v);
+            if (v >= node.threshold) above = std::min(above, v);
+        }
+        if (!std::isfinite(below) || !std::isfinite(above)) return;
+        const float middle = below + (above - below) / 2;
+        node.threshold = middle > below ? middle : above;
     }
 
     // What the leaves below t would be worth beyond what they are; far below 0 if one would have too few rows.
