@@ -138,7 +138,7 @@ def test_a_table_without_names(path: Path) -> None:
 
 
 def test_numbers_of_numpy_in_a_record_come_back_as_numbers(path: Path) -> None:
-    leaf = Leaf((LeafFormula(np.float64(0.1)),))  # type: ignore[arg-type]
+    leaf = Leaf((LeafFormula(np.float64(0.1)),))
     tree = fitted(ReadableRecord({}, {np.int64(0): leaf}))  # type: ignore[dict-item]
     assert again(tree, path).predict(X).tolist() == [0.1] * len(X)
 

@@ -187,7 +187,12 @@ def test_the_function_reads_as_the_tree_does() -> None:
     assert "return 7.0" in text
     assert "return 1.0 + 2.5 * (3.0 if size is None else size)" in text
     assert (
-        "return min(max(1.25 + 2.5 * (3.0 if size is None else size) + {'E': -4.0, 'F': -4.0}.get(color, 0.0)" in text
+        """min(max(
+                1.25 + 2.5 * (3.0 if size is None else size) + {'E': -4.0, 'F': -4.0}.get(color, 0.0)
+                + 3.0 * (0.0 if member is None else member),
+                -2.0), 14.0)
+"""
+        in text
     )
 
 

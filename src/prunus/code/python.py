@@ -186,7 +186,7 @@ class _Printer:
         after = "".join(f", {limit!r})" for limit in (output.low, output.high) if limit is not None)
         if not before or len(lines) == 1:
             return [*lines[:-1], f"{before}{lines[-1]}{after}"]
-        return [before, *(f"    {line}" for line in lines), after]
+        return [before, *(f"    {line}" for line in lines[:-1]), f"    {lines[-1]},", f"    {after[2:]}"]
 
     def _result(self, values: tuple[Any, ...]) -> str:
         if self.program.proba:

@@ -68,8 +68,9 @@ def _reached(record: ReadableRecord, columns: Columns) -> ReadableRecord:
 
 def _used(record: ReadableRecord) -> list[int]:
     """The columns that splits and formulas use, by their positions."""
-    formulas = [formula for leaf in record.leaves.values() for formula in leaf.outputs]
-    return sorted({term.feature for part in (*record.splits.values(), *formulas) for term in part.terms})
+    terms = [term for split in record.splits.values() for term in split.terms]
+    terms += [term for leaf in record.leaves.values() for formula in leaf.outputs for term in formula.terms]
+    return sorted({term.feature for term in terms})
 
 
 def _part(record: ReadableRecord, columns: Columns, values: dict[int, Values], t: int) -> Branch | End:

@@ -57,10 +57,11 @@ def export_sql(
 
     The statement computes in double precision. That of a readable tree has the numbers that are printed elsewhere, and
     gives the labels and values of `predict` themselves. The numbers of other trees differ from those of `predict` by
-    rounding, and a row that is within rounding of a threshold may take the other path. The statement is made for SQLite 3.35, DuckDB and PostgreSQL 12, and
-    newer ones. Beyond standard SQL it uses the word ``MATERIALIZED``, which asks to compute a step once and may be
-    deleted, and the function ``exp``, but only for models in leaves, if probabilities or the means of a loss such as
-    "poisson" are wanted. Weekdays, months and hours of dates are computed from seconds, with the function ``floor``.
+    rounding, and a row that is within rounding of a threshold may take the other path. The statement is made for SQLite
+    3.35, DuckDB and PostgreSQL 12, and newer ones. Beyond standard SQL it uses the word ``MATERIALIZED``, which asks to
+    compute a step once and may be deleted, and the function ``exp``, but only for models in leaves, if probabilities or
+    the means of a loss such as "poisson" are wanted. Weekdays, months and hours of dates are computed from seconds,
+    with the function ``floor``.
 
     Parameters
     ----------
