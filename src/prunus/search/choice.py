@@ -17,6 +17,8 @@ SMALL_LEAF, LARGE_LEAF = 5, 20
 """Smallest numbers of rows in a leaf that compete: many rows guard against outliers, few fit tables without noise."""
 ROWS_OF_FOLDS = 4000
 """With more rows, one part of them is held out; with fewer, parts are held out in turn, so that about as many count."""
+ACCURACY = 0.5
+"""How much the accuracy of classes counts in a search beside Gini's impurity. Few leaves cannot say more than the class."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,16 @@ class Candidate:
     """Largest number of columns in a split."""
     least: float
     """Smallest weight of the rows of a leaf."""
+    accuracy: float = 0.0
+    """How much accuracy counts in a search, from 0 to 1."""
 
     def job(self, rows: Rows, leaves: int, seed: int) -> Job:
         """The search for such a tree."""
         if self.stage == "greedy":
             return Job(rows, leaves, self.terms, self.least)
-        return Job(rows, leaves, self.terms, self.least, rounds=300, polish=1000, anneal=150, seed=seed)
+        return Job(
+            rows, leaves, self.terms, self.least, accuracy=self.accuracy, rounds=300, polish=1000, anneal=150, seed=seed
+        )
 
     @property
     def name(self) -> str:
@@ -51,12 +57,13 @@ class Fold:
     held_out: Rows
 
 
-def candidates(limits: Limits, columns: int) -> list[Candidate]:
+def candidates(limits: Limits, columns: int, *, is_classes: bool) -> list[Candidate]:
     """The kinds of trees that compete, the simplest first."""
+    accuracy = ACCURACY if is_classes else 0.0
     least = [LARGE_LEAF, SMALL_LEAF] if limits.min_samples_leaf == "auto" else [limits.min_samples_leaf]
     terms = range(1, min(limits.max_split_features, columns, 2) + 1)
     kinds = [("greedy", 1), *(("search", k) for k in terms)]
-    return [Candidate(stage, k, float(n)) for stage, k in kinds for n in least]
+    return [Candidate(stage, k, float(n), accuracy) for stage, k in kinds for n in least]
 
 
 def folds(outcome: Outcome, rows: Rows, seed: int) -> list[Fold]:

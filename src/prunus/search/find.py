@@ -54,7 +54,7 @@ def find_tree(
     part = _searched(problem, seed)
     table, outcome = read_table(part), read_outcome(part)
     leaves = AUTO_LEAVES if limits.max_leaf_nodes == "auto" else limits.max_leaf_nodes
-    rivals = candidates(limits, len(part.columns))
+    rivals = candidates(limits, len(part.columns), is_classes=part.n_classes > 0)
     judged = judge(table, outcome, rivals, leaves, largest=LARGEST, threads=n_jobs, seed=seed)
     if report is not None:
         for name, score in judged.scores.items():

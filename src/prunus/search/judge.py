@@ -61,7 +61,7 @@ def judge(
     threads: int,
     seed: int,
 ) -> Judged:
-    """Let kinds of trees compete; ties go to the first of them."""
+    """Let kinds of trees compete; ties go to the first of them, which is the simplest."""
     parts = folds(outcome, np.arange(len(outcome)), seed)
     if not parts:
         return Judged(rivals[0], {}, {})
@@ -69,22 +69,16 @@ def judge(
     trees = search_trees(table, jobs, threads)
     rows = np.concatenate([part.held_out for part in parts])
     judged = outcome.part(rows)
-    losses, scores = [], {}
+    errors, scores = [], {}
     for i, rival in enumerate(rivals):
         own = trees[i * len(parts) : (i + 1) * len(parts)]
         predicted = [_by_size([tree], table, outcome, part)[0] for tree, part in zip(own, parts, strict=True)]
-        losses.append(judged.losses(np.concatenate(predicted)))
+        errors.append(judged.errors(np.concatenate(predicted)))
         scores[rival.name] = _score(judged, np.concatenate(predicted))[0]
-    best = _best(losses, judged.weight)
+    best = int(np.argmin([np.average(own, weights=judged.weight) for own in errors]))
     own = trees[best * len(parts) : (best + 1) * len(parts)]
     sizes = _sizes(own, table, outcome, parts, judged, rivals[best], largest, threads)
     return Judged(rivals[best], scores, sizes)
-
-
-def _best(losses: list[Doubles], weight: Doubles) -> int:
-    """The first candidate that is not clearly worse than the best."""
-    means = [float(np.average(loss, weights=weight)) for loss in losses]
-    return int(np.argmin(means))
 
 
 def _score(outcome: Outcome, predicted: Doubles) -> tuple[float, float]:

@@ -59,6 +59,10 @@ class Outcome:
         found: Doubles = (predicted.argmax(1) == self.labels).astype(np.float64)
         return found
 
+    def errors(self, predicted: Doubles) -> Doubles:
+        """What a score counts: whether the class of each row is wrong, or its squared error, (n,)."""
+        return self.losses(predicted) if self.labels is None else 1.0 - self.hits(predicted)
+
     @property
     def power(self) -> float:
         """The weighted sum of squared outputs: what a tree without errors is worth."""
