@@ -1,0 +1,197 @@
+"""Formulas for classes: logistic regression on the best few terms of a leaf."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from prunus.search.leaves import round_value
+from prunus.search.logistic import LogisticFit, fit_scores
+from prunus.search.problem import Doubles
+from prunus.search.record import Leaf, LeafFormula
+from prunus.search.subsets import best_subsets
+from prunus.search.terms import LeafTerms, TermTable, cheapest, cost_of_terms, group_terms, leaf_terms, round_terms
+
+__all__ = ["class_leaves"]
+
+Rows = npt.NDArray[np.int64]
+
+PENALTY = 1.0
+"""Of half the squared weights of standardized terms, in units of the log likelihood: no share comes close to 0 or 1
+where classes can be separated."""
+NEVER = 1e-9
+"""The share of a class that no row has."""
+RIDGE = 1e-6
+"""Added to the variance of each term while terms are chosen."""
+ROUNDS = 3
+"""Terms are chosen so many times, at most, with the weights that the last ones give to rows."""
+
+
+def class_leaves(
+    table: TermTable, rows: Rows, labels: Rows, weight: Doubles, prior: Doubles, most: int
+) -> list[Leaf | None]:
+    """The leaf of some rows with at most 0, 1, ... terms a formula; None if constant shares are best.
+
+    The formulas of all classes have the same terms; the most frequent class of the leaf has the score 0.
+
+    Parameters
+    ----------
+    table : TermTable
+    rows : array of shape (n,)
+    labels : array of shape (n,)
+        Class numbers.
+    weight : array of shape (n,)
+        Its sum is the number of rows that have as much to say.
+    prior : array of shape (n_classes,)
+        Shares over all rows: they count as one more row, as in leaves without formulas.
+    most : int
+    """
+    sums = np.bincount(labels, weight, minlength=len(prior))
+    present = np.flatnonzero(sums)
+    if len(present) < 2:
+        return [None]
+    own = prior[present] / prior[present].sum()
+    data = _ClassRows(np.eye(len(present))[np.searchsorted(present, labels)], weight, own)
+    constant = data.fit(_no_terms(len(rows)), [])
+    terms = leaf_terms(table, rows, data.residual(constant.chances), weight)
+    subsets = data.subsets(terms, most)
+    if table.categories and len(subsets) > 1:  # what is left may be explained by other groups
+        left = data.residual(data.fit(terms, subsets[-1]).chances)
+        terms = terms + group_terms(table, rows, left, weight)
+        subsets = data.subsets(terms, most)
+    fits = [constant, *(data.improved(terms, data.fit(terms, chosen)) for chosen in subsets[1:])]
+    rare = np.maximum(prior / (data.count + 1), NEVER)
+    leaves: list[Leaf | None] = [None, *(_leaf(terms, fit, present, rare) for fit in fits[1:])]
+    return cheapest(leaves, [data.cost(terms, fit) for fit in fits], most)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Scores by some terms."""
+
+    chosen: list[int]
+    found: LogisticFit
+    chances: Doubles
+    """The probability of each class, (n, k)."""
+
+
+@dataclass(frozen=True)
+class _ClassRows:
+    """The rows of a leaf, with the classes that it has."""
+
+    shares: Doubles
+    """1 for the class of each row, (n, k)."""
+    weight: Doubles
+    prior: Doubles
+    """(k,)."""
+
+    @cached_property
+    def count(self) -> float:
+        """Rows that have as much to say."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def mean(self) -> Doubles:
+        """The share of each class, (k,)."""
+        return (self.weight @ self.shares) / self.count
+
+    def fit(self, terms: LeafTerms, chosen: list[int]) -> _Fit:
+        """Fit scores; a row of the mean of all terms has the classes of all rows."""
+        design = np.column_stack((np.ones(len(self.weight)), terms.design(chosen)))
+        middle = np.zeros((1, design.shape[1]))
+        middle[0, 0] = 1.0
+        penalty = np.full(design.shape[1], PENALTY)
+        penalty[0] = 0.0
+        found = fit_scores(
+            np.concatenate((design, middle)),
+            np.concatenate((self.shares, self.prior[None])),
+            np.append(self.weight, 1.0),
+            penalty,
+        )
+        scores = design @ found.weights
+        size = np.exp(scores - scores.max(1, keepdims=True))
+        return _Fit(chosen, found, size / size.sum(1, keepdims=True))
+
+    def residual(self, chances: Doubles) -> Doubles:
+        """What these probabilities leave unexplained, in units in which all classes count as much, (n, k)."""
+        left = (self.shares - chances) / np.sqrt(self.mean)
+        found: Doubles = left - self.weight @ left / self.count
+        return found
+
+    def subsets(self, terms: LeafTerms, most: int) -> list[list[int]]:
+        """The best terms for each number of them, as if they changed probabilities little."""
+        design = terms.design()
+        gram = (self.weight[:, None] * design).T @ design
+        cross = (self.weight[:, None] * design).T @ self.residual(self.mean[None])
+        gram[np.diag_indices_from(gram)] += RIDGE * self.count
+        return best_subsets(gram, cross, terms.price, most)
+
+    def improved(self, terms: LeafTerms, fit: _Fit) -> _Fit:
+        """For two classes: as many terms, chosen where this fit says that rows are undecided."""
+        if self.shares.shape[1] > 2:
+            return fit
+        for _ in range(ROUNDS):
+            chosen = self._chosen_again(terms, fit)
+            if set(chosen) == set(fit.chosen) or len(chosen) < len(fit.chosen):
+                break
+            other = self.fit(terms, chosen)
+            if other.found.loss + terms.price[chosen].sum() / 2 >= fit.found.loss + terms.price[fit.chosen].sum() / 2:
+                break
+            fit = other
+        return fit
+
+    def _chosen_again(self, terms: LeafTerms, fit: _Fit) -> list[int]:
+        """One step of iterated least squares with all terms, of which as many are taken."""
+        undecided = np.maximum(fit.chances[:, 0] * fit.chances[:, 1], 1e-6)
+        weight, design = self.weight * undecided, terms.design()
+        score = design[:, fit.chosen] @ (fit.found.weights[1:, 1] - fit.found.weights[1:, 0])
+        wanted = score + (self.shares[:, 1] - fit.chances[:, 1]) / undecided
+        total = weight.sum()
+        design = design - weight @ design / total
+        gram = (weight[:, None] * design).T @ design
+        gram[np.diag_indices_from(gram)] += RIDGE * total
+        cross = design.T @ (weight * (wanted - weight @ wanted / total))
+        return best_subsets(gram, cross[:, None], terms.price, len(fit.chosen))[-1]
+
+    def cost(self, terms: LeafTerms, fit: _Fit) -> float:
+        """Minus twice the log likelihood, and what the terms cost."""
+        outputs = self.shares.shape[1] - 1
+        price = float(terms.price[fit.chosen].sum())
+        return 2 * fit.found.loss + price + cost_of_terms(len(fit.chosen), len(terms.terms), outputs, self.count)
+
+
+def _no_terms(n: int) -> LeafTerms:
+    return LeafTerms([], np.empty((n, 0)), np.empty(0), np.empty(0), np.empty(0))
+
+
+def _leaf(terms: LeafTerms, fit: _Fit, present: Rows, rare: Doubles) -> Leaf | None:
+    """The log odds of the second of two classes, or the score of each class; None if no weight is worth a digit.
+
+    Parameters
+    ----------
+    terms : LeafTerms
+    fit : _Fit
+    present : array of shape (k,)
+        The classes that are fitted.
+    rare : array of shape (n_classes,)
+        The share of all others.
+    """
+    weights, curvature = fit.found.weights, fit.found.curvature
+    common = 0 if len(rare) == 2 else int(weights[0].argmax())
+    scores = weights - weights[:, [common]]
+    top = float(scores[0].max())
+    middle = top + float(np.log(np.exp(scores[0] - top).sum()))
+    formulas = [LeafFormula(round(middle + float(np.log(share)), 1)) for share in rare]
+    for place, label in enumerate(present.tolist()):
+        formulas[label] = _formula(terms, fit.chosen, scores[:, place], curvature[:, place])
+    if not any(formula.terms for formula in formulas):
+        return None
+    return Leaf(tuple(formulas[1:] if len(formulas) == 2 else formulas))
+
+
+def _formula(terms: LeafTerms, chosen: Sequence[int], weights: Doubles, curvature: Doubles) -> LeafFormula:
+    error = 1 / np.sqrt(np.maximum(curvature, 1e-300))
+    found, constant = round_terms(terms, chosen, weights[1:], error[1:], float(weights[0]))
+    return LeafFormula(round_value(constant, float(error[0])), found)
