@@ -21,6 +21,7 @@ __all__ = ["export_html"]
 _TITLES = {"classes": "Classification", "numbers": "Regression", "clusters": "Cluster"}
 _SCRIPTS = (
     "data.js",
+    "readable.js",
     "predict.js",
     "sentences.js",
     "reasons.js",
@@ -63,8 +64,8 @@ def export_html(
 
     Parameters
     ----------
-    estimator : a tree (ArgminTreeClassifier, ArgminTreeRegressor or ArgminTreeClusterer) or a forest \
-(ArgminForestClassifier or ArgminForestRegressor)
+    estimator : a tree (ReadableTreeClassifier, ReadableTreeRegressor, ArgminTreeClassifier, ArgminTreeRegressor or \
+ArgminTreeClusterer) or a forest (ArgminForestClassifier or ArgminForestRegressor)
         The fitted estimator.
     path : str or path
         The file; one that exists is replaced.

@@ -1,13 +1,14 @@
 """Nodes and curves as the interactive page shows them, with histograms of the rows that were given."""
 
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.explain.curves import Curve
-from prunus.explain.digits import short_number
+from prunus.explain.digits import exact_number, short_number
 from prunus.explain.page_charts import BINS, TableColumns, counted_levels
 from prunus.explain.phrases import point_text, split_parts
 from prunus.explain.readable_rows import ReadableRows
@@ -40,12 +41,13 @@ def node_record(node: NodeSummary, cluster: int | None = None) -> Record:
         record["spread"] = [rounded(value) for value in node.spread]
     if node.mass is not None:
         record["mass"] = rounded(node.mass)
+    exact = exact_number if node.question is not None else None
     if not node.is_leaf:
-        record["words"] = split_parts(node, BOX_TERMS, partial(short_number, digits=BOX_DIGITS))[0]
-    if node.threshold is not None:
+        record["words"] = split_parts(node, BOX_TERMS, exact or partial(short_number, digits=BOX_DIGITS))[0]
+    if node.threshold is not None and isfinite(node.threshold):
         record["threshold"] = rounded(node.threshold)
     if node.column is not None:
-        words = split_parts(node, 1, partial(short_number, digits=DIGITS))
+        words = split_parts(node, 1, exact or partial(short_number, digits=DIGITS))
         record |= {"condition": [" ".join(side) for side in words], "single": True}
     if cluster is not None:
         record["label"] = cluster

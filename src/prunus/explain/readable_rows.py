@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.tables import read_table
 from prunus.explain.summary_record import NodeSummary
 from prunus.explain.values import TableColumn
-from prunus.search.columns import Column, KnownColumn, as_columns, as_matrix, read_columns
+from prunus.search.columns import Column, KnownColumn, as_columns, read_columns
 from prunus.search.predict import class_scores, find_leaves, goes_left, leaf_outputs, split_sums
 from prunus.search.record import ReadableRecord
 from prunus.targets import Target
@@ -103,8 +102,3 @@ def _readable_column(feature: int, column: KnownColumn) -> TableColumn:
         typical=column.typical,
         encoded=np.array([float("nan") if code is None else code], dtype=np.float64),
     )
-
-
-def matrix_of(estimator: Any, X: Any) -> Doubles:  # noqa: N803
-    """The rows of a table as a matrix, (n, p)."""
-    return as_matrix(read_columns(estimator.columns_, read_table(X)))

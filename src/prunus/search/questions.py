@@ -27,6 +27,8 @@ MOST_DIGITS = 15
 """A threshold that follows from others is written if it has at most this many digits."""
 NEAR = 1e-15
 """The size of rounding errors of a sum, as a share of its largest part."""
+SMALLEST = 1e-300
+"""The same for sums of 0."""
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 """The sign of rows that go right, by that of rows that go left."""
 
@@ -203,7 +205,7 @@ def _case_limit(split: Split, number: int, added: float) -> tuple[str, float] | 
     def goes_left(x: float) -> bool:
         return (weight * x + added if added else weight * x) < split.threshold
 
-    step = 4 * NEAR * max(abs(split.threshold), abs(added), abs(weight * limit)) / abs(weight)
+    step = max(4 * NEAR * max(abs(split.threshold), abs(added), abs(weight * limit)), SMALLEST) / abs(weight)
     if goes_left(limit - step) is not (weight > 0) or goes_left(limit + step) is not (weight < 0):
         return None
     sign = "<" if weight > 0 else ">"

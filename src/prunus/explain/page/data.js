@@ -21,6 +21,11 @@ const format = (value) => {
   if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2);
   return String(Number(value.toPrecision(size >= 1000 ? 6 : 4)));
 };
+// The numbers of readable trees are those that predict: they are written with all their digits, unless these are many.
+const exactly = (value) => {
+  const text = String(value), digits = text.replace(/[-.]/g, "").replace(/^0+/, "");
+  return record.readable && !text.includes("e") && digits.length <= 10 ? text : format(value);
+};
 const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1" : (100 * share).toFixed(share < 0.0995 ? 1 : 0)) + " %";
 const shorten = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 

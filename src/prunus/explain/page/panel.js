@@ -32,7 +32,7 @@ const clusterPart = (node) => {
 
 const valueText = (values) => record.task === "classes"
   ? `${record.outputs[argmax(values)]} (${percent(Math.max(...values))})`
-  : values.map((value, k) => (values.length > 1 ? record.outputs[k] + " " : "") + format(value)).join(", ");
+  : values.map((value, k) => (values.length > 1 ? record.outputs[k] + " " : "") + exactly(value)).join(", ");
 
 const factsPart = (node) => {
   const facts = make("dl"), add = (name, ...words) => facts.append(make("dt", {}, name), make("dd", {}, ...words));
@@ -110,7 +110,7 @@ const rowPart = (t) => {
   }
   if (!node.leaf) {
     part.append(make("p", { class: "sentence" }, sentence(t, active)), ...undecided(t, active));
-    if (!node.single && splits.index.has(t)) {
+    if (!node.single && splits.index.has(t) && !Number.isNaN(scoreAt(t, active)) && !(record.readable && !node.question.cases.length)) {
       part.append(ladder(addedToSplit(t, active), active, { first: "typical row", last: `the sum, ${scoreAt(t, active) < 0 ? "below" : "above"} ${format(splitSum(t).threshold)}` }));
     }
   }
@@ -126,10 +126,10 @@ const showNode = (t) => {
   const node = nodes.get(t), box = byId("node");
   box.replaceChildren(make("h2", {}, node.leaf ? `Leaf ${t}` : `Split ${t}`), wayPart(t), factsPart(node), ...rowPart(t));
   if (!node.leaf) {
-    if (node.single) {
+    if (node.condition) {
       box.append(make("h3", {}, "Split"), make("dl", {}, ...["left", "right"].flatMap((side, i) => [make("dt", {}, side), make("dd", {}, node.condition[i])])));
     }
-    if (!node.single) box.append(make("h3", {}, "Weights of the split"), splitPart(node));
+    if (!node.condition) box.append(make("h3", {}, "Weights of the split"), splitPart(node));
     if (node.scores && !(node.single && record.hard)) {
       const here = active && splits.index.has(t) && active.path.includes(t) ? scoreAt(t, active) : null;
       box.append(make("h3", {}, "Scores of the rows that arrive"),
@@ -137,7 +137,8 @@ const showNode = (t) => {
           { middle: true, margin: !record.hard, here, colors: (at) => (node.scores.low + at * (node.scores.high - node.scores.low) < 0 ? "var(--less)" : "var(--more)") }),
         make("p", { class: "soft" }, "Below 0 a row goes left." + (record.hard ? "" : " In the shaded margin it goes both ways.") + (here === null ? "" : " The thick line is the row that is shown.")));
     }
-  } else if (model && record.task !== "clusters" && (model.slope.length || model.shared.length)) box.append(...formulaPart(node));
+  } else if (node.formulas) box.append(make("h3", {}, "Formula of the leaf"), ...formulaLines(node));
+  else if (model && record.task !== "clusters" && (model.slope.length || model.shared.length)) box.append(...formulaPart(node));
   const title = { classes: "Classes of its samples", numbers: "Values of its samples", clusters: "How it differs (means)" };
   box.append(make("h3", {}, title[record.task]), distributionPart(node));
   const rows = node.leaf ? rowsHere(t).slice(0, FEW) : [];

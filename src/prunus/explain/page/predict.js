@@ -11,7 +11,7 @@ const calendarLevel = (unit, seconds) => {
 };
 
 // Values as in the table: numbers (dates in seconds), texts of categories, null for missing values.
-const encode = (values) => record.columns.map((column) => {
+const encode = (values) => (record.readable ? values : record.columns.map((column) => {
   const value = values[column.feature], missing = value === null || value === "" || Number.isNaN(value);
   const at = (x) => clip((x - column.center) / column.scale, column.low, column.high);
   if (column.kind === "missing") return missing ? at(1) : 0;
@@ -21,7 +21,7 @@ const encode = (values) => record.columns.map((column) => {
   if (column.kind === "calendar") return calendarLevel(column.unit, Number(value)) === column.category ? at(1) : 0;
   if (column.kind === "infrequent") return record.features[column.feature].levels.includes(String(value)) ? 0 : at(1);
   return at(Number(value));
-}).map(Math.fround);
+}).map(Math.fround));
 
 const softmax = (out) => {
   const most = Math.max(...out), weights = out.map((value) => Math.exp(value - most));
@@ -31,6 +31,7 @@ const softmax = (out) => {
 
 // Everything that a prediction needs of the record of a tree.
 const predictorOf = (record) => {
+  if (record.readable) return readablePredictor();
   const drawn = new Set(record.nodes.map(({ node }) => node));
   const splits = {
     index: new Map(record.split.nodes.map((t, i) => [t, i])),

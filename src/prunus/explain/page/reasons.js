@@ -52,6 +52,7 @@ const strongestFirst = (columns) => {
   return columns.filter(({ amount }) => Math.abs(amount) > 1e-10 * most).sort((a, b) => Math.abs(b.amount) - Math.abs(a.amount));  // less is rounding
 };
 const addedToSplit = (t, row) => {
+  if (record.readable) return addedToQuestion(nodes.get(t).question, row);
   const i = splits.index.get(t), { threshold } = splitSum(t);
   return addedBy((j) => splits.weight[i * width + j], splits.bias[i] + threshold, row.x);
 };
@@ -70,7 +71,7 @@ const reasonsOf = (row) => {
     for (const i of order) {
       const changed = groups[i].filter((j) => row.x[j] !== typical.x[j]);
       if (!changed.length) continue;
-      changed.forEach((j) => shift(parts, j, row.x[j] - typical.x[j]));
+      changed.forEach((j) => shift(parts, j, row.x[j] - typical.x[j], row.x[j]));
       const after = predictParts(parts).outputs;
       for (let j = 0; j < k; j++) sums[i][j] += (after[j] - before[j]) / record.orders.length;
       before = after;

@@ -75,6 +75,7 @@ const splitSum = (() => {
   return (t) => {
     const i = splits.index.get(t);
     if (i === undefined) return { terms: [], threshold: null };
+    if (!known.has(t) && record.readable) known.set(t, nodes.get(t).question);
     if (!known.has(t)) {
       const { terms, constant } = inUnits((j) => splits.weight[i * width + j], splits.bias[i]);
       known.set(t, { terms, threshold: -constant });
@@ -93,11 +94,12 @@ const rangeWords = (feature, thresholds, at, write) => {
 };
 
 // The side that a row takes at a split: by its score, which Python has computed if the split is not linear.
-const scoreAt = (t, row) => (splits.index.has(t) ? row.parts.score[splits.index.get(t)] : row.row.scores[level(t)]);
-const sideAt = (t, row) => (scoreAt(t, row) < 0 ? "left" : "right");
+const scoreAt = (t, row) => (record.readable ? questionSum(nodes.get(t).question, row.values) - Number(nodes.get(t).question.threshold) : splits.index.has(t) ? row.parts.score[splits.index.get(t)] : row.row.scores[level(t)]);
+const sideAt = (t, row) => ((record.readable ? goesLeft(nodes.get(t).question, row.values) : scoreAt(t, row) < 0) ? "left" : "right");
 
 // What happens to a row at a split.
 const sentence = (t, row) => {
+  if (record.readable) return readableSentence(t, row);
   const side = sideAt(t, row), score = scoreAt(t, row), { column } = nodes.get(t);
   if (!splits.index.has(t)) return `split ${t} scores ${format(score)}, ${score < 0 ? "below" : "above"} 0: ${side}`;
   if (column) {
@@ -122,6 +124,7 @@ const sentence = (t, row) => {
 // The condition of one side of a split.
 const conditionOf = (t, side) => {
   const node = nodes.get(t), { column } = node, isLeft = side === "left";
+  if (record.readable) return node.condition[isLeft ? 0 : 1];
   if (column && column.thresholds.length === 1) {
     const feature = record.features[column.feature];
     const words = `${feature.name} ${isLeft === column.low_left ? "below" : "above"} ${cellText(feature, column.thresholds[0])}`;

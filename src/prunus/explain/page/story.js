@@ -4,7 +4,7 @@ let which = null;  // the output that is explained, if somebody has chosen one
 
 const rowName = (row) => (row.row ? `Row ${row.row.row}` + (row.row.label === undefined ? "" : ` (${row.row.label})`) : "This row");
 const shownOutput = (row) => which ?? (record.task === "classes" ? argmax(row.outputs) : 0);
-const outputText = (value) => (record.task === "classes" ? percent(value) : format(value));
+const outputText = (value) => (record.task === "classes" ? percent(value) : exactly(value));
 const points = (value) => (value < 0 ? "-" : "+") + (100 * Math.abs(value)).toFixed(Math.abs(value) < 0.0095 ? 2 : 1) + " %";
 
 const story = (row) => {
@@ -19,7 +19,7 @@ const story = (row) => {
 const endOf = ({ path }) => path[path.length - 1];
 
 // Outputs in words, and beside them what is in the data.
-const saidOf = (outputs) => (record.task === "classes" ? record.outputs[argmax(outputs)] : outputs.map(format).join(", "));
+const saidOf = (outputs) => (record.task === "classes" ? record.outputs[argmax(outputs)] : outputs.map(exactly).join(", "));
 const truthPart = (row, outputs, id) => {
   const truth = row.row?.y ?? null;
   return truth === null ? [] : [make("div", { class: "soft", id }, `in the data: ${typeof truth === "number" ? format(truth) : truth}${errorText(truth, outputs, saidOf(outputs))}`)];
@@ -83,6 +83,7 @@ const undecided = (t, { routes }) => {
 
 // How outputs add up: over the routes of a soft tree, over the columns if leaves are not constant, and what the link makes of it.
 const sumPart = (row) => {
+  if (record.readable) return readableSum(row);
   const k = shownOutput(row), e = scoreFor(k), part = make("div", { id: "sum" }), end = endOf(row);
   const isConstant = !model.slope.length && !model.shared.length;
   if (!record.hard) part.append(...routeTable(row, e));

@@ -57,8 +57,16 @@ const balanced = (parts, room) => {
   return lines;
 };
 
+// The words of a readable tree are those that predict: they have as many lines as they need, up to four.
+const MOST_LINES = 4;
+const fewLines = (words) => {
+  const lines = balanced(words, TEXT.widest), rest = lines.splice(MOST_LINES - 1);
+  return [...lines, ...(rest.length ? [cutText(rest.join(" "), TEXT.widest)] : [])];
+};
+
 // The condition of a split on two lines, or three if there is room, with as many of its strongest terms as these hold.
 const conditionLines = (node) => {
+  if (record.readable) return fewLines(node.words);
   const { words } = node, isSum = !node.single && node.threshold !== undefined;
   if (!isSum) {
     const [first, ...others] = balanced(words, TEXT.widest);
@@ -76,7 +84,8 @@ const headline = (node) => (node.leaf ? predictionText(node) : node.words.join("
 const predictionText = (node) => {
   if (record.task === "clusters") return `cluster ${node.label}`;
   if (record.task === "classes") return record.outputs[argmax(node.value ?? node.distribution)];
-  const values = (node.offset ?? node.value ?? node.distribution).slice(0, 3).map(format).join(", ") + (record.outputs.length > 3 ? ", …" : "");
+  if (node.formulas) return node.formulas[0].words.join(" ");
+  const values = (node.offset ?? node.value ?? node.distribution).slice(0, 3).map(node.value ? exactly : format).join(", ") + (record.outputs.length > 3 ? ", …" : "");
   return node.offset ? `${values} + curves` : node.value ? values : `mean ${values}`;
 };
 const argmax = (values) => values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
