@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prunus.cli import main
-from tests.cli.tables import QUICK, Shell, csv
+from tests.cli.tables import QUICK, SOFT, Shell, csv
 
 
 @pytest.fixture
@@ -20,6 +20,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = csv(made / "table.csv")
     for target, without in (("kind", "price"), ("price", "kind")):
         out = ["--target", target, "--drop", without, "--out", str(made / f"{target}.prunus")]
-        assert main(["fit", data, *out, *QUICK]) == 0
+        assert main(["fit", data, *out, *SOFT]) == 0
     assert main(["cluster", data, "--drop", "kind", "--out", str(made / "clusters.prunus"), *QUICK]) == 0
     return made

@@ -11,6 +11,8 @@ import pytest
 from prunus.cli import main
 
 QUICK = ("--max-epochs", "2", "--quiet")
+SOFT = ("--kind", "soft", *QUICK)
+"""Options of a quick fit of a soft tree."""
 
 
 def frame(n: int = 60, seed: int = 0) -> pd.DataFrame:

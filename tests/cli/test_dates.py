@@ -9,9 +9,9 @@ import pytest
 import prunus
 from prunus.cli.reading import dates
 from prunus.estimators import format as estimators_format
-from tests.cli.tables import QUICK, Shell, csv, write
+from tests.cli.tables import QUICK, SOFT, Shell, csv, write
 
-EPOCHS = ("--max-epochs", "30", "--quiet")
+EPOCHS = ("--kind", "soft", "--max-epochs", "30", "--quiet")
 
 
 def days(order: str) -> pd.DataFrame:
@@ -80,7 +80,7 @@ def test_only_an_order_that_was_found_is_kept(
     shell: Shell, tmp_path: Path, texts: list[str], orders: dict[str, str]
 ) -> None:
     table = pd.DataFrame({"when": texts * 10, "x": [0.5, 1.5] * 10, "y": ["a", "b"] * 10, "also": ["13/02/2021"] * 20})
-    shell("fit", csv(tmp_path / "t.csv", table), "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
+    shell("fit", csv(tmp_path / "t.csv", table), "--target", "y", "--out", tmp_path / "m.prunus", *SOFT)
     assert prunus.load(tmp_path / "m.prunus").date_orders_ == orders  # the constant column is no feature
 
 
@@ -111,7 +111,7 @@ def test_another_fit_forgets_what_a_file_said(models: dict[str, Path]) -> None:
 def test_dates_in_another_order_than_asked_for_are_noted(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", days("day-first"))
     command = ("fit", data, "--target", "y", "--out", tmp_path / "m.prunus", "--dates", "month-first")
-    said = shell(*command, "--keep", "n", *QUICK)
+    said = shell(*command, "--keep", "n", *SOFT)
     assert "'when' holds dates, but is read as text: they are not month-first, as --dates says" in said
 
 

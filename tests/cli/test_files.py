@@ -11,7 +11,7 @@ import pytest
 import prunus
 import prunus.cli
 from prunus.cli import file_predictions
-from tests.cli.tables import QUICK, Shell, frame
+from tests.cli.tables import QUICK, SOFT, Shell, frame
 from tests.data.file_tables import write
 
 N = 3_000
@@ -40,7 +40,7 @@ def model(files: Path) -> Path:
 
 
 def fit(shell: Shell, *arguments: object) -> dict[str, Any]:
-    return shell.json("fit", *arguments, "--drop", "kind", "--drop", "id", "--target", "price", *QUICK)
+    return shell.json("fit", *arguments, "--drop", "kind", "--drop", "id", "--target", "price", *SOFT)
 
 
 @pytest.mark.parametrize("form", ["parts/part-*.parquet", "parts", "texts"])
@@ -138,12 +138,12 @@ def test_mistakes_name_the_file(shell: Shell, files: Path, model: Path, tmp_path
     good = files / "parts" / "part-0.parquet"
     damaged = tmp_path / "damaged.parquet"
     damaged.write_bytes(good.read_bytes()[:1_000])
-    out = ("--target", "price", "--out", tmp_path / "m.prunus", *QUICK)
+    out = ("--target", "price", "--out", tmp_path / "m.prunus", *SOFT)
     assert "other.parquet" in shell.mistake("fit", good, tmp_path / "a", *out)
     assert "damaged.parquet" in shell.mistake("fit", good, damaged, *out)
     assert "got none for" in shell.mistake("fit", tmp_path / "*.csv", *out)
     assert "has no column 'cost'; it has" in shell.mistake(
-        "fit", files / "parts", "--target", "cost", "--out", tmp_path / "m.prunus", *SMALL
+        "fit", files / "parts", "--target", "cost", "--out", tmp_path / "m.prunus", *SOFT, *SMALL
     )
     assert "- must be the only table" in shell.mistake("fit", "-", good, *out)
     assert "--out must name a file for a table that is read in parts" in shell.mistake(

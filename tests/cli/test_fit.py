@@ -16,12 +16,12 @@ from prunus.cli import main
 from prunus.estimators import choosing
 from prunus.estimators.choosing import Candidate
 from prunus.training import EpochRecord
-from tests.cli.tables import QUICK, Shell, csv, frame
+from tests.cli.tables import SOFT, Shell, csv, frame
 
 
 def test_the_model_is_what_the_estimator_would_learn(shell: Shell, tmp_path: Path) -> None:
     out = tmp_path / "tree.prunus"
-    shell("fit", csv(tmp_path / "table.csv"), "--target", "price", "--drop", "kind", "--out", out, *QUICK)
+    shell("fit", csv(tmp_path / "table.csv"), "--target", "price", "--drop", "kind", "--out", out, *SOFT)
     table = frame()[["size", "color"]]
     tree = prunus.ArgminTreeRegressor(max_epochs=2, early_stopping_rounds=None, random_state=0)
     expected = tree.fit(table, frame()["price"]).predict(table)
@@ -34,7 +34,7 @@ def test_of_many_rows_it_learns_what_the_estimator_learns(shell: Shell, tmp_path
     columns, out = ["size", "color"], tmp_path / "tree.prunus"
     others = [word for name in ("kind", "price") if name != target for word in ("--drop", name)]
     command = ("fit", csv(tmp_path / "t.csv", many), "--target", target, *others, "--weights", "w", "--out", out)
-    record = shell.json(*command, "--seed", 7, "--max-epochs", 3, "--quiet")
+    record = shell.json(*command, "--kind", "soft", "--seed", 7, "--max-epochs", 3, "--quiet")
     kind = prunus.ArgminTreeRegressor if target == "price" else prunus.ArgminTreeClassifier
     tree = kind(max_epochs=3, random_state=7)
     tree.fit(many[columns], many[target], sample_weight=many["w"])
@@ -45,7 +45,7 @@ def test_of_many_rows_it_learns_what_the_estimator_learns(shell: Shell, tmp_path
 
 
 def test_says_what_was_read_and_what_was_dropped(shell: Shell, tmp_path: Path) -> None:
-    said = shell("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    said = shell("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     for text in (
         "60 rows, 6 columns",
         "id: numbers the rows",
@@ -58,7 +58,7 @@ def test_says_what_was_read_and_what_was_dropped(shell: Shell, tmp_path: Path) -
 
 
 def test_json_has_the_same_for_machines(shell: Shell, tmp_path: Path) -> None:
-    record = shell.json("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    record = shell.json("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     assert record["features"] == ["size", "color", "price"]
     assert [entry["column"] for entry in record["dropped"]] == ["id", "unit"]
     assert record["task"] == "classification"
@@ -68,7 +68,7 @@ def test_json_has_the_same_for_machines(shell: Shell, tmp_path: Path) -> None:
 
 def test_rows_are_held_out_of_many_and_scored(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame(400))
-    record = shell.json("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    record = shell.json("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     assert record["hold_out"]["rows"] == 61  # 15 % of the different rows, and the rows that equal one of them
     assert 0 <= record["hold_out"]["accuracy"] <= 1
 
@@ -78,7 +78,7 @@ def test_the_task_is_chosen_from_the_target(shell: Shell, tmp_path: Path) -> Non
     data = csv(tmp_path / "t.csv", table)
     tasks = {}
     for target in ("kind", "price", "grade", "year"):
-        record = shell.json("fit", data, "--target", target, "--out", tmp_path / "t.prunus", "--force", *QUICK)
+        record = shell.json("fit", data, "--target", target, "--out", tmp_path / "t.prunus", "--force", *SOFT)
         tasks[target] = record["task"]
     expected = {"kind": "classification", "price": "regression", "grade": "classification", "year": "regression"}
     assert tasks == expected
@@ -86,7 +86,7 @@ def test_the_task_is_chosen_from_the_target(shell: Shell, tmp_path: Path) -> Non
 
 def test_whole_numbers_stay_classes_where_some_are_missing(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame().assign(grade=pd.array([1, 2, None] * 20, dtype="Int64")))
-    record = shell.json("fit", data, "--target", "grade", "--out", tmp_path / "t.prunus", *QUICK)
+    record = shell.json("fit", data, "--target", "grade", "--out", tmp_path / "t.prunus", *SOFT)
     assert prunus.load(tmp_path / "t.prunus").classes_.tolist() == [1, 2]
     assert "20 rows without a target are left out" in record["notes"]
 
@@ -94,14 +94,14 @@ def test_whole_numbers_stay_classes_where_some_are_missing(shell: Shell, tmp_pat
 def test_a_column_can_be_kept_and_another_be_the_weights(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame().assign(w=1.5))
     options = ("--keep", "id", "--weights", "w", "--class-weight", "balanced")
-    record = shell.json("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *options, *QUICK)
+    record = shell.json("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *options, *SOFT)
     assert record["features"] == ["id", "size", "color", "price"]
 
 
 def test_an_existing_model_is_replaced_only_by_force(shell: Shell, tmp_path: Path) -> None:
     out = tmp_path / "t.prunus"
     out.write_text("dear")
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", out, *QUICK)
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", out, *SOFT)
     assert "exists; add --force" in shell.mistake(*command)
     assert out.read_text() == "dear"
     shell(*command, "--force")
@@ -110,7 +110,7 @@ def test_an_existing_model_is_replaced_only_by_force(shell: Shell, tmp_path: Pat
 
 def test_an_interrupted_run_is_not_forgotten(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "t.prunus.checkpoint").write_text("state")
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     assert "add --resume to continue it, or --force" in shell.mistake(*command)
     assert "is damaged or not a checkpoint" in shell.mistake(*command, "--resume")
     shell(*command, "--force")
@@ -122,7 +122,7 @@ def test_a_training_that_ended_is_not_lost_with_its_model(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "t.prunus")
 
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     with monkeypatch.context() as patch:
         patch.setattr("prunus.io.save", full)
         said = shell.mistake(*command)
@@ -135,11 +135,11 @@ def test_a_training_that_ended_is_not_lost_with_its_model(
 def test_paths_that_do_not_explain_the_tree_are_told_of(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK, "--force")
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT, "--force")
     monkeypatch.setattr("prunus.targets.Classes.agreement", lambda *_: 0.5)
-    assert "give 50% of the rows another class. With --routing hard the paths" in shell(*command)
+    assert "give 50% of the rows another class. With --kind hard the paths" in shell(*command)
     monkeypatch.setattr("prunus.targets.Classes.agreement", lambda *_: 1.0)
-    assert "--routing" not in shell(*command)
+    assert "--kind" not in shell(*command)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_options_that_are_auto_are_chosen(
     shell: Shell, tmp_path: Path, options: tuple[object, ...], kept: dict[str, Any]
 ) -> None:
     command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--drop", "kind", "--out", tmp_path / "t.prunus")
-    record = shell.json(*command, *options, *QUICK)
+    record = shell.json(*command, *options, *SOFT)
     assert len(record["chosen"]["candidates"]) == 2
     assert record["chosen"].items() >= kept.items()
     auto = (
@@ -174,7 +174,7 @@ def test_options_that_are_auto_are_chosen(
 
 @pytest.mark.usefixtures("two_candidates")
 def test_says_what_was_chosen(shell: Shell, tmp_path: Path) -> None:
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *QUICK, "--force")
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *SOFT, "--force")
     said = shell(*command, "--auto", "--pieces", 4)
     assert re.search(
         r"^chosen    linear leaves, depth [23], 4 pieces, weight decay \S+ \(best of 2 candidates\)$", said, re.M
@@ -187,7 +187,7 @@ def test_says_what_was_chosen(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_mistakes_about_what_is_to_be_chosen(shell: Shell, tmp_path: Path) -> None:
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *SOFT)
     assert shell.mistake(*command, "--tuning-seconds", 3) == (
         "prunus fit: --tuning-seconds must be left out unless an option is auto, got it without --auto"
     )
@@ -208,6 +208,8 @@ def test_an_interrupted_run_with_a_choice_is_resumed(
         "price",
         "--out",
         out,
+        "--kind",
+        "soft",
         "--auto",
         "--max-epochs",
         15,
@@ -229,14 +231,14 @@ def test_an_interrupted_run_with_a_choice_is_resumed(
 
 
 def test_a_tree_without_splits_is_told_of(shell: Shell, tmp_path: Path) -> None:
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *SOFT)
     said = shell(*command, "--pruning-strength", 1e6)
     assert "depth 0, 1 leaf (constant)" in said
     assert "No split was worth keeping: all rows end in one leaf." in said
 
 
 def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
-    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     assert "leave out --resume" in shell.mistake(*command, "--resume")
 
 
@@ -261,18 +263,18 @@ def test_there_must_be_a_run_to_resume(shell: Shell, tmp_path: Path) -> None:
 def test_a_mistake_gets_one_line_that_names_it(
     shell: Shell, tmp_path: Path, options: tuple[str, ...], said: str
 ) -> None:
-    assert said in shell.mistake("fit", csv(tmp_path / "t.csv"), "--out", tmp_path / "t.prunus", *options, *QUICK)
+    assert said in shell.mistake("fit", csv(tmp_path / "t.csv"), "--out", tmp_path / "t.prunus", *options, *SOFT)
 
 
 def test_a_text_among_numbers_to_predict_is_a_slip(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame().astype({"price": object}).replace({"price": {frame()["price"][7]: "n/k"}}))
-    said = shell.mistake("fit", data, "--target", "price", "--out", tmp_path / "t.prunus", *QUICK)
+    said = shell.mistake("fit", data, "--target", "price", "--out", tmp_path / "t.prunus", *SOFT)
     assert "line 9: the target 'price' must be a number, as most of them are, got 'n/k'" in said
 
 
 def test_an_infinite_number_is_found(shell: Shell, tmp_path: Path) -> None:
     data = csv(tmp_path / "t.csv", frame().replace({"size": {frame()["size"][3]: np.inf}}))
-    said = shell.mistake("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *QUICK)
+    said = shell.mistake("fit", data, "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     assert "line 5: column 'size' is infinite" in said
 
 
@@ -282,7 +284,7 @@ def test_a_model_goes_through_a_pipe(shell: Shell, tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
     reader.start()
-    shell("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", pipe, *QUICK)
+    shell("fit", csv(tmp_path / "t.csv"), "--target", "kind", "--out", pipe, *SOFT)
     reader.join(timeout=30)
     (tmp_path / "t.prunus").write_bytes(got[0])
     assert prunus.load(tmp_path / "t.prunus").target_name_ == "kind"
@@ -294,6 +296,6 @@ def test_a_column_that_is_empty_where_there_is_a_target_is_left_out(shell: Shell
     table = frame().assign(note=None)
     table.loc[:2, "note"], table.loc[:2, "kind"] = "late", None
     data, model = csv(tmp_path / "t.csv", table), tmp_path / "m.prunus"
-    record = shell.json("fit", data, "--target", "kind", "--out", model, *QUICK)
+    record = shell.json("fit", data, "--target", "kind", "--out", model, *SOFT)
     assert {"column": "note", "why": "empty in all rows with a target"} in record["dropped"]
     assert shell("predict", model, data).count("\n") == 61

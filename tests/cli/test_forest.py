@@ -8,7 +8,7 @@ import pytest
 
 import prunus
 from prunus.cli import main
-from tests.cli.tables import QUICK, Shell, csv, frame
+from tests.cli.tables import QUICK, SOFT, Shell, csv, frame
 
 MANY = frame(400)
 TREES: Any = {"leaf": "constant", "depth": 4, "random_state": 0}
@@ -136,6 +136,6 @@ def test_mistakes(
     shell: Shell, made: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...], message: str
 ) -> None:
     fitted(shell, made, "kind")
-    shell("fit", made / "table.csv", "--target", "kind", "--out", made / "tree.prunus", "--force", *OPTIONS, *QUICK)
+    shell("fit", made / "table.csv", "--target", "kind", "--out", made / "tree.prunus", "--force", *OPTIONS, *SOFT)
     monkeypatch.chdir(made)
     assert message in shell.mistake(*command)

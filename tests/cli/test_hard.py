@@ -9,7 +9,7 @@ import prunus
 from prunus.cli.search_space import suggest
 from tests.cli.tables import QUICK, Shell, csv, frame
 
-HARD = ("--routing", "hard", *QUICK)
+HARD = ("--kind", "hard", *QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,9 @@ def test_an_exported_hard_tree_is_hard(shell: Shell, folder: Path, tmp_path: Pat
 
 def test_clusters_follow_one_path(shell: Shell, tmp_path: Path) -> None:
     out = tmp_path / "t.prunus"
-    record = shell.json("cluster", csv(tmp_path / "t.csv"), "--out", out, "--max-leaf-nodes", 3, *HARD)
+    record = shell.json(
+        "cluster", csv(tmp_path / "t.csv"), "--out", out, "--max-leaf-nodes", 3, "--routing", "hard", *QUICK
+    )
     assert set(record["scores"]) == {"reconstruction_error"}
     assert prunus.load(out).tree_.is_hard
     assert record["model"]["leaves"] <= 3

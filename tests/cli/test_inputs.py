@@ -11,7 +11,7 @@ from tests.cli.tables import QUICK, Shell, csv
 
 COMMANDS = {
     "fit": ("fit", "t.csv", "--target", "kind", "--out", "t.csv"),
-    "fit, its checkpoint": ("fit", "t.csv", "--target", "kind", "--out", "m", "m.checkpoint"),
+    "fit, its checkpoint": ("fit", "t.csv", "--target", "kind", "--kind", "soft", "--out", "m", "m.checkpoint"),
     "tune": ("tune", "t.csv", "--target", "kind", "--out", "t.csv"),
     "tune, its study": ("tune", "t.csv", "--target", "kind", "--study", "s.db", "--out", "s.db"),
     "cluster": ("cluster", "t.csv", "--out", "t.csv"),

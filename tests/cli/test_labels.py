@@ -12,7 +12,7 @@ import pytest
 
 import prunus
 from prunus.cli.reading import Source, read_classes
-from tests.cli.tables import QUICK, Shell, write
+from tests.cli.tables import SOFT, Shell, write
 
 
 def table_of(labels: list[str], rows: int = 30) -> str:
@@ -38,7 +38,7 @@ def table_of(labels: list[str], rows: int = 30) -> str:
 def test_labels_of_text_are_the_fields(shell: Shell, tmp_path: Path, labels: list[str]) -> None:
     data = write(tmp_path / "t.csv", table_of(labels) + "1,\n")  # one target is empty
     model = tmp_path / "m.prunus"
-    shell("fit", data, "--target", "y", "--out", model, "--max-epochs", "30", "--quiet")
+    shell("fit", data, "--target", "y", "--out", model, "--kind", "soft", "--max-epochs", "30", "--quiet")
     assert {str(label) for label in prunus.load(model).classes_} == set(labels)
     found = pd.read_csv(io.StringIO(shell("predict", model, data)), dtype=str)
     assert set(found["prediction"]) <= set(labels)
@@ -48,7 +48,7 @@ def test_labels_of_text_are_the_fields(shell: Shell, tmp_path: Path, labels: lis
 
 def test_whole_numbers_that_print_as_written_are_numbers(shell: Shell, tmp_path: Path) -> None:
     data = write(tmp_path / "t.csv", table_of(["1", "2"]))
-    shell("fit", data, "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
+    shell("fit", data, "--target", "y", "--out", tmp_path / "m.prunus", *SOFT)
     assert prunus.load(tmp_path / "m.prunus").classes_.tolist() == [1, 2]
 
 
@@ -65,7 +65,7 @@ def test_labels_of_parquet_are_its_values(shell: Shell, tmp_path: Path, values: 
     picked = values[np.arange(30) % len(values)]
     table = pa.Table.from_pandas(pd.DataFrame({"x": np.arange(30) % 2, "y": picked}))
     pq.write_table(table.replace_schema_metadata(), tmp_path / "t.parquet")  # as programs other than pandas write it
-    shell("fit", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
+    shell("fit", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.prunus", *SOFT)
     assert prunus.load(tmp_path / "m.prunus").classes_.tolist() == labels
     shell("evaluate", tmp_path / "m.prunus", tmp_path / "t.parquet", "--target", "y")
 
@@ -82,7 +82,7 @@ def test_models_that_learned_other_labels_before_still_evaluate(
 
 
 def test_an_unknown_class_is_named(shell: Shell, tmp_path: Path) -> None:
-    shell("fit", write(tmp_path / "t.csv", table_of(["007", "7"])), "--target", "y", "--out", tmp_path / "m.p", *QUICK)
+    shell("fit", write(tmp_path / "t.csv", table_of(["007", "7"])), "--target", "y", "--out", tmp_path / "m.p", *SOFT)
     said = shell.mistake("evaluate", tmp_path / "m.p", write(tmp_path / "u.csv", table_of(["07"])), "--target", "y")
     assert "must contain the classes of" in said
     assert "'007', '7', got '07'" in said
@@ -90,13 +90,13 @@ def test_an_unknown_class_is_named(shell: Shell, tmp_path: Path) -> None:
 
 def test_regression_targets_are_numbers(shell: Shell, tmp_path: Path) -> None:
     data = write(tmp_path / "t.csv", table_of(["007", "7", "1e1"]))
-    record = shell.json("fit", data, "--target", "y", "--task", "regression", "--out", tmp_path / "m.prunus", *QUICK)
+    record = shell.json("fit", data, "--target", "y", "--task", "regression", "--out", tmp_path / "m.prunus", *SOFT)
     assert record["task"] == "regression"
 
 
 def test_usual_texts_for_missing_values_can_be_values(shell: Shell, tmp_path: Path) -> None:
     data = write(tmp_path / "t.csv", table_of(["NA", "DE", "FR"]) + "1,\n")
-    command = ("fit", data, "--target", "y", "--out", tmp_path / "m.prunus", "--force", *QUICK)
+    command = ("fit", data, "--target", "y", "--out", tmp_path / "m.prunus", "--force", *SOFT)
     shell(*command)
     assert prunus.load(tmp_path / "m.prunus").classes_.tolist() == ["DE", "FR"]
     shell(*command, "--na-values", "")
@@ -107,7 +107,7 @@ def test_usual_texts_for_missing_values_can_be_values(shell: Shell, tmp_path: Pa
 
 def test_a_target_of_lists_is_refused(shell: Shell, tmp_path: Path) -> None:
     pd.DataFrame({"x": [0, 1] * 9, "y": [[1], [2, 3]] * 9}).to_parquet(tmp_path / "t.parquet")
-    said = shell.mistake("fit", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.prunus", *QUICK)
+    said = shell.mistake("fit", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.prunus", *SOFT)
     assert "row 1: the target column 'y' must contain single values, got a" in said
 
 
@@ -115,7 +115,7 @@ def test_a_target_of_lists_is_refused(shell: Shell, tmp_path: Path) -> None:
 def test_clusters_are_compared_with_the_classes_of_the_file(shell: Shell, tmp_path: Path, labels: list[str]) -> None:
     data = write(tmp_path / "t.csv", table_of(labels).replace(",7", ", 7 "))
     command = ("cluster", data, "--target", "y", "--out", tmp_path / "c.prunus", "--n-clusters", 2, "--keep", "x")
-    found = shell.json(*command, "--max-epochs", "30", "--quiet")["scores"]
+    found = shell.json(*command, "--kind", "soft", "--max-epochs", "30", "--quiet")["scores"]
     assert (found["adjusted_rand"], found["dendrogram_purity"]) == (1, 1)  # broke: 007 and 7 were one class
     assert shell.json("evaluate", tmp_path / "c.prunus", data, "--target", "y")["adjusted_rand"] == 1
 

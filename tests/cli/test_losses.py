@@ -20,12 +20,13 @@ def data(tmp_path: Path) -> str:
 
 
 QUICK = ("--max-epochs", 20, "--quiet")
+SOFT = ("--kind", "soft", *QUICK)
 
 
-@pytest.mark.parametrize("routing", ["soft", "hard"])
-def test_a_quantile_is_learned(shell: Shell, data: str, tmp_path: Path, routing: str) -> None:
+@pytest.mark.parametrize("kind", ["soft", "hard"])
+def test_a_quantile_is_learned(shell: Shell, data: str, tmp_path: Path, kind: str) -> None:
     out = tmp_path / "tree.prunus"
-    options = ("--loss", "quantile", "--quantile", 0.9, "--routing", routing, "--drop", "kind", "--drop", "count")
+    options = ("--loss", "quantile", "--quantile", 0.9, "--kind", kind, "--drop", "kind", "--drop", "count")
     shell("fit", data, "--target", "price", "--out", out, *options, *QUICK)
     tree = prunus.load(out)
     assert (tree.loss, tree.quantile) == ("quantile", 0.9)
@@ -46,7 +47,7 @@ def test_a_quantile_is_learned(shell: Shell, data: str, tmp_path: Path, routing:
 def test_log_losses_are_learned(shell: Shell, data: str, tmp_path: Path, target: str, options: list[str]) -> None:
     out = tmp_path / "tree.prunus"
     drop = [word for name in {"count", "price", "kind"} - {target} for word in ("--drop", name)]
-    record = shell.json("fit", data, "--target", target, "--task", "regression", "--out", out, *drop, *options, *QUICK)
+    record = shell.json("fit", data, "--target", target, "--task", "regression", "--out", out, *drop, *options, *SOFT)
     assert record["task"] == "regression"
     assert shell.json("evaluate", out, data)["d2"] > 0.05
     shell("predict", out, data, "--out", tmp_path / "out.csv")
@@ -55,7 +56,7 @@ def test_log_losses_are_learned(shell: Shell, data: str, tmp_path: Path, target:
 
 def test_one_logit_is_learned_shown_and_exported(shell: Shell, data: str, tmp_path: Path) -> None:
     out = tmp_path / "tree.prunus"
-    shell("fit", data, "--target", "kind", "--loss", "binary_cross_entropy", "--out", out, *QUICK)
+    shell("fit", data, "--target", "kind", "--loss", "binary_cross_entropy", "--out", out, *SOFT)
     assert "class: large" in shell("show", out)
     assert shell.json("evaluate", out, data)["roc_auc"] > 0.9
     shell("predict", out, data, "--proba", "--out", tmp_path / "out.csv")
@@ -89,15 +90,17 @@ def test_one_logit_is_learned_shown_and_exported(shell: Shell, data: str, tmp_pa
 def test_wrong_combinations_are_met_by_one_line(
     shell: Shell, data: str, tmp_path: Path, command: str, options: list[str], said: str
 ) -> None:
-    line = shell.mistake(command, data, "--target", "price", "--out", tmp_path / "tree.prunus", *options)
+    line = shell.mistake(
+        command, data, "--target", "price", "--kind", "soft", "--out", tmp_path / "tree.prunus", *options
+    )
     assert line == f"prunus {command}: {said}"
 
 
 def test_the_loss_of_numbers_for_classes(shell: Shell, data: str, tmp_path: Path) -> None:
-    line = shell.mistake("fit", data, "--target", "count", "--loss", "poisson", "--out", tmp_path / "tree.prunus")
+    line = shell.mistake("fit", data, "--target", "count", "--loss", "poisson", "--out", tmp_path / "t.prunus", *SOFT)
     assert "for a target of classes, got poisson; choose one of them, or add --task regression" in line
 
 
 def test_negative_targets_of_a_log_loss(shell: Shell, data: str, tmp_path: Path) -> None:
-    line = shell.mistake("fit", data, "--target", "size", "--loss", "gamma", "--out", tmp_path / "t.prunus", "--quiet")
+    line = shell.mistake("fit", data, "--target", "size", "--loss", "gamma", "--out", tmp_path / "t.prunus", *SOFT)
     assert "y must be positive with loss='gamma', got -" in line

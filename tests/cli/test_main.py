@@ -10,7 +10,7 @@ from prunus.cli import main, problem, tree_options
 from prunus.cli.registry import COMMANDS
 from prunus.estimators import defaults
 from prunus.nn import registry
-from tests.cli.tables import Shell
+from tests.cli.tables import SOFT, Shell
 from tests.subprocesses import run_without
 
 
@@ -119,15 +119,15 @@ def test_wrong_arguments_are_described_in_one_line(
 def test_values_that_cannot_be_computed_with_are_mistakes(  # broke: they were errors of prunus
     shell: Shell, folder: Path, tmp_path: Path, option: str, value: str, said: str
 ) -> None:
-    command = ("fit", folder / "table.csv", "--target", "kind", "--out", tmp_path / "t.prunus", "--quiet")
+    command = ("fit", folder / "table.csv", "--target", "kind", "--out", tmp_path / "t.prunus", *SOFT)
     assert said in shell.mistake(*command, option, value)
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("fit --depth 17", "--depth must be an int in the range [0, 16], got 17"),
-        ("fit --max-epochs 0", "--max-epochs must be an int in the range [1, inf), got 0"),
+        ("fit --kind soft --depth 17", "--depth must be an int in the range [0, 16], got 17"),
+        ("fit --kind soft --max-epochs 0", "--max-epochs must be an int in the range [1, inf), got 0"),
         ("cluster --max-leaves 0", "--max-leaf-nodes must be an int in the range [1, inf), got 0"),
         ("fit --keep size --drop size", "--keep must name other columns than --drop, got 'size' for both; leave out"),
         (

@@ -11,7 +11,7 @@ import pytest
 
 import prunus
 from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
-from tests.cli.tables import QUICK, Shell, csv, frame, write
+from tests.cli.tables import QUICK, SOFT, Shell, csv, frame, write
 
 
 def test_predictions_are_those_of_the_estimator(shell: Shell, folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_text_in_a_column_of_numbers_is_found(shell: Shell, folder: Path, tmp_
 def test_categories_that_look_like_numbers_are_compared_as_text(shell: Shell, tmp_path: Path) -> None:
     table = frame().assign(code=["01", "02", "A"] * 20, y=["a", "b", "c"] * 20)[["code", "size", "y"]]
     command = ("fit", csv(tmp_path / "t.csv", table), "--target", "y", "--out", tmp_path / "m.prunus")
-    shell(*command, "--max-epochs", "40", "--quiet")
+    shell(*command, "--quiet")
     few = table[table["code"] != "A"]
     assert (
         shell.json("evaluate", tmp_path / "m.prunus", csv(tmp_path / "few.csv", few), "--target", "y")["accuracy"] == 1
@@ -211,7 +211,7 @@ def test_a_picture_has_the_size_and_the_levels_that_are_asked_for(shell: Shell, 
 def test_curves_as_a_picture(shell: Shell, folder: Path, tmp_path: Path) -> None:
     data, model, picture = folder / "table.csv", tmp_path / "m.prunus", tmp_path / "c.png"
     fit = ("fit", data, "--target", "price", "--drop", "kind", "--leaf", "additive", "--out", model)
-    shell(*fit, *QUICK)
+    shell(*fit, *SOFT)
     assert shell("show", model, "--curves", picture, "--data", data, "--figure-size", "8,6") == ""
     assert pixels(picture) == (1200, 900)
     said = shell.mistake("show", model, "--curves", picture, "--plot", picture, "--force")

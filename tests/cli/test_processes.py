@@ -13,7 +13,7 @@ from prunus.cli import main
 from tests.cli.tables import Shell, csv, frame
 
 PRUNUS = [sys.executable, "-m", "prunus"]
-LONG = ["--target", "price", "--drop", "kind", "--max-epochs", "600", "--quiet"]
+LONG = ["--target", "price", "--drop", "kind", "--kind", "soft", "--max-epochs", "600", "--quiet"]
 
 
 def test_a_table_from_a_pipe_to_a_pipe(folder: Path) -> None:

@@ -11,7 +11,7 @@ import torch.distributed
 
 import prunus
 from prunus.cli import main
-from tests.cli.tables import QUICK, Shell, csv, frame
+from tests.cli.tables import QUICK, SOFT, Shell, csv, frame
 
 pytestmark = [
     pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed"),
@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-LONG = ["--target", "price", "--drop", "kind", "--leaf", "linear", "--depth", "3"]
+LONG = ["--target", "price", "--drop", "kind", "--kind", "soft", "--leaf", "linear", "--depth", "3"]
 
 
 def torchrun(size: int, *words: object) -> tuple[int, str, str]:
@@ -65,10 +65,14 @@ def test_wrong_arguments_are_told_by_the_first_process(
 
 @pytest.mark.slow
 def test_a_mistake_is_told_once(tmp_path: Path) -> None:
-    code, said, errors = torchrun(2, "fit", csv(tmp_path / "t.csv"), "--target", "x", "--out", tmp_path / "m.prunus")
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "x", "--out", tmp_path / "m.prunus")
+    code, said, errors = torchrun(2, *command, *SOFT)
     assert code == 1
     assert said == ""
     assert errors.count("has no column 'x' for --target") == 1
+    code, said, errors = torchrun(2, *command)
+    assert (code, said) == (1, "")
+    assert errors.count("--kind must be soft, hard or forest if several processes learn together") == 1
 
 
 @pytest.mark.slow

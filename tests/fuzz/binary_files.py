@@ -34,7 +34,7 @@ MEMORY = 12 << 30
 """A case that needs more bytes of address space does not end well on a small machine."""
 NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64(), pa.float16(), pa.float32())
 TEXTS = ("red", "blue", "", "ä", "\N{GRINNING FACE}", "NA", "007", "a\nb", "13.01.2021", "1e400", "x" * 300)
-QUICK = ("--max-epochs", "1", "--depth", "1", "--quiet")
+QUICK = ("--kind", "soft", "--max-epochs", "1", "--depth", "1", "--quiet")
 AGAIN = ("--force", "--quiet")
 KEPT = 8
 """Length of what is often left alone at both ends of a file: it says what format the file has, and where to begin."""

@@ -51,7 +51,6 @@ READING = {
 TREE = {
     "--depth": Values(["0", "1", "5", "12"], ["13", *NO_COUNTS]),
     "--pruning-strength": Values(["0", "0.5", "1e38", "1e300"], NO_SIZES),
-    "--routing": Values(["soft", "hard"], ["both"]),
     "--max-split-features": Values(["1", "2"], ["0", *NO_COUNTS]),
     "--max-leaf-nodes": Values(["1", "5"], ["0", *NO_COUNTS]),
     "--split": Values(["linear", "elu", "mlp", "sparse_mlp"], ["oblique"]),
@@ -94,10 +93,13 @@ OPTIONS: dict[str, dict[str, Values]] = {
     "demo": {},
     "frobnicate": {},
 }
+KIND = Values(["soft", "hard"], ["both"])
 EPOCHS = Values(["1", "2"], ["0", "x"])
 NEEDED: dict[str, dict[str, Values]] = {
-    "fit": TARGET | FORCE | {"--out": OUT, "--max-epochs": EPOCHS},
-    "tune": TARGET | FORCE | {"--out": OUT, "--max-epochs": EPOCHS, "--trials": Values(["1", "2"], ["0", "x"])},
+    "fit": TARGET | FORCE | {"--out": OUT, "--max-epochs": EPOCHS, "--kind": KIND},
+    "tune": TARGET
+    | FORCE
+    | {"--out": OUT, "--max-epochs": EPOCHS, "--trials": Values(["1", "2"], ["0", "x"]), "--kind": KIND},
     "cluster": FORCE | {"--out": OUT, "--max-epochs": EPOCHS},
     "export": FORCE | {"--onnx": Values(["o.onnx"], NOT_THERE)},
     "demo": {"--html": Values(["no/o.html", "."], [""])},  # a whole demonstration takes long
@@ -120,7 +122,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "junk.bin").write_bytes(bytes(range(256)))
     data, quick = str(made / "table.csv"), ["--max-epochs", "1", "--quiet"]
     for target in ("kind", "price"):
-        assert main(["fit", data, "--target", target, "--out", str(made / f"{target}.prunus"), *quick]) == 0
+        assert (
+            main(["fit", data, "--target", target, "--kind", "soft", "--out", str(made / f"{target}.prunus"), *quick])
+            == 0
+        )
     assert main(["cluster", data, "--out", str(made / "clusters.prunus"), *quick]) == 0
     return made
 

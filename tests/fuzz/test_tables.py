@@ -28,7 +28,7 @@ WORDS = (
 )
 NAMES = ("c", "a b", "ü", "=d", "id", "1", 'q"q', "s;s", "prediction", "cluster", "Key", "")
 ENCODINGS = ("utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252")
-QUICK = ("--max-epochs", "1", "--depth", "1", "--quiet")
+QUICK = ("--kind", "soft", "--max-epochs", "1", "--depth", "1", "--quiet")
 
 
 def column(dice: random.Random, n: int) -> list[str]:

@@ -8,8 +8,9 @@ import numpy as np
 
 import prunus
 from prunus.cli.command import Outcome, say
+from prunus.cli.description import model_lines, model_record
 from prunus.cli.extras import require
-from prunus.cli.fit import check_file, forget_run, model_lines, model_record
+from prunus.cli.fit import check_file, forget_run
 from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_output, check_table
 from prunus.cli.problem import add_column_options, features

@@ -10,7 +10,7 @@ import prunus
 from prunus.cli.command import Outcome, say
 from prunus.cli.extras import require
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output, is_classifier, is_clusterer, is_forest, load_estimator, trees_of
+from prunus.cli.models import check_output, is_classifier, is_clusterer, is_forest, is_hard, load_estimator
 from prunus.cli.rendering import pairs
 from prunus.files import is_same_file, is_special, write_bytes
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hard",
         action="store_true",
         help="let rows follow one path through the tree; --sql and --python need it unless the tree was learned with "
-        "--routing hard",
+        "--kind readable or --kind hard",
     )
     files = parser.add_argument_group("files to write, at least one of them; - is stdout, but not for ONNX")
     files.add_argument("--onnx", metavar="FILE", help="an ONNX file, which predicts in any language")
@@ -93,16 +93,12 @@ def _check_model(model: Any, options: argparse.Namespace, wanted: dict[str, str]
         raise Mistake(f"only --onnx must be given for a forest, which {options.model} contains")
     if options.proba and not is_classifier(model):
         raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
-    one_path = options.hard or _is_hard(model) or is_clusterer(model)
+    one_path = options.hard or is_hard(model) or is_clusterer(model)
     if not one_path and {"sql", "python"} & set(wanted):
         raise Mistake(
             "--hard must be given for --sql and --python, since this tree predicts along all routes; or learn it with "
-            "--routing hard"
+            "--kind readable or --kind hard"
         )
-
-
-def _is_hard(model: Any) -> bool:
-    return all(tree.tree_.is_hard for tree in trees_of(model))
 
 
 def _check_different(paths: dict[str, Path]) -> None:
@@ -114,7 +110,7 @@ def _check_different(paths: dict[str, Path]) -> None:
 def _outcome(model: Any, options: argparse.Namespace, paths: dict[str, Path], printed: dict[str, str]) -> Outcome:
     """Which files were written, and the text for stdout."""
     record: dict[str, Any] = {name: str(path) for name, path in paths.items()}
-    record["hard"] = options.hard or _is_hard(model)
+    record["hard"] = options.hard or is_hard(model)
     record["bytes"] = sum(path.stat().st_size for path in paths.values())
     if printed:
         for path in paths.values():

@@ -14,8 +14,18 @@ from prunus.cli.reading.source import Source, read_source, similar
 
 if TYPE_CHECKING:
     from prunus.data import FileTable
+    from prunus.data.file_chunks import Chunk
 
-__all__ = ["add_data_option", "add_memory_option", "frame_of", "input_files", "open_data", "read_data", "shown"]
+__all__ = [
+    "add_data_option",
+    "add_memory_option",
+    "draw_data",
+    "frame_of",
+    "input_files",
+    "open_data",
+    "read_data",
+    "shown",
+]
 
 _WILD = "*?["
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -170,7 +180,29 @@ def read_data(
         return read_source(data, options, text_columns, date_orders)
     rows = data.collect()
     assert rows is not None
-    source = Source(shown(data.paths), frame_of(rows.batch))
+    return _source(data, rows, options, text_columns, date_orders or {})
+
+
+def draw_data(table: "FileTable", options: argparse.Namespace) -> Source:
+    """Draw so many rows of a table beyond memory, by their hashes, that they fit into it."""
+    from prunus.estimators.scanned import IN_MEMORY, sample_rows
+
+    most = int(table.memory_limit / (IN_MEMORY * len(table.columns)))
+    source = _source(table, sample_rows(table, most, options.seed), options, (), {})
+    source.notes.append(
+        f"{len(source.frame)} of {len(table)} rows were drawn at random: all of them take more than --memory-limit"
+    )
+    return source
+
+
+def _source(
+    table: "FileTable",
+    rows: "Chunk",
+    options: argparse.Namespace,
+    text_columns: Collection[str],
+    date_orders: Mapping[str, str],
+) -> Source:
+    source = Source(shown(table.paths), frame_of(rows.batch))
     source.before_dates = source.frame.copy(deep=False)
-    source.date_orders = read_dates(source.frame, source.notes, options.dates, text_columns, date_orders or {})
+    source.date_orders = read_dates(source.frame, source.notes, options.dates, text_columns, date_orders)
     return source

@@ -1,4 +1,4 @@
-"""``prunus fit``: learn a tree, or a forest of trees, that predicts a column."""
+"""``prunus fit``: learn a readable tree, a tree of the paper, or a forest, that predicts a column."""
 
 import argparse
 import time
@@ -7,29 +7,20 @@ from typing import Any
 
 import prunus
 from prunus.cli.command import Outcome, say
+from prunus.cli.description import model_lines, model_record, model_warning, note_lines
 from prunus.cli.file_problem import FileProblem, read_file_problem
-from prunus.cli.files import add_memory_option, input_files, open_data, read_data
+from prunus.cli.files import add_memory_option, draw_data, input_files, open_data, read_data
+from prunus.cli.kinds import KINDS, READABLE, add_kind_option, check_kind, new_estimator
 from prunus.cli.mistakes import Interrupted, Mistake, describe
-from prunus.cli.models import check_other, check_output, is_clusterer, is_forest
+from prunus.cli.models import check_other, check_output, is_readable
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.rendering import number, pairs
-from prunus.cli.scores import Scores
-from prunus.cli.tree_options import add_tree_options, check_auto, check_loss, check_task, chosen_options
+from prunus.cli.rivals import compare, compared_text
+from prunus.cli.tree_options import OF_KINDS, add_tree_options, check_auto, check_loss, check_task, chosen_options
 from prunus.files import is_special
 
-__all__ = [
-    "add_arguments",
-    "check_file",
-    "forget_run",
-    "leaves_text",
-    "model_lines",
-    "model_record",
-    "model_warning",
-    "new_estimator",
-    "note_lines",
-    "run",
-]
+__all__ = ["add_arguments", "check_file", "forget_run", "run"]
 
 EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
@@ -42,8 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="replace MODEL if it exists, and discard an interrupted run"
     )
-    parser.add_argument("--resume", action="store_true", help="continue a run that was interrupted")
-    parser.add_argument("--forest", type=int, metavar="N", help="learn N trees and average their predictions")
+    parser.add_argument(
+        "--resume", action="store_true", help="continue a run that was interrupted; not with --kind readable"
+    )
+    add_kind_option(parser, *KINDS)
+    parser.add_argument("--forest", type=int, metavar="N", help="learn a forest of N trees (default: 16)")
     parser.add_argument("--class-weight", choices=["balanced"], help="give all classes the same total weight")
     add_reading_options(parser)
     add_tree_options(parser, auto=True)
@@ -51,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, learn a tree and save the model."""
+    check_kind(options, (*OF_KINDS, "forest", "resume"))
     check_loss(options)
     check_auto(options)
     if options.forest is not None and options.forest < 1:
@@ -62,10 +57,12 @@ def run(options: argparse.Namespace) -> Outcome:
     problem = _read(options)
     check_task(options.loss, problem.target.task)
     say(options, pairs(problem.lines()) if options.json else f"learning from {problem.n_rows} rows")
-    estimator = new_estimator(problem, chosen_options(options) | _class_weight(problem, options), options.forest)
-    estimator.set_params(verbose=not options.quiet)
-    estimator.keeps_checkpoint = True
-    estimator.set_params(checkpoint=checkpoint)
+    given = chosen_options(options) | _class_weight(problem, options)
+    estimator = new_estimator(problem, options.kind, given, options.forest)
+    estimator.set_params(verbose=int(not options.quiet))
+    if not is_readable(estimator):
+        estimator.keeps_checkpoint = True
+        estimator.set_params(checkpoint=checkpoint)
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start
@@ -82,93 +79,40 @@ def run(options: argparse.Namespace) -> Outcome:
         "model": model_record(estimator),
         "seconds": seconds,
         "hold_out": None if validation is None else {"rows": held_out} | validation,
+        "compared": compare(estimator, problem) if is_readable(estimator) and isinstance(problem, Problem) else None,
         "warning": model_warning(estimator, validation),
         "out": str(path),
     }
     return Outcome(record, pairs(_lines(problem, record)))
 
 
-def new_estimator(problem: Problem | FileProblem, options: dict[str, Any], n_trees: int | None = None) -> Any:
-    """A new estimator for the task, with these options; a forest if a number of trees is given."""
-    is_classes = problem.target.task == "classification"
-    kind: Any = prunus.ArgminTreeClassifier if is_classes else prunus.ArgminTreeRegressor
-    if n_trees is not None:
-        kind = prunus.ArgminForestClassifier if is_classes else prunus.ArgminForestRegressor
-        options = options | {"n_trees": n_trees}
-    if problem.trains_on_all:
-        options = options | {"early_stopping_rounds": None}
-    return kind(**options)
-
-
 def check_file(options: argparse.Namespace) -> None:
-    """Raise an error if several processes would have to read one stdin."""
+    """Raise an error if several processes cannot learn together: from one stdin, or a readable tree."""
     files = [options.data] if isinstance(options.data, str) else options.data
+    if options.group.learns and getattr(options, "kind", None) == READABLE:
+        raise Mistake("--kind must be soft, hard or forest if several processes learn together, got readable")
     if options.group.learns and "-" in files:
         raise Mistake("DATA must be a file if several processes learn from it, got stdin")
 
 
 def forget_run(estimator: Any) -> None:
     """Reset the options that belong to this run and not to the model."""
-    estimator.set_params(checkpoint=None, verbose=0)
-
-
-def model_record(estimator: Any) -> dict[str, Any]:
-    """The size of a fitted tree, for programs; of a forest, sums over its trees and the largest depth."""
-    if is_forest(estimator):
-        trees = [model_record(tree) for tree in estimator.estimators_]
-        sums = {name: sum(tree[name] for tree in trees) for name in ("leaves", "parameters", "epochs")}
-        depth = max(tree["depth"] for tree in trees)
-        common = {"kind": type(estimator).__name__, "trees": len(trees), "depth": depth}
-        return {name: trees[0][name] for name in ("routing", "leaf")} | common | sums
-    summary = prunus.tree_summary(estimator)
-    return {
-        "kind": summary.kind,
-        "routing": estimator.tree_.routing,
-        "leaf": summary.leaf,
-        "depth": summary.depth,
-        "leaves": estimator.n_leaves_ if is_clusterer(estimator) else summary.n_leaves,  # of clusters: those with rows
-        "parameters": summary.n_parameters,
-        "epochs": estimator.n_iter_,
-        "best_epoch": estimator.best_iteration_ + 1,
-    }
-
-
-def leaves_text(n: int) -> str:
-    """A number of leaves, in words.
-
-    >>> leaves_text(1), leaves_text(12)
-    ('1 leaf', '12 leaves')
-    """
-    return "1 leaf" if n == 1 else f"{n} leaves"
-
-
-def model_lines(model: dict[str, Any], seconds: float) -> list[tuple[str, Any]]:
-    """The size of a fitted tree, for people."""
-    size = f"depth {model['depth']}, {leaves_text(model['leaves'])} ({model['leaf']}), {model['parameters']} parameters"
-    if model["routing"] == "hard":
-        size += "; rows follow one path"
-    if "trees" in model:
-        return [
-            ("forest", f"{model['trees']} trees of {size}"),
-            ("training", f"{model['epochs']} epochs in {seconds:.1f} s"),
-        ]
-    return [("tree", size), ("training", f"{model['epochs']} epochs in {seconds:.1f} s")]
+    estimator.set_params(verbose=0)
+    if not is_readable(estimator):
+        estimator.set_params(checkpoint=None)
 
 
 def _lines(problem: Problem | FileProblem, record: dict[str, Any]) -> list[tuple[str, Any]]:
-    chosen = [] if record["chosen"] is None else [("chosen", _choice(record["chosen"]))]
+    chosen = [("chosen", _choice(record["chosen"]))] if "candidates" in (record["chosen"] or {}) else []
     lines = [*problem.lines(), *chosen, *model_lines(record["model"], record["seconds"])]
     if record["hold_out"] is None:
         lines.append(("held out", "no rows: training used all of them"))
     else:
         shown = ", ".join(f"{name} {number(value)}" for name, value in record["hold_out"].items() if name != "rows")
         lines.append(("held out", f"{record['hold_out']['rows']} rows: {shown}"))
+    if record["compared"] is not None:
+        lines.append(("compared", compared_text(record["compared"])))
     return [*lines, *note_lines(record["warning"]), ("saved", record["out"])]
-
-
-def note_lines(warning: str | None) -> list[tuple[str, Any]]:
-    """A line about a tree, if there is one, with options as on the command line."""
-    return [] if warning is None else [("note", warning.replace('routing="hard"', "--routing hard"))]
 
 
 def _choice(chosen: dict[str, Any]) -> str:
@@ -180,17 +124,6 @@ def _choice(chosen: dict[str, Any]) -> str:
     return f"{options}, weight decay {number(chosen['weight_decay'])} ({of_all})"
 
 
-def model_warning(estimator: Any, validation: Scores | None) -> str | None:
-    """A line about a tree without splits, or about paths that predict something else: on held-out rows, if any."""
-    from prunus.targets import remarks  # needs torch
-
-    if is_forest(estimator):
-        return None
-    tree = estimator.tree_
-    known = tree.agreement if validation is None else validation.get("hard_soft_agreement")
-    return remarks(estimator.target_.task, known, all_pruned=tree.all_pruned)
-
-
 def _class_weight(problem: Problem | FileProblem, options: argparse.Namespace) -> dict[str, Any]:
     if options.class_weight is None:
         return {}
@@ -200,11 +133,15 @@ def _class_weight(problem: Problem | FileProblem, options: argparse.Namespace) -
 
 
 def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
-    """The file with the state of training, which exists only after a run was interrupted; None beside a pipe.
+    """The file with the state of training, which exists only after a run was interrupted.
+
+    None beside a pipe, and for a readable tree, whose search takes seconds.
 
     A forest has one for each of its trees, with the number of the tree at the end of the name. A hard tree that
     imitates a soft one has a second file, see `_files`.
     """
+    if options.kind == READABLE:
+        return None
     if is_special(path):
         if options.resume:
             raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
@@ -273,7 +210,8 @@ def _fit(estimator: Any, problem: Problem | FileProblem, checkpoint: Path | None
     except KeyboardInterrupt:
         written = _written(checkpoint, options)
         if written is None:
-            raise Interrupted("interrupted before the first checkpoint; nothing was written") from None
+            before = "" if checkpoint is None else " before the first checkpoint"
+            raise Interrupted(f"interrupted{before}; nothing was written") from None
         raise Interrupted(
             f"interrupted; the state of training is in {written}; continue with: {_again(options)}"
         ) from None
@@ -285,6 +223,8 @@ def _read(options: argparse.Namespace) -> Problem | FileProblem:
 
     data = open_data(options)
     if not isinstance(data, str) and not fits_into_memory(data):
+        if options.kind == READABLE:
+            return read_problem(options, source=draw_data(data, options))
         problem = read_file_problem(data, options)
         if not fits_into_memory(problem.table):  # it may have fewer columns
             return problem

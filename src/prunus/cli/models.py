@@ -25,6 +25,8 @@ __all__ = [
     "is_classifier",
     "is_clusterer",
     "is_forest",
+    "is_hard",
+    "is_readable",
     "load_estimator",
     "needed_columns",
     "text_columns",
@@ -124,14 +126,30 @@ def is_forest(model: Any) -> bool:
     return isinstance(model, (prunus.ArgminForestClassifier, prunus.ArgminForestRegressor))
 
 
+def is_readable(model: Any) -> bool:
+    """Whether a model is a readable tree."""
+    return isinstance(model, (prunus.ReadableTreeClassifier, prunus.ReadableTreeRegressor))
+
+
+def is_hard(model: Any) -> bool:
+    """Whether each row follows one path, in all trees of a model."""
+    return is_readable(model) or all(tree.tree_.is_hard for tree in trees_of(model))
+
+
 def trees_of(model: Any) -> list[Any]:
     """The trees of a forest, or the model itself if it is a tree."""
     return list(model.estimators_) if is_forest(model) else [model]
 
 
+def _columns_of(model: Any) -> Sequence[Any]:
+    """What a model knows of the columns of its table: their names and kinds, among others."""
+    columns: Sequence[Any] = model.columns_ if is_readable(model) else model.encoder_.columns_
+    return columns
+
+
 def text_columns(model: Any) -> set[str]:
     """The columns that were text in training, and must be read as text again."""
-    columns = model.encoder_.columns_
+    columns = _columns_of(model)
     numeric = {column.name for column in columns if column.kind in _NUMERIC}
     return {column.name for column in columns} - numeric
 
@@ -172,7 +190,7 @@ def _check_kinds(model: Any, source: Source, frame: Any, order: str | None) -> N
     from pandas.api.types import is_numeric_dtype, is_string_dtype
 
     check_finite(source, frame)
-    for column in model.encoder_.columns_:
+    for column in _columns_of(model):
         values = frame[column.name]
         if column.kind == "datetime" and is_string_dtype(values) and values.notna().any():
             raise _no_date(source, values, order, date_orders(model).get(column.name))

@@ -17,10 +17,11 @@ from prunus.cli.models import (
     date_orders,
     is_classifier,
     is_clusterer,
+    is_hard,
+    is_readable,
     load_estimator,
     needed_columns,
     text_columns,
-    trees_of,
 )
 from prunus.cli.reading import add_reading_options
 from prunus.cli.writing import csv_text, write_table
@@ -151,8 +152,10 @@ def _check_options(model: Any, options: argparse.Namespace) -> None:
         raise Mistake("--hard must be left out for clusters: their rows always follow one path")
     if options.explain and is_clusterer(model):
         raise Mistake("--explain must be left out for clusters: they predict nothing that columns could move")
-    if options.explain and options.hard and not all(tree.tree_.is_hard for tree in trees_of(model)):
+    if options.explain and options.hard and not is_hard(model):
         raise Mistake("--explain must be left out with --hard: reasons are those of predictions along all routes")
+    if options.device is not None and is_readable(model):
+        raise Mistake("--device must be left out for readable trees: they predict on the CPU")
     if options.guard_formulas and (options.json or str(options.out or "").endswith(BINARY)):
         raise Mistake("--guard-formulas must be left out unless CSV is written: other formats have no formulas")
     for name in options.copy:
@@ -175,7 +178,9 @@ def _names(model: Any, options: argparse.Namespace) -> list[str]:
 
 
 def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, Any]:  # noqa: N803
-    how = {"device": options.device} if is_clusterer(model) else {"device": options.device, "hard": options.hard}
+    how = {} if is_readable(model) else {"device": options.device}
+    if not is_readable(model) and not is_clusterer(model):
+        how["hard"] = options.hard
     if is_clusterer(model) or is_classifier(model):
         columns = [model.predict(X, **how)]
         if options.proba:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from prunus.cli.files import add_data_option
 from prunus.cli.mistakes import Mistake
-from prunus.cli.models import is_forest
+from prunus.cli.models import is_forest, is_readable
 from prunus.cli.reading import Dropped, Source, Target, check_finite, drop_useless, read_source, read_target
 from prunus.cli.reading.targets import TASKS
 from prunus.cli.rendering import quoted
@@ -63,7 +63,10 @@ class Problem:
         """Fit an estimator."""
         X, y = self.part(self.train)  # noqa: N806
         weight = None if self.weight is None else self.weight[self.train]
-        estimator.fit(X, y, weight, eval_set=self.part(self.valid) if len(self.valid) else None)
+        if is_readable(estimator):  # it judges what it finds on training rows, which it holds out in turn
+            estimator.fit(X, y, weight)
+        else:
+            estimator.fit(X, y, weight, eval_set=self.part(self.valid) if len(self.valid) else None)
 
     def held_out(self, estimator: Any) -> tuple[int, Scores | None]:
         """How many rows were held out, by the command or by the estimator, and the scores of these rows.
@@ -73,6 +76,8 @@ class Problem:
         from prunus.estimators.validation import out_of_bag, validation_rows
 
         rows = self.valid
+        if is_readable(estimator):
+            return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
         if self.holds_out_itself and is_forest(estimator):
             predictions = out_of_bag(estimator, self.X, self.y, self.weight)
             rows = np.flatnonzero(~np.isnan(predictions[:, 0]))
@@ -151,7 +156,7 @@ def add_problem_options(parser: argparse.ArgumentParser, *, files: bool = False)
         type=float,
         metavar="X",
         help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}; `prunus fit` holds out none "
-        f"of fewer than {SMALL} rows)",
+        f"of fewer than {SMALL} rows, and none for a readable tree, which is judged by cross-validation)",
     )
     add_column_options(parser)
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 import prunus
-from prunus.cli.models import is_classifier, is_clusterer, is_forest
+from prunus.cli.models import is_classifier, is_clusterer, is_forest, is_readable
 from prunus.metrics import dendrogram_purity
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Outputs = npt.NDArray[np.float64]
 
 def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     """Scores of the predictions; of a soft tree also those of hard predictions, and how far the two agree."""
-    if is_forest(model):
+    if is_forest(model) or is_readable(model):
         return mean_scores(model, model.predict_proba(X) if is_classifier(model) else model.predict(X), y)
     from prunus.explain.rows import send_rows
     from prunus.tree.prediction import hard_outputs
@@ -39,12 +39,12 @@ def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     return found | own | {"hard_soft_agreement": target.agreement(rows.soft, hard)}
 
 
-def mean_scores(forest: Any, predictions: Outputs, y: Any) -> Scores:
-    """Scores of the means of what trees predict: probabilities, (n, k), or values."""
-    if is_classifier(forest):
-        return _class_scores(forest.target_, predictions, forest.classes_[predictions.argmax(1)], y)
+def mean_scores(model: Any, predictions: Outputs, y: Any) -> Scores:
+    """Scores of what a forest or a readable tree predicts: probabilities, (n, k), or values."""
+    if is_classifier(model):
+        return _class_scores(model.target_, predictions, model.classes_[predictions.argmax(1)], y)
     values = predictions.reshape(np.shape(y))
-    return _number_scores(values, y) | _loss_scores(forest, y, values)
+    return _number_scores(values, y) | _loss_scores(model, y, values)
 
 
 def main_score(model: Any, X: Any, y: Any) -> tuple[str, float]:  # noqa: N803
@@ -83,7 +83,7 @@ def _loss_scores(model: Any, y: Any, predicted: Any) -> Scores:
     """Scores that belong to the loss of training: d2 is the share of the loss of a constant that is gone."""
     from sklearn import metrics
 
-    if len(y) < 2 or np.ptp(y) == 0:
+    if is_readable(model) or len(y) < 2 or np.ptp(y) == 0:
         return {}
     if model.loss == "quantile":
         d2 = metrics.d2_pinball_score(y, predicted, alpha=model.quantile)

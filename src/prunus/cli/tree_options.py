@@ -9,6 +9,8 @@ from prunus.cli.rendering import number, quoted
 __all__ = [
     "LEAVES",
     "LOSSES",
+    "OF_KINDS",
+    "OPTIONS",
     "ROUTINGS",
     "SPLITS",
     "add_tree_options",
@@ -76,13 +78,15 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-_OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "depth": {"type": int, "metavar": "N", "help": "depth of the tree before pruning, at most 16"},
     "pruning_strength": {"type": float, "metavar": "X", "help": "how strongly nodes that few rows reach are pruned"},
     "routing": {"choices": list(ROUTINGS), "help": f"which way a row takes through the tree: {_words(ROUTINGS)}"},
     "split": {"choices": list(SPLITS), "help": f"how a node decides: {_words(SPLITS)}"},
     "max_split_features": {"type": int, "metavar": "N", "help": "largest number of columns in a split"},
     "max_leaf_nodes": {"type": int, "metavar": "N", "help": "largest number of leaves"},
+    "max_leaf_features": {"type": int, "metavar": "N", "help": "largest number of terms in the formula of a leaf"},
+    "min_samples_leaf": {"type": _whole_or_auto, "metavar": "N", "help": "smallest number of training rows in a leaf"},
     "leaf": {"choices": list(LEAVES), "help": f"what a prediction is made from: {_words(LEAVES)}"},
     "hidden_layer_sizes": {
         "type": _sizes,
@@ -123,12 +127,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+_CHOSEN = ("leaf", "depth", "pieces")
+"""The options that --auto sets."""
 _AUTO_OPTIONS: dict[str, dict[str, Any]] = {
     "leaf": {"choices": [*LEAVES, AUTO]},
-    "depth": {"type": _whole_or_auto},
-    "pieces": {"type": _whole_or_auto},
+    **{name: {"type": _whole_or_auto} for name in ("depth", "pieces", "max_leaf_nodes")},
 }
 """What is different about the options that may be "auto", where a command takes that."""
+OF_KINDS = (*OPTIONS, "auto", "tuning_seconds")
+"""The options of the tree, all of which belong to some kinds of trees only."""
 
 
 def add_tree_options(parser: argparse.ArgumentParser, *names: str, auto: bool = False) -> None:
@@ -137,9 +144,9 @@ def add_tree_options(parser: argparse.ArgumentParser, *names: str, auto: bool = 
     `auto` says whether the command takes options that are "auto".
     """
     group = parser.add_argument_group("the tree and its training; options that are not given have good defaults")
-    for name in names or _OPTIONS:
+    for name in names or OPTIONS:
         group.add_argument(
-            f"--{name.replace('_', '-')}", **_OPTIONS[name] | (_AUTO_OPTIONS.get(name, {}) if auto else {})
+            f"--{name.replace('_', '-')}", **OPTIONS[name] | (_AUTO_OPTIONS.get(name, {}) if auto else {})
         )
     if auto:
         group.add_argument(
@@ -161,7 +168,8 @@ def check_auto(options: argparse.Namespace) -> None:
     """Raise an error if seconds are given for a choice, but nothing is to be chosen, or if they have a wrong value."""
     if options.tuning_seconds is None:
         return
-    if AUTO not in chosen_options(options).values():
+    given = chosen_options(options)
+    if not any(given.get(name) == AUTO for name in _CHOSEN):
         raise Mistake("--tuning-seconds must be left out unless an option is auto, got it without --auto")
     if not options.tuning_seconds > 0:
         raise Mistake(f"--tuning-seconds must be above 0, got {number(options.tuning_seconds)}")
@@ -203,7 +211,9 @@ def option_text(value: Any) -> str:
 
 def chosen_options(options: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as arguments for an estimator."""
-    names = (*_OPTIONS, "tuning_seconds")
+    names = (*OPTIONS, "tuning_seconds")
     given = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
-    chosen = dict.fromkeys(_AUTO_OPTIONS, AUTO) if getattr(options, "auto", False) else {}
+    chosen: dict[str, Any] = dict.fromkeys(_CHOSEN, AUTO) if getattr(options, "auto", False) else {}
+    if getattr(options, "kind", None) == "hard":
+        chosen["routing"] = "hard"
     return chosen | given | {"random_state": options.seed}

@@ -17,16 +17,10 @@ from typing import Any, NamedTuple
 
 import prunus
 from prunus.cli.command import Outcome, say
+from prunus.cli.description import leaves_text, model_lines, model_record, model_warning, note_lines
 from prunus.cli.extras import require
-from prunus.cli.fit import (
-    forget_run,
-    leaves_text,
-    model_lines,
-    model_record,
-    model_warning,
-    new_estimator,
-    note_lines,
-)
+from prunus.cli.fit import forget_run
+from prunus.cli.kinds import add_kind_option, kinds_of, new_estimator
 from prunus.cli.mistakes import Interrupted, Mistake, ProcessFailure, describe, exit_code
 from prunus.cli.models import check_output
 from prunus.cli.problem import Problem, add_problem_options, read_problem
@@ -35,7 +29,14 @@ from prunus.cli.rendering import number, pairs
 from prunus.cli.scores import main_score, scores
 from prunus.cli.search_space import FIRST, SPACES, suggest
 from prunus.cli.study import best_trial, count_done, open_study, work
-from prunus.cli.tree_options import add_tree_options, check_loss, check_task, chosen_options, option_text
+from prunus.cli.tree_options import (
+    OPTIONS,
+    add_tree_options,
+    check_loss,
+    check_task,
+    chosen_options,
+    option_text,
+)
 
 __all__ = ["add_arguments", "run"]
 
@@ -104,7 +105,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "other leaves, pieces and learning rates (default); an option that is given, such as --leaf, is not searched",
     )
     add_reading_options(parser)
-    add_tree_options(parser)
+    add_kind_option(parser, "soft", "hard")
+    add_tree_options(parser, *(name for name in OPTIONS if "soft" in kinds_of(name)))
 
 
 def run(options: argparse.Namespace) -> Outcome:
@@ -115,10 +117,8 @@ def run(options: argparse.Namespace) -> Outcome:
     for name in ("trials", "jobs"):
         if getattr(options, name) < 1:
             raise Mistake(f"--{name} must be at least 1, got {getattr(options, name)}")
-    if options.routing == "hard" and options.space == "paper" and options.leaf is None:
-        raise Mistake(
-            "--leaf must be given for --space paper with --routing hard: the leaves of the paper are networks"
-        )
+    if options.kind == "hard" and options.space == "paper" and options.leaf is None:
+        raise Mistake("--leaf must be given for --space paper with --kind hard: the leaves of the paper are networks")
     require("optuna", "tune")
     check_output(study, force=True)
     problem = read_problem(options, always_hold_out=True)
@@ -256,7 +256,7 @@ def _fit(search: Search, tried: dict[str, Any]) -> Any:
     problem = search.problem
     X, y = problem.part(problem.train)  # noqa: N806
     weight = None if problem.weight is None else problem.weight[problem.train]
-    estimator = new_estimator(problem, search.fixed | tried)
+    estimator = new_estimator(problem, "soft", search.fixed | tried)
     return estimator.fit(X, y, weight, eval_set=problem.part(problem.valid))
 
 

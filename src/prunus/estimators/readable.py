@@ -16,19 +16,23 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from prunus import search
+from prunus.data import FileTable
 from prunus.data.checks import check_features
 from prunus.data.tables import Table, read_table
 from prunus.errors import InputTypeError, InputValueError
+from prunus.estimators.file_predictions import by_chunks
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.preparation import Rows, merge_rows, read_weight
 from prunus.estimators.readable_importances import importances
+from prunus.estimators.scanned import IN_MEMORY, fits_into_memory
+from prunus.estimators.streamed_fit import Given, open_files
 from prunus.search.columns import Column, KnownColumn, as_columns, as_matrix, learn_columns, read_columns
 from prunus.search.predict import find_leaves
 from prunus.search.problem import Found, Limits, Problem
 from prunus.search.record import ReadableRecord
 from prunus.tree.paths import path_nodes
 
-__all__ = ["ReadableTree", "TreeSize", "suggesting"]
+__all__ = ["ReadableTree", "TreeSize", "of_files", "read_files", "suggesting"]
 
 AUTO = "auto"
 SUGGESTIONS = {"max_depth": "max_leaf_nodes", "depth": "max_leaf_nodes", "max_features": "max_split_features"}
@@ -60,6 +64,29 @@ def suggesting(init: Callable[..., None]) -> Callable[..., None]:
 
 def _suggestion(kind: type, name: str) -> str:
     return f"{kind.__name__} has no option {name!r}. Use {SUGGESTIONS[name]!r}, which limits how large the tree may be"
+
+
+def of_files(predict: Callable[[Any, Any], npt.NDArray[Any]]) -> Callable[[Any, Any], npt.NDArray[Any]]:
+    """A method that predicts rows, which also takes a table in files and then reads it part by part."""
+
+    @functools.wraps(predict)
+    def by_parts(self: Any, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        return by_chunks(X, lambda rows: predict(self, rows)) if isinstance(X, FileTable) else predict(self, X)
+
+    return by_parts
+
+
+def read_files(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:  # noqa: N803
+    """The arguments of a fit with a table in files read into memory, where the search needs all rows."""
+    if isinstance(X, FileTable) and not fits_into_memory(X):
+        needed = len(X) * len(X.columns) * IN_MEMORY
+        raise InputValueError(
+            f"X must fit into memory: {type(estimator).__name__} searches all rows at once, and {len(X):,} rows of "
+            f"{len(X.columns)} columns take {needed:.2g} bytes, got memory_limit={X.memory_limit:.2g}. Use "
+            "FileTable(..., memory_limit=...) if there is more, name fewer columns, or fit to some of the rows"
+        )
+    given = open_files(estimator, Given(X, y, sample_weight, None))
+    return given.X, given.y, given.sample_weight
 
 
 class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
@@ -169,14 +196,17 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         sizes = list(self._records)
-        if isinstance(n, bool) or not isinstance(n, Integral) or int(n) not in self._records:
+        if type(n) is bool or n not in sizes:
             raise InputValueError(f"n must be a number of leaves in family_, {_listed(sizes)}, got {n!r}")
         other: Self = clone(self)
-        vars(other).update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        for name, value in vars(self).items():
+            if name.endswith("_"):
+                setattr(other, name, value)
         other._records, other.record_ = self._records, self._records[int(n)]
         other.max_leaf_nodes = int(n)
         return other
 
+    @of_files
     def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The leaf that each row ends in.
 
@@ -221,7 +251,7 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = read_table(X)
         self._check_table(table)
-        if hasattr(X, "columns") or not hasattr(X, "schema"):
+        if not type(X).__module__.startswith("pyarrow"):  # scikit-learn finds no names there
             _check_feature_names(self, X, reset=False)
         return read_columns(self.columns_, X)
 
@@ -254,7 +284,7 @@ def _problem(
     """The rows of positive weight. Equal rows of a small table are one row, so that weights are repetitions."""
     matrix = as_matrix(columns)
     absent = np.isnan(matrix)
-    rows = merge_rows(Rows(np.where(absent, -np.inf, matrix), targets, weight))  # type: ignore[arg-type]
+    rows = merge_rows(Rows(np.where(absent, -np.inf, matrix), targets, weight))
     merged = np.where(np.isneginf(rows.x), np.nan, rows.x)
     return Problem(as_columns(known, merged), rows.y, rows.weight, n_classes)
 

@@ -7,7 +7,8 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from prunus.estimators.readable import AUTO, ReadableTree, suggesting
+from prunus.estimators.file_predictions import ScoredFiles
+from prunus.estimators.readable import AUTO, ReadableTree, of_files, read_files, suggesting
 from prunus.search.predict import class_scores, find_leaves
 from prunus.targets import Classes
 
@@ -16,7 +17,7 @@ __all__ = ["ReadableTreeClassifier"]
 Doubles = npt.NDArray[np.float64]
 
 
-class ReadableTreeClassifier(ClassifierMixin, ReadableTree):  # type: ignore[misc]
+class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):  # type: ignore[misc]
     """A classification tree that a person can read: few leaves, few columns in a split, round numbers.
 
     The tree is searched as a whole, not split by split, and its size and form are chosen on held-out rows. What is
@@ -113,7 +114,8 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features), or prunus.data.FileTable
+            A table in files must fit into its `memory_limit`; it has y and the weights as columns.
         y : array-like of shape (n,)
             The classes: numbers, strings or booleans.
         sample_weight : array-like of shape (n,), optional
@@ -124,6 +126,7 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):  # type: ignore[mis
         ReadableTreeClassifier
             The fitted estimator.
         """
+        X, y, sample_weight = read_files(self, X, y, sample_weight)  # noqa: N806
         target = Classes.of(y, self.class_weight)
         return self._fit_record(X, y, sample_weight, target, n_classes=target.n_outputs)
 
@@ -132,6 +135,7 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):  # type: ignore[mis
         """The classes, sorted, (n_classes,)."""
         return self.target_.labels
 
+    @of_files
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """The most probable class of each row.
 
@@ -147,6 +151,7 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):  # type: ignore[mis
         found: npt.NDArray[Any] = self.classes_[labels]
         return found
 
+    @of_files
     def predict_proba(self, X: Any) -> Doubles:  # noqa: N803
         """Probabilities of the classes.
 
@@ -177,6 +182,7 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):  # type: ignore[mis
             logarithms: Doubles = np.log(self.predict_proba(X))
         return logarithms
 
+    @of_files
     def decision_function(self, X: Any) -> Doubles:  # noqa: N803
         """Scores of the classes, before softmax.
 

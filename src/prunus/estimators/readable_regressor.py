@@ -6,14 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin, _fit_context
 
-from prunus.estimators.readable import AUTO, ReadableTree, suggesting
+from prunus.estimators.file_predictions import ScoredFiles
+from prunus.estimators.readable import AUTO, ReadableTree, of_files, read_files, suggesting
 from prunus.search.predict import find_leaves, leaf_outputs
 from prunus.targets import Numbers
 
 __all__ = ["ReadableTreeRegressor"]
 
 
-class ReadableTreeRegressor(RegressorMixin, ReadableTree):  # type: ignore[misc]
+class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):  # type: ignore[misc]
     """A regression tree that a person can read: few leaves, few columns in a split, round numbers.
 
     The tree is searched as a whole, not split by split, and its size and form are chosen on held-out rows. What is
@@ -98,7 +99,8 @@ class ReadableTreeRegressor(RegressorMixin, ReadableTree):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, pandas or polars DataFrame of shape (n, n_features)
+        X : array-like, pandas or polars DataFrame of shape (n, n_features), or prunus.data.FileTable
+            A table in files must fit into its `memory_limit`; it has y and the weights as columns.
         y : array-like of shape (n,) or (n, n_outputs)
             The values.
         sample_weight : array-like of shape (n,), optional
@@ -109,8 +111,10 @@ class ReadableTreeRegressor(RegressorMixin, ReadableTree):  # type: ignore[misc]
         ReadableTreeRegressor
             The fitted estimator.
         """
+        X, y, sample_weight = read_files(self, X, y, sample_weight)  # noqa: N806
         return self._fit_record(X, y, sample_weight, Numbers.of(y), n_classes=0)
 
+    @of_files
     def predict(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """The value of each row.
 
