@@ -18,7 +18,7 @@ SMALL_LEAF, LARGE_LEAF = 5, 20
 ROWS_OF_FOLDS = 4000
 """With more rows, one part of them is held out; with fewer, parts are held out in turn, so that about as many count."""
 ACCURACY = 0.5
-"""How much the accuracy of classes counts in a search beside Gini's impurity. Few leaves cannot say more than the class."""
+"""How much the accuracy of classes counts in a search beside Gini's impurity. Few leaves say little but a class."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,12 @@ class Candidate:
         """Stage, columns and rows of a leaf in words."""
         columns = "1 column" if self.terms == 1 else f"{self.terms} columns"
         return f"{self.stage}, {columns}, {self.least:g} rows a leaf"
+
+    def name_with(self, leaf_terms: int) -> str:
+        """The same with the length of the formulas in leaves."""
+        if not leaf_terms:
+            return self.name
+        return f"{self.name}, {leaf_terms} {'term' if leaf_terms == 1 else 'terms'} a leaf"
 
 
 @dataclass(frozen=True)

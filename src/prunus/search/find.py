@@ -5,7 +5,7 @@ import numpy as np
 from prunus.search.choice import candidates
 from prunus.search.debris import without_debris
 from prunus.search.engine import EngineTable, Splits, read_table, search_trees
-from prunus.search.finish import node_statistics, record_of
+from prunus.search.finish import formula_leaves, node_statistics, record_of
 from prunus.search.judge import Judged, judge
 from prunus.search.outcome import Outcome, read_outcome
 from prunus.search.problem import FamilyMember, Found, Limits, Problem, Report
@@ -55,7 +55,16 @@ def find_tree(
     table, outcome = read_table(part), read_outcome(part)
     leaves = AUTO_LEAVES if limits.max_leaf_nodes == "auto" else limits.max_leaf_nodes
     rivals = candidates(limits, len(part.columns), is_classes=part.n_classes > 0)
-    judged = judge(table, outcome, rivals, leaves, largest=LARGEST, threads=n_jobs, seed=seed)
+    judged = judge(
+        table,
+        outcome,
+        rivals,
+        leaves,
+        leaf_terms=limits.max_leaf_features,
+        largest=LARGEST,
+        threads=n_jobs,
+        seed=seed,
+    )
     if report is not None:
         for name, score in judged.scores.items():
             report(f"{name}: {score:.4f} on held-out rows")
@@ -87,6 +96,8 @@ def _finished(
     smaller = pruned(base, node_cells(base, route(base, problem.columns), everything))
     prior = nodes[0].sums / nodes[0].weight
     ends = {t: statistics.leaf(prior) for t, statistics in nodes.items() if statistics.weight > 0}
+    if judged.leaf_terms:
+        ends |= formula_leaves(complete, leaf, problem, prior, judged.leaf_terms)
     family = []
     for tree in (*smaller, *({t: complete[t] for t in one} for one in larger)):
         if all(t in ends for q in tree for t in (2 * q + 1, 2 * q + 2)):

@@ -6,12 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.search.engine import Splits
+from prunus.search.formulas import fit_formulas
 from prunus.search.leaves import share_leaf, value_leaf
+from prunus.search.outcome import Outcome
 from prunus.search.problem import Doubles, Problem
 from prunus.search.record import Leaf, NodeRows, ReadableRecord
-from prunus.search.routes import leaves_of
+from prunus.search.routes import leaves_of, node_rows
+from prunus.search.terms import read_terms
 
-__all__ = ["NodeStatistics", "node_statistics", "record_of"]
+__all__ = ["NodeStatistics", "formula_leaves", "node_statistics", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,21 @@ def node_statistics(splits: Splits, leaf: npt.NDArray[np.int64], problem: Proble
     for t in sorted(splits, reverse=True):
         nodes[t] = nodes[2 * t + 1] + nodes[2 * t + 2]
     return nodes
+
+
+def formula_leaves(
+    splits: Splits, leaf: npt.NDArray[np.int64], problem: Problem, prior: Doubles, most: int
+) -> dict[int, Leaf]:
+    """The leaves with formulas, of at most so many terms, that nodes would be; without those that are best constant."""
+    weight = np.ones(len(leaf)) if problem.weight is None else problem.weight
+    if problem.n_classes:
+        outcome = Outcome(None, problem.y.astype(np.int64), weight, problem.n_classes)
+    else:
+        values = problem.y.astype(np.float64).reshape(len(leaf), -1)
+        outcome = Outcome(values, None, weight, values.shape[1])
+    rows = {t: own for t, own in node_rows(splits, leaf).items() if len(own)}
+    found = fit_formulas(read_terms(problem.columns), rows, outcome, prior, most)
+    return {t: best for t, own in found.items() if (best := own[most]) is not None}
 
 
 def record_of(splits: Splits, nodes: dict[int, NodeStatistics], leaves: dict[int, Leaf]) -> ReadableRecord:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from prunus.search.choice import Candidate, Fold, folds
 from prunus.search.engine import EngineTable, Splits, search_trees
+from prunus.search.held_out import predict_held_out
 from prunus.search.outcome import Outcome
 from prunus.search.problem import Doubles
 from prunus.search.routes import route
 from prunus.search.sizes import grown, node_cells, pruned
+from prunus.search.terms import TermTable, read_terms
 
 __all__ = ["Judged", "judge"]
 
@@ -22,6 +23,8 @@ class Judged:
     """What held-out rows say."""
 
     best: Candidate
+    leaf_terms: int
+    """Largest number of terms in the formulas of its leaves."""
     scores: dict[str, float]
     """The score of each candidate: accuracy, or R^2."""
     sizes: dict[int, tuple[float, float]]
@@ -33,6 +36,7 @@ class Judged:
         return {
             "stage": self.best.stage,
             "max_split_features": self.best.terms,
+            "max_leaf_features": self.leaf_terms,
             "min_samples_leaf": self.best.least,
             "scores": self.scores,
         }
@@ -57,28 +61,34 @@ def judge(
     rivals: Sequence[Candidate],
     leaves: int,
     *,
+    leaf_terms: int,
     largest: int,
     threads: int,
     seed: int,
 ) -> Judged:
-    """Let kinds of trees compete; ties go to the first of them, which is the simplest."""
+    """Let kinds of trees compete, each with constant leaves and with longer and longer formulas.
+
+    Ties go to shorter formulas, then to the first kind, which is the simplest.
+    """
     parts = folds(outcome, np.arange(len(outcome)), seed)
     if not parts:
-        return Judged(rivals[0], {}, {})
+        return Judged(rivals[0], 0, {}, {})
+    terms = read_terms(table.columns) if leaf_terms else None
     jobs = [rival.job(part.learned, leaves, seed) for rival in rivals for part in parts]
     trees = search_trees(table, jobs, threads)
-    rows = np.concatenate([part.held_out for part in parts])
-    judged = outcome.part(rows)
-    errors, scores = [], {}
+    judged = outcome.part(np.concatenate([part.held_out for part in parts]))
+    errors, scores = {}, {}
     for i, rival in enumerate(rivals):
-        own = trees[i * len(parts) : (i + 1) * len(parts)]
-        predicted = [_by_size([tree], table, outcome, part)[0] for tree, part in zip(own, parts, strict=True)]
-        errors.append(judged.errors(np.concatenate(predicted)))
-        scores[rival.name] = _score(judged, np.concatenate(predicted))[0]
-    best = int(np.argmin([np.average(own, weights=judged.weight) for own in errors]))
-    own = trees[best * len(parts) : (best + 1) * len(parts)]
-    sizes = _sizes(own, table, outcome, parts, judged, rivals[best], largest, threads)
-    return Judged(rivals[best], scores, sizes)
+        own = zip(trees[i * len(parts) : (i + 1) * len(parts)], parts, strict=True)
+        predicted = [predict_held_out([tree], table.columns, outcome, part, terms, leaf_terms) for tree, part in own]
+        for cap in range(leaf_terms + 1):
+            whole = np.concatenate([by_cap[cap][0] for by_cap in predicted])
+            errors[cap, i] = float(np.average(judged.errors(whole), weights=judged.weight))
+            scores[rival.name_with(cap)] = _score(judged, whole)[0]
+    cap, best = min(sorted(errors), key=lambda one: errors[one])
+    own_trees = trees[best * len(parts) : (best + 1) * len(parts)]
+    sizes = _sizes(own_trees, table, outcome, parts, judged, rivals[best], largest, threads, terms, cap)
+    return Judged(rivals[best], cap, scores, sizes)
 
 
 def _score(outcome: Outcome, predicted: Doubles) -> tuple[float, float]:
@@ -105,6 +115,8 @@ def _sizes(
     best: Candidate,
     largest: int,
     threads: int,
+    terms: TermTable | None,
+    leaf_terms: int,
 ) -> dict[int, tuple[float, float]]:
     """The score of all sizes of the best kind of tree."""
     predicted: list[list[Doubles]] = []
@@ -112,33 +124,7 @@ def _sizes(
         cells = node_cells(tree, route(tree, table.columns, part.learned), outcome.part(part.learned))
         family = pruned(tree, cells)
         family += grown(tree, table, outcome, largest, best.least, threads, rows=part.learned)
-        predicted.append(_by_size(family, table, outcome, part))
+        predicted.append(predict_held_out(family, table.columns, outcome, part, terms, leaf_terms)[-1])
     most = max(len(family) for family in predicted)
     whole = [np.concatenate([family[min(size, len(family) - 1)] for family in predicted]) for size in range(most)]
     return {size + 1: _score(judged, own) for size, own in enumerate(whole)}
-
-
-def _by_size(family: Sequence[Splits], table: EngineTable, outcome: Outcome, part: Fold) -> list[Doubles]:
-    """What nested trees with constant leaves, fitted to the learned rows, predict for the others."""
-    complete = family[-1]
-    cells = node_cells(complete, route(complete, table.columns, part.learned), outcome.part(part.learned))
-    end, where = np.unique(route(complete, table.columns, part.held_out), return_inverse=True)
-    found = []
-    for tree in family:
-        ends = [_end(t, tree) for t in end.tolist()]
-        found.append(np.stack([_means(t, cells) for t in ends])[where])
-    return found
-
-
-def _end(t: int, tree: Splits) -> int:
-    """The leaf of a smaller tree that contains a leaf of a larger one."""
-    while t > 0 and (t - 1) // 2 not in tree:
-        t = (t - 1) // 2
-    return t
-
-
-def _means(t: int, cells: dict[int, Doubles]) -> npt.NDArray[np.float64]:
-    while cells[t][0] <= 0:
-        t = (t - 1) // 2
-    found: Doubles = cells[t][1:-1] / cells[t][0]
-    return found

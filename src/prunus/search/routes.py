@@ -9,7 +9,7 @@ from prunus.search.engine import Splits
 from prunus.search.predict import goes_left, n_rows
 from prunus.search.problem import Category, Number
 
-__all__ = ["leaves_of", "route", "some_rows"]
+__all__ = ["leaves_of", "node_rows", "route", "some_rows"]
 
 Rows = npt.NDArray[np.int64]
 Columns = Sequence[Number | Category]
@@ -42,6 +42,21 @@ def route(splits: Splits, columns: Columns, rows: Rows | None = None, root: int 
         left = goes_left(splits[t], columns, rows[own])
         waiting += [(2 * t + 1, own[left]), (2 * t + 2, own[~left])]
     return found
+
+
+def node_rows(splits: Splits, leaf: Rows) -> dict[int, Rows]:
+    """The rows that pass each node, where `leaf` is the leaf of each row.
+
+    Examples
+    --------
+    >>> from prunus.search.record import Split
+    >>> {t: rows.tolist() for t, rows in node_rows({0: Split((), 0.0)}, np.array([2, 1, 2])).items()}
+    {1: [1], 2: [0, 2], 0: [0, 1, 2]}
+    """
+    nodes = {t: np.flatnonzero(leaf == t) for t in leaves_of(splits)}
+    for t in sorted(splits, reverse=True):
+        nodes[t] = np.sort(np.concatenate((nodes[2 * t + 1], nodes[2 * t + 2])))
+    return nodes
 
 
 def some_rows(columns: Columns, rows: Rows) -> list[Number | Category]:
