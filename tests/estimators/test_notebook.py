@@ -9,7 +9,9 @@ import pytest
 from sklearn import config_context
 
 from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus.search.words import exact_number
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
+from tests.estimators.readable_problems import examples
 
 X = table(100, 3)
 
@@ -85,3 +87,18 @@ def test_a_forest_shows_its_first_tree() -> None:
 def test_a_tree_without_splits_says_so() -> None:
     tree = ArgminTreeClassifier(depth=1, routing="hard", max_leaf_nodes=1, max_epochs=2).fit(X, labels(X))
     assert "No split was worth keeping" in tree._repr_html_inner()
+
+
+@pytest.mark.parametrize("kind", sorted(examples()))
+def test_readable_trees_show_their_questions_and_predictions(kind: str) -> None:
+    tree = examples()[kind]
+    shown = " ".join(str(title.text) for title in svg(tree).iter("{http://www.w3.org/2000/svg}title"))
+    record = tree.record_
+    assert len(texts(svg(tree))) >= 2 * (len(record.splits) + len(record.leaves))
+    for t, split in record.splits.items():
+        assert tree.columns_[split.terms[0].feature].name in shown, t
+    for leaf in record.leaves.values():
+        is_constant = not any(formula.terms for formula in leaf.outputs)
+        if is_constant and not hasattr(tree, "classes_"):
+            assert ", ".join(map(exact_number, (formula.constant for formula in leaf.outputs))) in shown
+    assert ("No split was worth keeping" in tree._repr_html_()) == (kind == "one leaf")

@@ -101,7 +101,10 @@ def test_boxes_and_panels_have_the_printed_words(page: Page, tmp_path: Path, nam
                 assert box
         elif tree.record_.leaves[t].outputs[0].terms:
             assert str(tree.record_.leaves[t].outputs[0].constant).removesuffix(".0") in page.text("#formula, .formula")
-        elif not hasattr(tree, "classes_"):
+        elif hasattr(tree, "classes_"):
+            shares = [formula.constant for formula in tree.record_.leaves[t].outputs]
+            assert all(f"= {share:g}" in page.text("#node") for share in shares if share)
+        else:
             assert f"{tree.record_.leaves[t].outputs[0].constant:.10g}" in page.text(f'[data-node="{t}"] .contents')
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from prunus.explain.digits import exact_number
 from prunus.explain.page_nodes import node_record
-from prunus.explain.phrases import formula_parts, split_parts
+from prunus.explain.phrases import formula_parts, probability_text, split_parts
 from prunus.explain.readable_sentences import PLACES
 from prunus.explain.summary_record import NodeSummary, TreeSummary
 from prunus.explain.wording import Words
@@ -34,6 +34,8 @@ def _node(node: NodeSummary, tree: ReadableRecord, summary: TreeSummary) -> Reco
     is_classes = summary.classes is not None
     if node.value:
         record["value"] = list(node.value)
+        if is_classes:
+            record["probabilities"] = probability_text(node, summary.outputs, exact_number)
     record["scored"] = is_classes and has_scores(leaf, len(summary.outputs))
     record["outputs"] = [_formula(formula) for formula in leaf.outputs]
     if node.formulas:

@@ -40,7 +40,7 @@ const factsPart = (node) => {
   add("samples", `${counted}${percent(node.share)} of the training samples`);
   if (!record.hard) add("receives", node.mass > 0.9995 ? "up to a whole row" : node.mass > 0 ? `at most ${percent(node.mass)} of a row` : "nothing: this node takes part in no prediction");
   if (node.leaf && record.task === "clusters") add("cluster", String(node.label));
-  if (node.value && (node.leaf || node.pruned)) add("predicts", valueText(node.value) + (record.hard ? "" : ", where a path ends here"));
+  if (node.value && (node.leaf || node.pruned)) add("predicts", (node.probabilities ?? valueText(node.value)) + (record.hard ? "" : ", where a path ends here"));
   if (node.pruned && !node.leaf) add("pruned", "one child: its rows end here");
   return facts;
 };

@@ -60,8 +60,8 @@ const formulaLines = ({ formulas = [] }) => formulas.map(({ output, words }) => 
 const readableSum = (row) => {
   const part = make("div", { id: "sum" }), end = endOf(row), node = nodes.get(end), k = shownOutput(row);
   if (!node.formulas) {
-    const words = record.task === "classes" ? "probabilities" : "prediction";
-    return fill(part, {}, [make("p", { class: "result" }, `All rows of leaf ${end} have the same ${words}: ${headline(node)}${record.task === "classes" ? ` with ${percent(Math.max(...node.value))}` : ""}.`)]);
+    const words = node.probabilities ? `probabilities: ${node.probabilities}` : `prediction: ${headline(node)}`;
+    return fill(part, {}, [make("p", { class: "result" }, `All rows of leaf ${end} have the same ${words}.`)]);
   }
   const e = Math.min(scoreFor(k), node.formulas.length - 1), formula = node.outputs[e], { output } = node.formulas[e];
   part.append(make("p", {}, `The formula of leaf ${end}, term by term:`), formulaLines(node)[e], ladder({
