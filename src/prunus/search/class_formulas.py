@@ -25,6 +25,8 @@ NEVER = 1e-9
 """The share of a class that no row has."""
 RIDGE = 1e-6
 """Added to the variance of each term while terms are chosen."""
+SHORTLIST = 32
+"""So many terms, at most, are looked at again."""
 ROUNDS = 3
 """Terms are chosen so many times, at most, with the weights that the last ones give to rows."""
 
@@ -54,7 +56,7 @@ def class_leaves(
         return [None]
     own = prior[present] / prior[present].sum()
     data = _ClassRows(np.eye(len(present))[np.searchsorted(present, labels)], weight, own)
-    constant = data.fit(_no_terms(len(rows)), [])
+    constant = data.constant()
     terms = leaf_terms(table, rows, data.residual(constant.chances), weight)
     subsets = data.subsets(terms, most)
     if table.categories and len(subsets) > 1:  # what is left may be explained by other groups
@@ -96,6 +98,13 @@ class _ClassRows:
     def mean(self) -> Doubles:
         """The share of each class, (k,)."""
         return (self.weight @ self.shares) / self.count
+
+    def constant(self) -> _Fit:
+        """Scores without terms."""
+        shares = (self.weight @ self.shares + self.prior) / (self.count + 1)
+        loss = -float((self.weight @ self.shares + self.prior) @ np.log(shares))
+        found = LogisticFit(np.log(shares)[None], (self.count + 1) * (shares * (1 - shares))[None], loss)
+        return _Fit([], found, np.broadcast_to(shares, self.shares.shape))
 
     def fit(self, terms: LeafTerms, chosen: list[int]) -> _Fit:
         """Fit scores; a row of the mean of all terms has the classes of all rows."""
@@ -143,27 +152,28 @@ class _ClassRows:
         return fit
 
     def _chosen_again(self, terms: LeafTerms, fit: _Fit) -> list[int]:
-        """One step of iterated least squares with all terms, of which as many are taken."""
+        """One step of iterated least squares, with the terms that say most of what is left."""
         undecided = np.maximum(fit.chances[:, 0] * fit.chances[:, 1], 1e-6)
-        weight, design = self.weight * undecided, terms.design()
-        score = design[:, fit.chosen] @ (fit.found.weights[1:, 1] - fit.found.weights[1:, 0])
-        wanted = score + (self.shares[:, 1] - fit.chances[:, 1]) / undecided
+        weight, left = self.weight * undecided, self.shares[:, 1] - fit.chances[:, 1]
+        weights = fit.found.weights[1:, 1] - fit.found.weights[1:, 0]
+        wanted = terms.design(fit.chosen) @ weights + left / undecided
+        strength = np.abs(((self.weight * left) @ terms.values) - (self.weight @ left) * terms.center) / terms.scale
+        strength[fit.chosen] = np.inf
+        near = np.argsort(-strength, kind="stable")[:SHORTLIST]
+        design = terms.design(near.tolist())
         total = weight.sum()
-        design = design - weight @ design / total
+        design -= weight @ design / total
         gram = (weight[:, None] * design).T @ design
         gram[np.diag_indices_from(gram)] += RIDGE * total
         cross = design.T @ (weight * (wanted - weight @ wanted / total))
-        return best_subsets(gram, cross[:, None], terms.price, len(fit.chosen))[-1]
+        best = best_subsets(gram, cross[:, None], terms.price[near], len(fit.chosen))[-1]
+        return [int(near[i]) for i in best]
 
     def cost(self, terms: LeafTerms, fit: _Fit) -> float:
         """Minus twice the log likelihood, and what the terms cost."""
         outputs = self.shares.shape[1] - 1
         price = float(terms.price[fit.chosen].sum())
         return 2 * fit.found.loss + price + cost_of_terms(len(fit.chosen), len(terms.terms), outputs, self.count)
-
-
-def _no_terms(n: int) -> LeafTerms:
-    return LeafTerms([], np.empty((n, 0)), np.empty(0), np.empty(0), np.empty(0))
 
 
 def _leaf(terms: LeafTerms, fit: _Fit, present: Rows, rare: Doubles) -> Leaf | None:

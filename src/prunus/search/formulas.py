@@ -16,6 +16,9 @@ __all__ = ["fit_formulas"]
 
 Rows = npt.NDArray[np.int64]
 
+MOST_ROWS = 30_000
+"""Of the rows of a leaf so many, at most, are looked at: few numbers need no more."""
+
 
 def fit_formulas(
     table: TermTable, members: Mapping[int, Rows], outcome: Outcome, prior: Doubles, most: int
@@ -50,7 +53,13 @@ def fit_formulas(
     >>> formula.constant, formula.terms[0].weight, formula.low, formula.high
     (1.0, 2.0, 1.0, 59.0)
     """
-    return {t: _leaves(table, rows, outcome.part(rows), prior, most) for t, rows in members.items()}
+    fitted = {t: _some(rows) for t, rows in members.items()}
+    return {t: _leaves(table, rows, outcome.part(rows), prior, most) for t, rows in fitted.items()}
+
+
+def _some(rows: Rows) -> Rows:
+    n = len(rows)
+    return rows if n <= MOST_ROWS else rows[np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)]
 
 
 def _leaves(table: TermTable, rows: Rows, outcome: Outcome, prior: Doubles, most: int) -> list[Leaf | None]:
