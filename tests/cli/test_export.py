@@ -61,7 +61,7 @@ def test_probabilities(shell: Shell, folder: Path) -> None:
         (("--rules", "-", "--table", "t"), "--table must be left out without --sql"),
         (("--rules", "-", "--copy", "id"), "--copy must be left out without --sql"),
         (("--rules", "-", "--proba"), "--proba must be left out without --sql or --python"),
-        (("--python", "-", "--proba", "--hard"), "must be a classifier for --proba, got an ArgminTreeRegressor"),
+        (("--python", "-", "--proba", "--hard"), "must be a classifier for --proba, got ArgminTreeRegressor"),
         (("--python", "-"), "--hard must be given for --sql and --python"),
         (("--rules", "t.txt", "--python", "./t.txt", "--hard"), "--rules must name another file than --python"),
         (("--rules", ""), "the file to write must have a name"),

@@ -115,7 +115,7 @@ def test_a_target_of_lists_is_refused(shell: Shell, tmp_path: Path) -> None:
 def test_clusters_are_compared_with_the_classes_of_the_file(shell: Shell, tmp_path: Path, labels: list[str]) -> None:
     data = write(tmp_path / "t.csv", table_of(labels).replace(",7", ", 7 "))
     command = ("cluster", data, "--target", "y", "--out", tmp_path / "c.prunus", "--n-clusters", 2, "--keep", "x")
-    found = shell.json(*command, "--kind", "soft", "--max-epochs", "30", "--quiet")["scores"]
+    found = shell.json(*command, "--max-epochs", "30", "--quiet")["scores"]
     assert (found["adjusted_rand"], found["dendrogram_purity"]) == (1, 1)  # broke: 007 and 7 were one class
     assert shell.json("evaluate", tmp_path / "c.prunus", data, "--target", "y")["adjusted_rand"] == 1
 

@@ -1,6 +1,7 @@
-"""``prunus demo``: a classifier and clusters of a small table, compared with those of scikit-learn."""
+"""``prunus demo``: a readable tree beside CART's, other classifiers, and clusters of a small table."""
 
 import argparse
+import re
 import time
 from collections.abc import Callable
 from importlib.resources import files
@@ -18,15 +19,21 @@ from prunus.metrics import dendrogram_purity
 
 __all__ = ["CLASSIFIERS", "FOLDS", "REPEATS", "add_arguments", "read_glass", "run"]
 
+LEAVES = 8
+"""Leaves of the trees that are printed."""
 FOLDS, REPEATS = 5, 2
 GRID = {"max_depth": [3, 4, 6, 8, None], "min_samples_leaf": [1, 3, 5], "ccp_alpha": [0.0, 0.005, 0.01]}
 """Options of scikit-learn's tree that are tried: 45 combinations."""
 
 
-def _scikit_learn() -> Any:
+def _readable() -> Any:
+    return prunus.ReadableTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
+
+
+def _scikit_learn(max_leaf_nodes: int | None = None) -> Any:
     from sklearn.tree import DecisionTreeClassifier
 
-    return DecisionTreeClassifier(random_state=0)
+    return DecisionTreeClassifier(max_leaf_nodes=max_leaf_nodes, random_state=0)
 
 
 def _best_of_scikit_learn() -> Any:
@@ -36,12 +43,10 @@ def _best_of_scikit_learn() -> Any:
 
 
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
-    "prunus, one path": lambda: prunus.ArgminTreeClassifier(
-        depth=3, leaf="linear", routing="hard", max_split_features=3, random_state=0
-    ),
-    "prunus, all routes": lambda: prunus.ArgminTreeClassifier(leaf="linear", random_state=0),
-    "scikit-learn": _scikit_learn,
+    "prunus, readable": _readable,
+    "scikit-learn, as small": lambda: _scikit_learn(LEAVES),
     "scikit-learn, best of 45": _best_of_scikit_learn,
+    "prunus, the paper's": lambda: prunus.ArgminTreeClassifier(leaf="linear", random_state=0),
 }
 
 
@@ -82,13 +87,16 @@ def run(options: argparse.Namespace) -> Outcome:
         classifiers.append(_cross_validated(name, make, X, y))
     say(options, "clusters")
     clusters = _clusters(X, y)
-    prunus.export_html(CLASSIFIERS["prunus, one path"]().fit(X, y), str(page), X, y)
+    readable, cart = _readable().fit(X, y), _scikit_learn(LEAVES).fit(X, y)
+    prunus.export_html(readable, str(page), X, y)
+    trees = {"prunus": prunus.export_text(readable), "scikit-learn": _text_of_cart(cart, X)}
     record = {
+        "trees": trees,
         "classifiers": [row._asdict() for row in classifiers],
         "clusters": [row._asdict() for row in clusters],
         "html": str(page),
     }
-    return Outcome(record, _text(X, y, classifiers, clusters, page))
+    return Outcome(record, _text(X, y, trees, classifiers, clusters, page))
 
 
 def read_glass() -> tuple[Any, Any]:
@@ -130,19 +138,41 @@ def _clusters(X: Any, y: Any) -> list[Hierarchy]:  # noqa: N803
     return found
 
 
-def _text(X: Any, y: Any, classifiers: list[Row], clusters: list[Hierarchy], page: Path) -> str:  # noqa: N803
+def _text_of_cart(tree: Any, X: Any) -> str:  # noqa: N803
+    from sklearn.tree import export_text
+
+    text: str = export_text(tree, feature_names=list(X.columns))
+    return text
+
+
+def _without_probabilities(text: str) -> str:
+    """The text of a tree without the probabilities of six classes in each leaf, to be as narrow as a terminal."""
+    return re.sub(r", probabilities: .*(?= \()", "", text).rstrip()
+
+
+def _text(
+    X: Any,  # noqa: N803
+    y: Any,
+    trees: dict[str, str],
+    classifiers: list[Row],
+    clusters: list[Hierarchy],
+    page: Path,
+) -> str:
     header = ["tree", "accuracy", "leaves", "seconds a fit"]
     rows = [
         [row.tree, f"{row.accuracy:.3f} +- {row.deviation:.3f}", f"{row.leaves:.0f}", f"{row.seconds:.2f}"]
         for row in classifiers
     ]
     hierarchies = [[row.hierarchy, f"{row.purity:.3f}", str(row.leaves), row.places_new_rows] for row in clusters]
+    readable = _without_probabilities(trees["prunus"])
     columns = ["hierarchy", "purity", "leaves", "places new rows"]
     return "\n\n".join(
         [
             f"Glass: {len(X)} samples of {len(set(y))} types, by {X.shape[1]} measurements (B. German, UCI, CC BY 4.0)",
+            f"A tree of prunus with at most {LEAVES} leaves, learned from all rows\n{readable}",
+            f"A tree of scikit-learn with {LEAVES} leaves\n{trees['scikit-learn'].rstrip()}",
             f"Accuracy on held-out rows, {FOLDS} folds, {REPEATS} times\n{table(header, rows)}",
             f"Clusters, learned without the types and compared with them\n{table(columns, hierarchies)}",
-            f"The tree is in {page}: open it in a browser.",
+            f"The tree of prunus is in {page}: open it in a browser.",
         ]
     )

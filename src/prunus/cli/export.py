@@ -92,7 +92,7 @@ def _check_model(model: Any, options: argparse.Namespace, wanted: dict[str, str]
     if is_forest(model) and set(wanted) != {"onnx"}:
         raise Mistake(f"only --onnx must be given for a forest, which {options.model} contains")
     if options.proba and not is_classifier(model):
-        raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
+        raise Mistake(f"the model must be a classifier for --proba, got {type(model).__name__}; leave out --proba")
     one_path = options.hard or is_hard(model) or is_clusterer(model)
     if not one_path and {"sql", "python"} & set(wanted):
         raise Mistake(

@@ -14,7 +14,6 @@ from prunus.cli.reading.source import Source, read_source, similar
 
 if TYPE_CHECKING:
     from prunus.data import FileTable
-    from prunus.data.file_chunks import Chunk
 
 __all__ = [
     "add_data_option",
@@ -180,29 +179,23 @@ def read_data(
         return read_source(data, options, text_columns, date_orders)
     rows = data.collect()
     assert rows is not None
-    return _source(data, rows, options, text_columns, date_orders or {})
-
-
-def draw_data(table: "FileTable", options: argparse.Namespace) -> Source:
-    """Draw so many rows of a table beyond memory, by their hashes, that they fit into it."""
-    from prunus.estimators.scanned import IN_MEMORY, sample_rows
-
-    most = int(table.memory_limit / (IN_MEMORY * len(table.columns)))
-    source = _source(table, sample_rows(table, most, options.seed), options, (), {})
-    source.notes.append(
-        f"{len(source.frame)} of {len(table)} rows were drawn at random: all of them take more than --memory-limit"
-    )
+    source = Source(shown(data.paths), frame_of(rows.batch))
+    source.before_dates = source.frame.copy(deep=False)
+    source.date_orders = read_dates(source.frame, source.notes, options.dates, text_columns, date_orders or {})
     return source
 
 
-def _source(
-    table: "FileTable",
-    rows: "Chunk",
-    options: argparse.Namespace,
-    text_columns: Collection[str],
-    date_orders: Mapping[str, str],
-) -> Source:
+def draw_data(table: "FileTable", options: argparse.Namespace) -> Source:
+    """Draw so many rows of a table beyond memory, by their hashes, that they fit into it.
+
+    Text is read as dates where all rows can be: where the files have dates.
+    """
+    from prunus.estimators.scanned import IN_MEMORY, sample_rows
+
+    rows = sample_rows(table, int(table.memory_limit / (IN_MEMORY * len(table.columns))), options.seed)
     source = Source(shown(table.paths), frame_of(rows.batch))
-    source.before_dates = source.frame.copy(deep=False)
-    source.date_orders = read_dates(source.frame, source.notes, options.dates, text_columns, date_orders)
+    source.before_dates = source.frame
+    source.notes.append(
+        f"{rows.n_rows} of {len(table)} rows were drawn at random: all of them take more than --memory-limit"
+    )
     return source

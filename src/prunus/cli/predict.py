@@ -147,7 +147,7 @@ def _guarded(cell: Any) -> Any:
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:
     if options.proba and not is_classifier(model):
-        raise Mistake(f"the model must be a classifier for --proba, got an {type(model).__name__}; leave out --proba")
+        raise Mistake(f"the model must be a classifier for --proba, got {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
         raise Mistake("--hard must be left out for clusters: their rows always follow one path")
     if options.explain and is_clusterer(model):
