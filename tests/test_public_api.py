@@ -71,6 +71,7 @@ def test_public_names_of_prunus() -> None:
         "nn",
         "ops",
         "plot_curves",
+        "plot_family",
         "plot_tree",
         "save",
         "tree_summary",

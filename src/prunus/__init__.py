@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         export_rules,
         export_text,
         plot_curves,
+        plot_family,
         plot_tree,
         tree_summary,
     )
@@ -53,6 +54,7 @@ __all__ = [
     "nn",
     "ops",
     "plot_curves",
+    "plot_family",
     "plot_tree",
     "save",
     "tree_summary",
@@ -79,6 +81,7 @@ _ELSEWHERE = {
     "export_text": "prunus.explain",
     "load": "prunus.io",
     "plot_curves": "prunus.explain",
+    "plot_family": "prunus.explain",
     "plot_tree": "prunus.explain",
     "save": "prunus.io",
     "tree_summary": "prunus.explain",

@@ -102,6 +102,7 @@ def test_paths_are_those_of_the_tree(options: Any) -> None:
         node = 0
         for step in why.path:
             assert step.node == node
+            assert step.score is not None
             assert (step.score < 0) == (step.side == "left")
             assert step.sentence.endswith(f": {step.side}")
             node = 2 * node + (1 if step.side == "left" else 2)

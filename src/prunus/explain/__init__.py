@@ -3,6 +3,7 @@
 from prunus.explain.as_dict import export_dict
 from prunus.explain.curve_plots import plot_curves
 from prunus.explain.explaining import explain_rows
+from prunus.explain.family_plot import plot_family
 from prunus.explain.formulas import Formula, SplitWeight
 from prunus.explain.graphviz import export_graphviz
 from prunus.explain.html import export_html
@@ -26,6 +27,7 @@ __all__ = [
     "export_rules",
     "export_text",
     "plot_curves",
+    "plot_family",
     "plot_tree",
     "tree_summary",
 ]
