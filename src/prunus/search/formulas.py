@@ -54,7 +54,8 @@ def fit_formulas(
     (1.0, 2.0, 1.0, 59.0)
     """
     fitted = {t: _some(rows) for t, rows in members.items()}
-    return {t: _leaves(table, rows, outcome.part(rows), prior, most) for t, rows in fitted.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers that are too large to be squared are no terms
+        return {t: _leaves(table, rows, outcome.part(rows), prior, most) for t, rows in fitted.items()}
 
 
 def _some(rows: Rows) -> Rows:

@@ -11,7 +11,16 @@ from prunus.search.leaves import MOST_DIGITS, round_value
 from prunus.search.problem import Doubles
 from prunus.search.record import Leaf, LeafFormula
 from prunus.search.subsets import best_subsets
-from prunus.search.terms import LeafTerms, TermTable, cheapest, cost_of_terms, group_terms, leaf_terms, round_terms
+from prunus.search.terms import (
+    FLAT,
+    LeafTerms,
+    TermTable,
+    cheapest,
+    cost_of_terms,
+    group_terms,
+    leaf_terms,
+    round_terms,
+)
 
 __all__ = ["number_leaves"]
 
@@ -50,7 +59,7 @@ def _formulas(table: TermTable, rows: Rows, y: Doubles, weight: Doubles, most: i
     rest = y - mean
     square = float(weight @ rest**2)
     constant = LeafFormula(round_value(mean, (square / max(count - 1, 1.0) / count) ** 0.5))
-    if square <= 1e-18 * count * mean**2:
+    if not isfinite(square) or square <= FLAT**2 * count * mean**2:
         return [constant] * (most + 1)
     terms = leaf_terms(table, rows, rest[:, None], weight)
     fit = _squares(terms, rest, weight)
@@ -85,8 +94,8 @@ class _Squares:
 
     def weights(self, chosen: Sequence[int]) -> Doubles:
         """Of standardized terms, (len(chosen),)."""
-        found: Doubles = np.linalg.solve(self.gram[np.ix_(chosen, chosen)], self.cross[list(chosen)])
-        return found
+        found = np.linalg.solve(self.gram[np.ix_(chosen, chosen)], self.cross[list(chosen)])
+        return found.astype(np.float64)
 
     def error(self, chosen: Sequence[int]) -> float:
         """The squared error that is left."""
@@ -97,17 +106,14 @@ class _Squares:
     def cost(self, chosen: Sequence[int]) -> float:
         """Minus twice the log likelihood, and what the terms cost."""
         price = float(self.price[list(chosen)].sum())
-        return (
-            self.count * log(self.error(chosen) / self.count)
-            + price
-            + cost_of_terms(len(chosen), len(self.price), 1, self.count)
-        )
+        fitted = self.count * log(self.error(chosen) / self.count)
+        return fitted + price + cost_of_terms(len(chosen), 1 + log(max(len(self.price), 1)), self.count)
 
 
 def _squares(terms: LeafTerms, rest: Doubles, weight: Doubles) -> _Squares:
     design, count = terms.design(), float(weight.sum())
     weighted = weight[:, None] * design
-    gram = weighted.T @ design
+    gram: Doubles = weighted.T @ design
     gram[np.diag_indices_from(gram)] += RIDGE * count
     return _Squares(gram, weighted.T @ rest, terms.price, float(weight @ rest**2), count)
 
@@ -117,7 +123,7 @@ def _rounded(
 ) -> LeafFormula:
     """The formula with round weights; its constant keeps the mean."""
     noise = (fit.error(chosen) / max(fit.count - len(chosen) - 1, 1.0)) ** 0.5
-    error = noise / fit.gram.diagonal()[list(chosen)] ** 0.5
+    error = noise / np.sqrt(fit.gram.diagonal()[list(chosen)])
     found, constant = round_terms(terms, chosen, fit.weights(chosen), error, mean)
     return LeafFormula(round_value(constant, noise / fit.count**0.5), found, *limits)
 

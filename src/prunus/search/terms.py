@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log, sqrt
+from math import sqrt
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from prunus.search.problem import Category, Doubles, Number
 from prunus.search.record import Term
 
 __all__ = [
+    "FLAT",
     "SPARE_ROWS",
     "LeafTerms",
     "TermTable",
@@ -30,13 +31,14 @@ Choice = TypeVar("Choice")
 MOST_TERMS = 256
 """If there are more numbers, those are looked at that say most by themselves."""
 PRICE_OF_LEVEL = 0.64
-"""What a group of levels gains by chance for each level beyond two, in units of the variance: 2 / pi."""
+"""What a group of levels gains by chance for each level beyond two, in units of the variance: 2 / pi. The standard
+deviation of that is about the root of their number, and is part of the price."""
 FEW_MISSING = 5.0
 """What missing values count as is drawn to the mean as strongly as by so many rows."""
 SPARE_ROWS = 3
 """A formula needs this many rows more than it has terms."""
 FLAT = 1e-9
-"""A column whose spread is smaller than this share of its mean is constant, up to rounding errors."""
+"""Numbers whose spread is smaller than this share of their mean are constant, up to rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def read_terms(columns: Sequence[Number | Category]) -> TermTable:
     return TermTable(
         matrix,
         np.array([i for i, _ in numbers], dtype=np.int64),
-        np.isnan(matrix).any(0),
+        np.atleast_1d(np.isnan(matrix).any(0)),
         [(i, column) for i, column in enumerate(columns) if isinstance(column, Category)],
     )
 
@@ -199,8 +201,8 @@ def _group(
     """The best group of the levels of a category, what it counts, and its price."""
     n = len(column.levels)  # behind the levels come all that are not known, and missing values
     cell = np.where(codes < 0, n + 1, np.minimum(codes, n)).astype(np.int64)
-    count = np.bincount(cell, weight, minlength=n + 2)
-    sums = np.stack([np.bincount(cell, weight * own, minlength=n + 2) for own in response.T], axis=1)
+    count: Doubles = np.bincount(cell, weight, minlength=n + 2).astype(np.float64)
+    sums: Doubles = np.stack([np.bincount(cell, weight * own, minlength=n + 2) for own in response.T], axis=1)
     present = np.flatnonzero(count)
     if len(present) < 2:
         return None
@@ -216,7 +218,7 @@ def _group(
     levels = tuple(level for level, own in zip(column.levels, inside.tolist(), strict=False) if own)
     if not levels:
         return None
-    price = 0.0 if column.ordered else PRICE_OF_LEVEL * (len(present) - 2)
+    price = 0.0 if column.ordered else PRICE_OF_LEVEL * (len(present) - 2) + sqrt(len(present) - 2)
     return Term(feature, 1.0, levels, float(inside[n + 1])), inside[cell].astype(np.float64), price
 
 
@@ -228,19 +230,28 @@ def _best_beginning(order: Rows, count: Doubles, sums: Doubles) -> tuple[float, 
     return float(gains[best]), order[: best + 1]
 
 
-def cost_of_terms(chosen: int, available: int, outputs: int, count: float) -> float:
-    """What terms must gain, in units of twice the log likelihood.
+def cost_of_terms(chosen: int, price: float, count: float) -> float:
+    """What so many terms must gain, in units of twice the log likelihood.
 
-    That is Akaike's price of each estimated weight, corrected for few rows, and the price of having chosen among many.
+    That is Akaike's criterion, corrected for few rows.
+
+    Parameters
+    ----------
+    chosen : int
+        Number of terms.
+    price : float
+        Of one term: the weights that it has, and what the best of many terms gains by chance.
+    count : float
+        Number of rows.
 
     Examples
     --------
-    >>> [round(cost_of_terms(1, 20, 1, count), 1) for count in (1000.0, 100.0, 10.0)]
-    [5.0, 5.2, 7.1]
+    >>> cost_of_terms(2, 1.0, 1000.0) < cost_of_terms(2, 1.0, 10.0)
+    True
     """
     if not chosen:
         return 0.0
-    return 2 * chosen * (outputs + 0.5 * log(available)) * count / (count - chosen - SPARE_ROWS + 1)
+    return 2 * chosen * price * count / (count - chosen - SPARE_ROWS + 1)
 
 
 def cheapest(choices: Sequence[Choice], costs: Sequence[float], most: int) -> list[Choice]:
