@@ -12,7 +12,7 @@ from prunus.data.plan import Plan
 from prunus.onnx.calendar import add_calendar
 from prunus.onnx.graph import TEXT, Graph
 
-__all__ = ["add_encoder", "has_categories", "input_names"]
+__all__ = ["add_encoder", "free_names", "has_categories", "input_names"]
 
 Columns = npt.NDArray[np.int64]
 ZERO = np.zeros(1, dtype=np.float32)
@@ -32,9 +32,18 @@ def input_names(encoder: TableEncoder, outputs: Iterable[str]) -> list[str]:
     if not has_categories(encoder):
         return ["X"]
     names = {column.feature: column.name for column in encoder.columns_}
-    taken = {"", *outputs, *names.values()}
+    return free_names([name for _, name in sorted(names.items())], outputs)
+
+
+def free_names(names: Sequence[str], outputs: Iterable[str]) -> list[str]:
+    """These names, with underscores added to those that are empty or the name of an output.
+
+    >>> free_names(["size", "label"], ["label"])
+    ['size', 'label_']
+    """
+    taken = {"", *outputs, *names}
     found: list[str] = []
-    for _, name in sorted(names.items()):
+    for name in names:
         free = name
         while free in ("", *outputs) or (free != name and free in taken):
             free += "_"

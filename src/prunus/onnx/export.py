@@ -11,9 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.forest import ArgminForest
+from prunus.estimators.readable import ReadableTree
 from prunus.onnx.encoding import has_categories
 from prunus.onnx.files import newest_opset, to_proto, write
+from prunus.onnx.graph import Graph
 from prunus.onnx.predictor import predictor_graph
+from prunus.onnx.readable import has_texts, readable_graph
 
 __all__ = ["export_onnx"]
 
@@ -26,7 +29,8 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
     """Write a fitted estimator to an ONNX file, which predicts the rows of a table in any language, without prunus.
 
     The file contains the encoder and the tree, or all trees of a forest, made of ONNX's standard operators. Its
-    predictions are those of `predict` up to rounding. It predicts any number of rows, n, at a time.
+    predictions are those of `predict` up to rounding. It predicts any number of rows, n, at a time. A readable tree is
+    computed in double precision with the numbers that are printed, so that every row ends in its leaf.
 
     Inputs: if all columns of the table are numbers, booleans or times, there is one input, "X", of shape
     (n, n_features_in_), in double precision. If some columns are categories, each column is an input of shape (n, 1)
@@ -39,13 +43,14 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
     - Infinities, which `predict` refuses, count as very large numbers.
 
     Outputs: a classifier has "label", (n,), of the type of the classes, and "probabilities", (n, n_classes), in single
-    precision. A regressor has "variable", (n,) or (n, n_outputs), in double precision. A clusterer has "label", (n,),
-    the result of `predict`, and "routes", (n, n_nodes), the result of `transform`.
+    precision, but in double precision if it is a readable tree. A regressor has "variable", (n,) or (n, n_outputs), in
+    double precision. A clusterer has "label", (n,), the result of `predict`, and "routes", (n, n_nodes), the result of
+    `transform`.
 
     Parameters
     ----------
     estimator : estimator of prunus
-        The fitted tree or forest. It cannot have a split of your own.
+        The fitted tree, of any kind, or forest. It cannot have a split of your own.
     path : str or path
         The file, which is replaced if it exists.
     hard : bool, default=False
@@ -72,16 +77,23 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str], *, hard: bool = Fa
     >>> bool(np.allclose(values, tree.predict([[0.5], [1.5]])))
     True
     """
-    if not isinstance(estimator, (ArgminTree, ArgminForest)):
+    if not isinstance(estimator, (ArgminTree, ArgminForest, ReadableTree)):
         raise InputTypeError(f"estimator must be one of prunus, got {type(estimator).__name__}")
     check_is_fitted(estimator)
+    if isinstance(estimator, ReadableTree):
+        version = _check_opset(opset, newest_opset(), texts=has_texts(estimator.columns_))
+        return _write(path, estimator, readable_graph(estimator), version, hard=True)
     version = _check_opset(opset, newest_opset(), texts=has_categories(estimator.encoder_))
-    kind = type(estimator).__name__
     trees = estimator.estimators_ if isinstance(estimator, ArgminForest) else [estimator]
     hard = hard or all(tree.tree_.is_hard for tree in trees)
+    return _write(path, estimator, predictor_graph(trees, hard=hard), version, hard=hard)
+
+
+def _write(path: str | os.PathLike[str], estimator: Any, graph: Graph, opset: int, *, hard: bool) -> Path:
+    kind = type(estimator).__name__
     model = to_proto(
-        predictor_graph(trees, hard=hard),
-        opset=version,
+        graph,
+        opset=opset,
         name=kind,
         doc=f"{kind} of prunus; predictions along {'one path' if hard else 'all routes'}",
         metadata=_metadata(estimator, hard=hard),
@@ -101,11 +113,15 @@ def _check_opset(opset: Any, newest: int, *, texts: bool) -> int:
 
 def _metadata(estimator: Any, *, hard: bool) -> dict[str, str]:
     """A description of the estimator that the file contains; lists are in JSON."""
-    names = {column.feature: column.name for column in estimator.encoder_.columns_}
+    if isinstance(estimator, ReadableTree):
+        listed = [column.name for column in estimator.columns_]
+    else:
+        names = {column.feature: column.name for column in estimator.encoder_.columns_}
+        listed = [name for _, name in sorted(names.items())]
     record = {
         "kind": type(estimator).__name__,
         "hard": json.dumps(bool(hard)),
-        "feature_names": json.dumps([name for _, name in sorted(names.items())], ensure_ascii=False),
+        "feature_names": json.dumps(listed, ensure_ascii=False),
     }
     if estimator.target_.task == "classes":
         record["classes"] = json.dumps(estimator.target_.labels.tolist(), ensure_ascii=False, default=str)
