@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.tree import DecisionTreeRegressor
 
-from prunus.hardening.growing import FEWEST_ROWS, Guide, grow_along_models, grow_by_columns, set_constants
+from prunus.hardening.growing import FEWEST_ROWS, Guide, grow_along_models, node_means, set_constants
 from prunus.hardening.sketch import Sketch
 from prunus.targets.links import IDENTITY, SOFTMAX
 from tests.hardening.problems import Doubles, Floats, by_thresholds, root, rows
@@ -32,7 +31,7 @@ def softmax(outputs: Doubles) -> Doubles:
 def stepped(sketch: Sketch, x: Floats, values: Doubles) -> float:
     """The mean squared error of the means of the leaves."""
     ends = sketch.ends(x)
-    set_constants(sketch, ends, values, values, guide(values), 0.0)
+    set_constants(sketch, ends, values, values, np.ones(len(x)), 0.0)
     return float(np.square(sketch.models.constant[ends] - values).mean())
 
 
@@ -74,15 +73,14 @@ def test_splits_are_along_the_slope() -> None:
 
 def test_a_tree_is_never_deeper_than_its_sketch() -> None:
     x = rows(500)
-    for grow in (grow_along_models, grow_by_columns):
-        sketch = root(2, slope=[1.0, 1.0])
-        sketch.split(0, np.array([1.0, 0.0]), 0.0)
-        ends = sketch.ends(x)
-        grow(sketch, x, ends, guide(sketch.models.outputs(x, ends)))
-        assert_array_equal(sketch.leaves, [3, 4, 5, 6])
-        before = sketch.weight.copy()
-        grow(sketch, x, sketch.ends(x), guide(sketch.models.outputs(x, sketch.ends(x))))
-        assert_array_equal(sketch.weight, before)
+    sketch = root(2, slope=[1.0, 1.0])
+    sketch.split(0, np.array([1.0, 0.0]), 0.0)
+    ends = sketch.ends(x)
+    grow_along_models(sketch, x, ends, guide(sketch.models.outputs(x, ends)))
+    assert_array_equal(sketch.leaves, [3, 4, 5, 6])
+    before = sketch.weight.copy()
+    grow_along_models(sketch, x, sketch.ends(x), guide(sketch.models.outputs(x, sketch.ends(x))))
+    assert_array_equal(sketch.weight, before)
 
 
 def test_two_outputs_are_split_where_they_vary_most() -> None:
@@ -144,12 +142,11 @@ def test_equal_rows_stay_together() -> None:
     assert_array_equal(np.bincount(sketch.ends(x)), [0, 10, 10])
 
 
-@pytest.mark.parametrize("grow", [grow_along_models, grow_by_columns])
-def test_weights_choose_the_splits(grow: Any) -> None:
+def test_weights_choose_the_splits() -> None:
     x = np.arange(12, dtype=np.float32)[:, None]
     weight = np.where(x[:, 0] < 6, 1.0, 1e-6)
     sketch = root(1, d=1, slope=[1.0])
-    grow(sketch, x, start(x), guide(x, weight))
+    grow_along_models(sketch, x, start(x), guide(x, weight))
     assert_array_equal(sketch.ends(x), [1] * 3 + [2] * 9)
 
 
@@ -173,64 +170,13 @@ def test_rows_of_little_weight_do_not_make_others_seem_alike() -> None:
     assert len(sketch.leaves) == 4
 
 
-def assert_as_scikit_learn(x: Floats, values: Doubles, depth: int, weight: Any = None, **options: Any) -> None:
-    sketch = root(depth, d=x.shape[1], k=values.shape[1])
-    found = guide(values, weight)
-    grow_by_columns(sketch, x, start(x), found, **options)
-    names = {"fewest_rows": "min_samples_leaf", "max_leaves": "max_leaf_nodes"}
-    own = {"min_samples_leaf": FEWEST_ROWS} | {names[name]: value for name, value in options.items()}
-    greedy = DecisionTreeRegressor(max_depth=depth, random_state=0, **own).fit(x, values, sample_weight=weight)
-    ends, leaves = sketch.ends(x), greedy.apply(x)
-    assert len(sketch.leaves) == greedy.get_n_leaves()
-    assert len(set(zip(ends.tolist(), leaves.tolist(), strict=True))) == greedy.get_n_leaves()
-    set_constants(sketch, ends, values, values, found, 0.0)
-    assert_allclose(sketch.models.constant[ends], greedy.predict(x).reshape(values.shape), rtol=1e-9, atol=1e-12)
-    new = np.concatenate((rows(300, x.shape[1], seed=9) * 2, greedy.tree_.threshold[:, None].repeat(x.shape[1], 1)))
-    new = new.astype(np.float32)
-    assert_allclose(
-        sketch.models.constant[sketch.ends(new)], greedy.predict(new).reshape(len(new), -1), rtol=1e-9, atol=1e-12
-    )
-
-
-@pytest.mark.parametrize("depth", [1, 3, 6])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_single_columns_are_those_of_scikit_learn(depth: int, weighted: bool) -> None:
-    x = rows(200, 3)
-    values = np.stack((x[:, 0] * x[:, 1], x[:, 2]), 1).astype(np.float64)
-    assert_as_scikit_learn(x, values, depth, np.random.default_rng(1).random(200) + 0.1 if weighted else None)
-
-
-@pytest.mark.parametrize("options", [{"fewest_rows": 20}, {"max_leaves": 5}, {"fewest_rows": 5, "max_leaves": 9}])
-def test_single_columns_have_the_limits_of_scikit_learn(options: dict[str, int]) -> None:
-    x = rows(200, 3)
-    assert_as_scikit_learn(x, np.abs(x[:, :1]).astype(np.float64), 5, **options)
-
-
-def test_rows_that_equal_a_threshold_go_where_scikit_learn_sends_them() -> None:
-    x = np.repeat(np.arange(8, dtype=np.float32), 4)[:, None]  # thresholds are halves
-    assert_as_scikit_learn(x, np.square(x.astype(np.float64)), 3)
-    halves = np.repeat(np.arange(0, 16, 2, dtype=np.float32), 4)[:, None]  # thresholds are odd numbers
-    assert_as_scikit_learn(halves, np.square(halves.astype(np.float64)), 3)
-
-
-@pytest.mark.parametrize("value", [1.0, 3.0, 0.1, 1e-30, 1e30, -1.0, -0.7, 0.0])
-def test_neighboring_numbers_are_told_apart(value: float) -> None:
-    for begin in (np.float32(value), np.nextafter(np.float32(value), np.float32(np.inf))):
-        after = np.nextafter(begin, np.float32(np.inf))  # no number of single precision lies between the two
-        x = np.repeat(np.array([begin, after]), 3)[:, None]
-        sketch = root(1, d=1)
-        values = np.repeat([0.0, 1.0], 3)[:, None]
-        grow_by_columns(sketch, x, start(x), guide(values))
-        greedy = DecisionTreeRegressor(max_depth=1).fit(x, values)
-        assert_array_equal(sketch.ends(x), greedy.apply(x))
-
-
 def test_constants_are_the_weighted_means_of_the_rows() -> None:
     sketch = by_thresholds(1, [0.0], [9.0, 9.0, 9.0])
     x = np.array([[-2], [-1], [1], [2]], dtype=np.float32)
-    prior, wanted, weight = np.array([[1.0], [3], [5], [7]]), np.array([[0.0], [0], [10], [20]]), [1.0, 3.0, 1.0, 1.0]
+    prior, wanted = np.array([[1.0], [3], [5], [7]]), np.array([[0.0], [0], [10], [20]])
+    weight = np.array([1.0, 3.0, 1.0, 1.0])
     for strength, expected in ((0.0, [0.0, 15.0]), (np.inf, [2.5, 6.0]), (4.0, [2.5 - 10 / 8, 6 + 18 / 6])):
-        set_constants(sketch, sketch.ends(x), prior, wanted, guide(prior, weight), strength)
+        set_constants(sketch, sketch.ends(x), prior, wanted, weight, strength)
         assert_allclose(sketch.models.constant[1:, 0], expected)
         assert not sketch.models.slope.any()
 
@@ -240,7 +186,7 @@ def test_constants_of_shares_are_their_logarithms() -> None:
     sketch.split(0, np.array([1.0, 0.0]), 0.0)
     ends = np.array([1, 1, 2])
     shares = np.array([[0.2, 0.8], [0.4, 0.6], [1.0, 0.0]])
-    set_constants(sketch, ends, shares, shares, guide(shares, is_share=True), 0.0)
+    set_constants(sketch, ends, shares, shares, np.ones(3), 0.0, link=SOFTMAX)
     assert_allclose(np.exp(sketch.models.constant[1]), [0.3, 0.7])
     assert_allclose(np.exp(sketch.models.constant[2]), [1.0, 0.0], atol=2e-6)
 
@@ -251,7 +197,13 @@ def test_a_leaf_without_rows_has_the_value_of_those_around_it(is_share: bool) ->
     sketch.split(0, np.array([1.0, 0.0]), 0.0)
     sketch.split(2, np.array([1.0, 0.0]), -5.0)
     values = np.array([[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]])
-    set_constants(sketch, np.array([1, 5, 5]), values, values, guide(values, is_share=is_share), 0.0)
+    link = SOFTMAX if is_share else IDENTITY
+    set_constants(sketch, np.array([1, 5, 5]), values, values, np.ones(3), 0.0, link=link)
     found = np.exp(sketch.models.constant) if is_share else sketch.models.constant
     assert_allclose(found[6], found[5])
     assert_allclose(found[5], [0.625, 0.375])
+
+
+def test_nodes_without_rows_have_the_mean_of_their_parents() -> None:
+    means = node_means(np.array([3, 3, 2]), *[np.array([[1.0], [3.0], [8.0]])] * 2, np.ones(3), 0.0, 7)
+    assert_allclose(means[:, 0], [4, 2, 8, 2, 2, 8, 8])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
@@ -145,6 +146,7 @@ class HardenedTree:
             fewest_rows=self._pruned_below(model, train),
             task=target.task,
             loss=loss if isinstance(loss, NamedLoss) and loss.name in FITTED else None,
+            threads=n_threads(self.n_jobs) or torch.get_num_threads(),
             shifts_leaves=self._shifts_leaves(target),
         )
 

@@ -1,17 +1,16 @@
 """The last levels of a tree with constant leaves: leaves with linear models become small trees of constants."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from prunus.hardening.leaf_models import Doubles, Floats
 from prunus.hardening.sketch import Sketch
+from prunus.ops.heap import depth_of_nodes, level
 from prunus.targets.links import IDENTITY, SOFTMAX, Link
 from prunus.tree.paths import Nodes, passing
 
-__all__ = ["Guide", "grow_along_models", "grow_by_columns", "set_constants"]
+__all__ = ["Guide", "grow_along_models", "node_means", "set_constants"]
 
 FEWEST_ROWS = 2
 """A leaf has at least so many training rows."""
@@ -62,74 +61,55 @@ def grow_along_models(sketch: Sketch, x: Floats, ends: Nodes, guide: Guide) -> N
         grow(left, rows[~is_right])
         grow(right, rows[is_right])
 
-    _at_leaves(ends, grow)
+    for node, rows in leaf_rows(ends):
+        grow(node, rows)
 
 
-def grow_by_columns(
-    sketch: Sketch,
-    x: Floats,
-    ends: Nodes,
-    guide: Guide,
-    *,
-    fewest_rows: int = FEWEST_ROWS,
-    price: float = 0.0,
-    max_leaves: int | None = None,
+def set_constants(
+    sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, weight: Doubles, rows: float, *, link: Link = IDENTITY
 ) -> None:
-    """Split each leaf, and its children in turn, by single columns, until the depth of the sketch.
-
-    A split that lowers the mean squared error of the rows of its leaf by less than `price` is taken back.
-    """
-    from sklearn.tree import DecisionTreeRegressor  # slow to import, and few trees need it
-
-    def grow(node: int, rows: Nodes) -> None:
-        levels = sketch.depth - int(np.log2(node + 1))
-        if not levels or len(rows) < 2 * fewest_rows or max_leaves == 1:
-            return
-        greedy = DecisionTreeRegressor(
-            max_depth=levels,
-            min_samples_leaf=fewest_rows,
-            max_leaf_nodes=max_leaves,
-            ccp_alpha=price,
-            random_state=0,
-        )
-        greedy.fit(x[rows], guide.values[rows], sample_weight=guide.weight[rows])
-        _copy(sketch, node, greedy.tree_)
-
-    _at_leaves(ends, grow)
-
-
-def set_constants(sketch: Sketch, ends: Nodes, prior: Doubles, wanted: Doubles, guide: Guide, rows: float) -> None:
     """Give each leaf one value: the mean of what was predicted of its rows, moved towards what was wanted of them.
+
+    See `node_means`; the link turns means into outputs. A leaf without rows gets the value of the rows around it.
+    """
+    sketch.models.slope[:] = 0.0
+    means = node_means(ends, prior, wanted, weight, rows, len(sketch.kept))
+    sketch.models.constant[:] = link.outputs(means)
+
+
+def node_means(ends: Nodes, prior: Doubles, wanted: Doubles, weight: Doubles, rows: float, nodes: int) -> Doubles:
+    """A value for each node, (T, k); a node without rows has that of its parent.
 
     Parameters
     ----------
-    sketch : Sketch
     ends : array of shape (n,)
         The leaf of each row.
     prior, wanted : arrays of shape (n, k)
-        What was predicted before, and what is wanted: outputs, or means that the link of `guide` turns into outputs.
-    guide : Guide
+        What was predicted before, and what is wanted.
+    weight : array of shape (n,)
     rows : float
         The prior counts as much as so many rows.
+    nodes : int
+        Number of nodes, T.
     """
-    sketch.models.slope[:] = 0.0
-    nodes = len(sketch.kept)
-    total = passing(ends, guide.weight, nodes)
-    for k in range(prior.shape[1]):
-        before, after = (passing(ends, guide.weight * part[:, k], nodes) for part in (prior, wanted))
-        mean = before / np.maximum(total, 1e-30)
-        value = mean + (after - before) / np.maximum(total + rows, 1e-30) if np.isfinite(rows) else mean
-        sketch.models.constant[:, k] = value
-    for node in np.flatnonzero(total == 0).tolist():  # without rows: the value of the rows around it
-        sketch.models.constant[node] = sketch.models.constant[(node - 1) // 2]
-    sketch.models.constant[:] = guide.link.outputs(sketch.models.constant)
+    total = passing(ends, weight, nodes)
+    before, after = (
+        np.column_stack([passing(ends, weight * column, nodes) for column in part.T]) for part in (prior, wanted)
+    )
+    means: Doubles = before / np.maximum(total, 1e-30)[:, None]
+    if np.isfinite(rows):
+        means += (after - before) / np.maximum(total + rows, 1e-30)[:, None]
+    for d in range(1, depth_of_nodes(nodes) + 1):
+        above = means[level(d - 1)].repeat(2, axis=0)
+        means[level(d)] = np.where(total[level(d), None] > 0, means[level(d)], above)
+    return means
 
 
-def _at_leaves(ends: Nodes, grow: Callable[[int, Nodes], None]) -> None:
+def leaf_rows(ends: Nodes) -> list[tuple[int, Nodes]]:
+    """The rows that end in each leaf, given the leaf of each row, (n,)."""
     order = np.argsort(ends, kind="stable")
-    nodes, begins = np.unique(ends[order], return_index=True)
-    for node, rows in zip(nodes.tolist(), np.split(order, begins[1:]), strict=True):
-        grow(node, rows)
+    leaves, begins = np.unique(ends[order], return_index=True)
+    return list(zip(leaves.tolist(), np.split(order, begins[1:]), strict=True))
 
 
 def _directions(outputs: Doubles, values: Doubles, weight: Doubles, *, is_share: bool) -> list[Doubles]:
@@ -161,22 +141,3 @@ def _best_threshold(a: Doubles, values: Doubles, weight: Doubles) -> tuple[float
         return 0.0, 0.0
     best = int(np.where(allowed, gain, -np.inf).argmax())
     return float(gain[best]), float((a[best] + a[best + 1]) / 2)
-
-
-def _copy(sketch: Sketch, node: int, greedy: Any) -> None:
-    """Copy the nodes of a tree of scikit-learn below a leaf."""
-    places = {0: node}
-    for i in range(greedy.node_count):
-        here, left = places[i], int(greedy.children_left[i])
-        if left < 0:
-            continue
-        weight = np.zeros(sketch.weight.shape[1])
-        weight[greedy.feature[i]] = 1.0
-        # scikit-learn sends a row that equals the threshold to the left, here it goes right.
-        places[left], places[int(greedy.children_right[i])] = sketch.split(here, weight, -_next(greedy.threshold[i]))
-
-
-def _next(threshold: float) -> float:
-    """The smallest number of single precision above a threshold of double precision, which may lie between two."""
-    nearest = np.float32(threshold)
-    return float(nearest if float(nearest) > threshold else np.nextafter(nearest, np.float32(np.inf)))

@@ -9,16 +9,18 @@ import numpy.typing as npt
 import torch
 
 from prunus.hardening.bending import Bent, grow_where_bent
-from prunus.hardening.growing import Guide, grow_along_models, grow_by_columns, set_constants
+from prunus.hardening.growing import FEWEST_ROWS, Guide, grow_along_models, leaf_rows, set_constants
 from prunus.hardening.leaf_models import Doubles, Fit, Floats, read_models, refit
 from prunus.hardening.lessons import Lessons, Teacher, make_lessons
 from prunus.hardening.merging import merge_leaves
-from prunus.hardening.single_columns import Table, grow_single_columns
+from prunus.hardening.searched import MOST_LEAVES, Size, Table, search_tree
 from prunus.hardening.sketch import Sketch, complete_sketch, deepened
+from prunus.hardening.splitting import SearchRows, split_leaves
 from prunus.hardening.student import Course, build_student, imitation_loss, lessons_for
 from prunus.nn import TreeModel
 from prunus.nn.registry import read_splits
 from prunus.nn.whiten import Whiten
+from prunus.search.engine import Job
 from prunus.targets import PathRows, Target
 from prunus.targets.links import IDENTITY, LOG, SOFTMAX
 from prunus.targets.target import Task
@@ -62,6 +64,8 @@ class Wish:
     task: Task
     loss: Loss | None
     """The loss with which leaves are fitted to the rows; None if they only imitate the soft tree."""
+    threads: int = 1
+    """Threads of a search, on which the tree does not depend."""
     shifts_leaves: bool = False
     """Whether each leaf is moved in the end by the correction for its rows, see `prunus.targets.Target.correction`."""
 
@@ -76,9 +80,9 @@ class Wish:
         return min(self.linear_depth, MAX_LEARNED["classes" if self.task == "classes" else "numbers"])
 
     @property
-    def is_greedy(self) -> bool:
-        """Whether the tree is a greedy one that listens to the soft tree: one of single columns and constant leaves."""
-        return self.leaf == "constant" and self.max_split_features == 1
+    def is_searched(self) -> bool:
+        """Whether the tree is searched, and guided by the soft tree: one of constant leaves and few columns a split."""
+        return self.leaf == "constant" and self.max_split_features in (1, 2)
 
 
 class HardTree(NamedTuple):
@@ -161,8 +165,8 @@ def harden(
     rows = _join(train, valid, target, owns_valid=owns_valid)
     teacher = Teacher(model, target, rows.wanted.astype(np.float32), shares_curves=wish.leaf != "constant")
     columns = np.flatnonzero(~is_piece)
-    if wish.is_greedy:
-        sketch = _from_root(teacher, rows, columns, target, wish)
+    if wish.is_searched:
+        sketch = _searched(teacher, rows, columns, target, wish, seed)
         rows = rows.only_fitted()
     else:
         lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
@@ -322,22 +326,31 @@ def _grow(sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, target: 
     if wish.max_split_features is None:
         grow_along_models(sketch, x, ends, guide)
     else:
-        grow_by_columns(sketch, x, ends, guide)
+        _grow_by_columns(sketch, x, ends, guide, wish.threads)
     wanted = rows.wanted - _shared(teacher, rows) if link is IDENTITY else rows.wanted
     strength = PRIOR_ROWS["classes" if target.task == "classes" else "numbers"]
     if wish.loss is None or link is not target.link:
         strength = np.inf
-    set_constants(sketch, sketch.ends(x), prior, wanted, guide, strength)
+    set_constants(sketch, sketch.ends(x), prior, wanted, rows.weight, strength, link=link)
 
 
-def _from_root(teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> Sketch:
-    """A tree of constants whose splits are single columns."""
+def _grow_by_columns(sketch: Sketch, x: Floats, ends: Nodes, guide: Guide, threads: int) -> None:
+    """Split each leaf, and its children in turn, by single columns, until the depth of the sketch."""
+    counts = np.flatnonzero(guide.weight > 0)
+    rows = SearchRows.read(x[counts], guide.weight[counts]).with_targets(guide.values[counts])
+    job = Job(counts, leaves=MOST_LEAVES, least=FEWEST_ROWS)
+    split_leaves(sketch, rows, leaf_rows(ends[counts]), job, threads)
+
+
+def _searched(teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish, seed: int) -> Sketch:
+    """A tree of constants whose splits have one or two columns."""
     outputs = teacher.outputs(rows.samples.x).cpu().double().numpy()
     prior = target.link.means(outputs)
     wanted = rows.wanted if target.task == "classes" or wish.loss is not None else prior
     loss = wish.loss if target.link is LOG else None
     table = Table(rows.columns(columns), prior, wanted, rows.weight, target.link, loss)
-    return grow_single_columns(table, rows.held_out, rows.fitted, wish.depth, wish.max_leaf_nodes)
+    size = Size(wish.max_split_features or 1, wish.depth, wish.max_leaf_nodes)
+    return search_tree(table, rows.held_out, rows.fitted, size, threads=wish.threads, seed=seed)
 
 
 def _shift(sketch: Sketch, teacher: Teacher, rows: Rows, x: Floats, target: Target) -> None:
