@@ -57,6 +57,7 @@ Job read_job(const nb::dict& given, std::int64_t rows) {
     options.polish = entry<int>(given, "polish");
     options.anneal = entry<int>(given, "anneal");
     options.seed = entry<std::uint64_t>(given, "seed");
+    options.slopes = entry<std::vector<int>>(given, "slopes");
     require(options.least >= 0 && std::isfinite(options.price), "least must not be negative, price must be finite");
     require(options.accuracy >= 0 && options.accuracy <= 1, "accuracy must be from 0 to 1");
     require(options.cycles >= 1, "cycles must be positive");
@@ -76,6 +77,15 @@ void require_sums(const Vector<const double>& weight, const std::optional<Matrix
     }
     for (std::size_t i = 0; targets && i < targets->size(); ++i) {
         require(std::fabs(targets->data()[i]) <= 1e50, "targets must be finite, and at most 1e50");
+    }
+}
+
+// Linear predictions are those of numbers, from columns of numbers.
+void require_slopes(const std::vector<int>& slopes, const Table& table) {
+    require(slopes.size() <= most_slopes, "slopes must be at most 4 columns");
+    require(slopes.empty() || table.targets, "slopes need targets");
+    for (const int j : slopes) {
+        require(j >= 0 && j < table.columns && !table.is_category[j], "slopes must be columns of numbers");
     }
 }
 
@@ -107,7 +117,9 @@ nb::tuple answer(const Result& result) {
 }
 
 Result run(const Table& table, const Job& job, const std::atomic<bool>& stop) {
-    Sample sample(table, job.rows.data(), static_cast<std::int64_t>(job.rows.shape(0)));
+    const auto& slopes = job.options.slopes;
+    Sample sample(table, job.rows.data(), static_cast<std::int64_t>(job.rows.shape(0)), slopes);
+    if (!slopes.empty()) return Search<linear>(sample, job.options, stop).run();
     if (sample.outputs == 1) return Search<1>(sample, job.options, stop).run();
     return Search<0>(sample, job.options, stop).run();
 }
@@ -148,7 +160,10 @@ nb::list search(Matrix<const std::uint8_t> bins, Vector<const std::int32_t> bin_
                       bin_count.data(), is_category.data(), values.data(), edges.data(), weight.data(),
                       targets ? targets->data() : nullptr, labels ? labels->data() : nullptr, is_share};
     std::vector<Job> wanted;
-    for (const nb::handle job : jobs) wanted.push_back(read_job(nb::cast<nb::dict>(job), table.rows));
+    for (const nb::handle job : jobs) {
+        wanted.push_back(read_job(nb::cast<nb::dict>(job), table.rows));
+        require_slopes(wanted.back().options.slopes, table);
+    }
     std::vector<Result> results(wanted.size());
     run_parts(threads, static_cast<std::int64_t>(wanted.size()), [&](std::int64_t p, const std::atomic<bool>& stop) {
         results[p] = run(table, wanted[p], stop);

@@ -49,7 +49,7 @@ class Pairs {
     }
 
   private:
-    static constexpr int coarse = 16, buckets = 64, angles = 16, most_rows = 2500;
+    static constexpr int coarse = 16, buckets = 64, angles = 8, most_rows = 2500;
     static constexpr std::size_t strong = 24, few_strong = 4;  // all pairs of so many; these with all others
     static constexpr std::size_t most_axes = 160;
 

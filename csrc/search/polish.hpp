@@ -104,13 +104,21 @@ class Polish {
     }
 
     // What the leaves below t would be worth beyond what they are; far below 0 if one would have too few rows.
-    double change(const Plan& plan, int t, const std::vector<double>& cells) {
-        double sum = 0;
+    double change(const Plan& plan, int t, const std::vector<double>& cells, double before) {
+        double sum = -before;
         for (int q = t + 1; q < plan[t].end; ++q) {
             if (!plan[q].is_leaf()) continue;
             const double* then = cells.data() + static_cast<std::size_t>(q - t) * size_;
             if (then[0] < std::min(limits_.least, cell(q)[0])) return -1e30;
-            sum += worth_(then) - worth_(cell(q));
+            sum += worth_(then);
+        }
+        return sum;
+    }
+
+    double worth_below(const Plan& plan, int t) {
+        double sum = 0;
+        for (int q = t + 1; q < plan[t].end; ++q) {
+            if (plan[q].is_leaf()) sum += worth_(cell(q));
         }
         return sum;
     }
@@ -131,7 +139,7 @@ class Polish {
             add(trial_.data() + static_cast<std::size_t>(leaf_[r] - t) * size_, r, -1);
             add(trial_.data() + static_cast<std::size_t>(leaf - t) * size_, r, 1);
         }
-        if (change(plan, t, trial_) <= 1e-9) return;
+        if (change(plan, t, trial_, worth_below(plan, t)) <= 1e-9) return;
         plan[t].group.flip(level);
         for (const auto& [r, leaf] : moved_) leaf_[r] = leaf;
         std::copy(trial_.begin(), trial_.end(), cells_.begin() + static_cast<std::ptrdiff_t>(t) * size_);
@@ -222,13 +230,14 @@ class Polish {
             smallest_[b] = std::min(smallest_[b], v);
             largest_[b] = std::max(largest_[b], v);
         }
+        const double before = worth_below(plan, t);
         double best = 1e-9;
         int where = -1;
         for (int b = 0; b + 1 < buckets; ++b) {
             if (largest_[b] < smallest_[b]) continue;
             const double* step = steps_.data() + static_cast<std::size_t>(b) * nodes * size_;
             for (std::size_t j = 0; j < trial_.size(); ++j) trial_[j] += step[j];
-            const double here = change(plan, t, trial_);
+            const double here = change(plan, t, trial_, before);
             if (here > best) {
                 best = here;
                 where = b;

@@ -10,6 +10,7 @@ namespace prunus::search {
 
 constexpr int bins_of_column = 256;
 constexpr std::uint8_t missing_bin = 255;
+constexpr int most_slopes = 4;  // of linear predictions
 
 // The levels of a category that go one way: one bit for each.
 class Levels {
@@ -47,8 +48,10 @@ struct Feature {
 };
 
 struct Sample {
-    Sample(const Table& table, const std::int32_t* chosen, std::int64_t count)
-        : rows(static_cast<int>(count)), columns(table.columns), outputs(table.outputs), is_share(table.is_share),
+    // `slopes` are columns of numbers, which linear predictions in leaves use.
+    Sample(const Table& table, const std::int32_t* chosen, std::int64_t count, const std::vector<int>& slopes = {})
+        : rows(static_cast<int>(count)), columns(table.columns), outputs(table.outputs),
+          slopes(static_cast<int>(slopes.size())), is_share(table.is_share),
           bin_count(table.bin_count), edges(table.edges), is_category(table.is_category, table.is_category + columns) {
         bins.resize(columns);
         values.resize(columns);
@@ -79,6 +82,7 @@ struct Sample {
                     square += w * y * y;
                 }
                 squares.push_back(square);
+                add_products(cell, slopes, i);
             }
         }
         if (table.labels) {
@@ -87,8 +91,8 @@ struct Sample {
         }
     }
 
-    // Numbers in a cell: the weight, and the weighted sum of each output.
-    int size() const { return 1 + outputs; }
+    // Numbers in a cell: the weight, the weighted sum of each output, and what linear predictions need.
+    int size() const { return 1 + outputs + slopes + slopes * (slopes + 1) / 2 + slopes * outputs; }
     const double* stat(int i) const { return stats.data() + static_cast<std::size_t>(i) * size(); }
 
     // Adds the feature "the level of this column is in the group" and returns its number.
@@ -102,7 +106,7 @@ struct Sample {
         return static_cast<int>(features.size()) - 1;
     }
 
-    int rows, columns, outputs;
+    int rows, columns, outputs, slopes;
     bool is_share;
     const std::int32_t* bin_count;
     const float* edges;
@@ -113,6 +117,24 @@ struct Sample {
     std::vector<double> stats;                    // (rows, size)
     std::vector<double> squares;                  // (rows,): the weighted sum of squared outputs
     std::vector<std::int32_t> labels;             // empty unless there are more than two classes
+
+  private:
+    // The sums of a row with linear predictions, after those of its outputs; missing numbers count 0.
+    void add_products(double* cell, const std::vector<int>& columns_of_slopes, int i) {
+        double x[most_slopes], *at = cell + 1 + outputs;
+        const double w = cell[0];
+        for (int a = 0; a < slopes; ++a) {
+            const float v = values[columns_of_slopes[a]][i];
+            x[a] = std::isnan(v) ? 0.0 : static_cast<double>(v);
+            *at++ = w * x[a];
+        }
+        for (int a = 0; a < slopes; ++a) {
+            for (int b = 0; b <= a; ++b) *at++ = w * x[a] * x[b];
+        }
+        for (int a = 0; a < slopes; ++a) {
+            for (int j = 0; j < outputs; ++j) *at++ = x[a] * cell[1 + j];
+        }
+    }
 };
 
 }  // namespace prunus::search

@@ -31,6 +31,7 @@ struct Options {
     int rounds = 300;  // of large neighbourhoods, in each cycle; 0 leaves the first tree as it is
     int polish = 1000;
     int anneal = 150;
+    std::vector<int> slopes;  // columns of linear predictions in leaves
     std::uint64_t seed = 0;
 };
 
@@ -45,7 +46,7 @@ class Search {
   public:
     Search(Sample& sample, const Options& options, const std::atomic<bool>& stop)
         : sample_(sample), options_(options), stop_(stop), random_(options.seed),
-          worth_{sample.outputs, sample.is_share, options.accuracy},
+          worth_{sample.outputs, sample.is_share, options.accuracy, sample.slopes},
           limits_{options.leaves, options.least, options.price}, directions_(sample) {}
 
     Result run() {
@@ -63,7 +64,7 @@ class Search {
             if (options_.terms > 1 && cycle > 0) add_pairs(tree, 3);
             Neighborhood<K>(grower, directions_, limits_, random_).run(tree, options_.rounds, stop_);
             improve(plan_of(tree, directions_), false, best, most);
-            if (options_.terms > 1 && options_.anneal > 0) improve(plan_of(tree, directions_), true, best, most);
+            if (options_.terms > 1 && options_.anneal > 0 && K != linear) improve(plan_of(tree, directions_), true, best, most);
         }
         const double cost = options_.price * static_cast<double>(best.size() + 1) / 2;
         return result(std::move(best), most + cost);

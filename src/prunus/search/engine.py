@@ -60,10 +60,12 @@ class Job:
     polish: int = 0
     anneal: int = 0
     seed: int = 0
+    slopes: tuple[int, ...] = ()
+    """Columns of numbers from which leaves predict linearly while the tree is searched."""
 
     def as_dict(self) -> dict[str, Any]:
         """The job for the engine."""
-        return {**vars(self), "rows": self.rows.astype(np.int32)}
+        return {**vars(self), "rows": self.rows.astype(np.int32), "slopes": list(self.slopes)}
 
 
 def read_table(problem: Problem) -> EngineTable:
