@@ -161,6 +161,7 @@ nb::list search(Matrix<const std::uint8_t> bins, Vector<const std::int32_t> bin_
                       targets ? targets->data() : nullptr, labels ? labels->data() : nullptr, is_share};
     std::vector<Job> wanted;
     for (const nb::handle job : jobs) {
+        if (!nb::isinstance<nb::dict>(job)) throw nb::type_error("jobs must be dicts");
         wanted.push_back(read_job(nb::cast<nb::dict>(job), table.rows));
         require_slopes(wanted.back().options.slopes, table);
     }

@@ -29,6 +29,7 @@ def job(n: int, **options: Any) -> dict[str, Any]:
         "polish": 200,
         "anneal": 40,
         "seed": 0,
+        "slopes": [],
     }
     return usual | options
 

@@ -116,6 +116,9 @@ def test_infinite_values() -> None:
         {"rows": np.array([], dtype=np.int32)},
         {"rows": np.array([0, N], dtype=np.int32)},
         {"rows": np.array([-1], dtype=np.int32)},
+        {"slopes": [-1]},
+        {"slopes": [99]},
+        {"slopes": [0, 0, 0, 0, 0]},
     ],
     ids=str,
 )
@@ -132,6 +135,7 @@ def test_jobs_with_wrong_values(wrong: dict[str, Any]) -> None:
         {"leaves": 2**40},
         {"seed": -1},
         {"seed": 2**64},
+        {"slopes": "x"},
         {"price": "1"},
         {"price": None},
         {"rows": [0, 1]},

@@ -22,10 +22,12 @@ def without_debris(splits: Splits, columns: Sequence[Number | Category], outcome
             found = _replaced(found, t, 2 * t + 1 if cells[2 * t + 1][0] > 0 else 2 * t + 2)
             continue
         ends = [t for t in found if 2 * t + 1 not in found and 2 * t + 2 not in found]
-        idle = [t for t in ends if gain(cells, t) <= LEAST_GAIN * noise(cells, t) + 1e-12 * cells[0][-1]]
+        idle = [
+            t for t in ends if gain(cells, t, outcome) <= LEAST_GAIN * noise(cells, t, outcome) + 1e-12 * cells[0][-1]
+        ]
         if not idle:
             return found
-        weakest = min(idle, key=lambda t: gain(cells, t))
+        weakest = min(idle, key=lambda t: gain(cells, t, outcome))
         found = {t: split for t, split in found.items() if t != weakest}
 
 
@@ -46,4 +48,4 @@ def _is_below(q: int, t: int) -> bool:
 def _relative(q: int, root: int) -> int:
     """The number of a node in the tree whose root is `root`; the inverse of `moved`."""
     depth = (q + 1).bit_length() - (root + 1).bit_length()
-    return (q + 1) - (root + 1) * 2**depth + 2**depth - 1
+    return (q + 1) - ((root + 1) << depth) + (1 << depth) - 1

@@ -12,7 +12,7 @@ from prunus.search.bins import MISSING, BinnedColumns, bin_columns
 from prunus.search.problem import Category, Doubles, Number, Problem
 from prunus.search.record import Split, Term
 
-__all__ = ["EngineTable", "Job", "Splits", "in_units", "read_table", "search_trees"]
+__all__ = ["EngineTable", "Job", "Splits", "best_tree", "in_units", "read_table", "search_trees"]
 
 Rows = npt.NDArray[np.int64]
 Splits = dict[int, Split]
@@ -39,6 +39,19 @@ class EngineTable:
         if self.targets is not None:
             return int(self.targets.shape[1])
         return int(self.labels.max()) + 1 if self.labels is not None else 1
+
+    def as_numbers(self) -> "EngineTable":
+        """The same with shares of classes as numbers, around their means; with two classes the second alone."""
+        if self.targets is not None:
+            return replace(self, is_share=False)
+        shares = np.eye(self.outputs)[self.labels]
+        return self.with_targets(shares - np.average(shares, axis=0, weights=self.weight))
+
+    def slope_values(self, slopes: Sequence[int], columns: Sequence[Number | Category]) -> Doubles:
+        """Numbers of some rows in standard units, 0 where they are missing, (n, len(slopes))."""
+        found = [(_numbers(columns[j]) - self.binned.center[j]) / self.binned.scale[j] for j in slopes]
+        values: Doubles = np.nan_to_num(np.stack(found, axis=1))
+        return values
 
     def with_targets(self, targets: Doubles) -> "EngineTable":
         """The same columns with other values to predict."""
@@ -87,12 +100,29 @@ def read_table(problem: Problem) -> EngineTable:
 
 def search_trees(table: EngineTable, jobs: Sequence[Job], threads: int) -> list[Splits]:
     """The splits that each of some searches finds, (len(jobs),)."""
+    return [_splits(nodes, table) for nodes, _ in _search(table, jobs, threads)]
+
+
+def best_tree(table: EngineTable, job: Job, starts: int, threads: int) -> Splits:
+    """The splits of the tree that is worth most, of searches with other seeds."""
+    jobs = [replace(job, seed=job.seed + i) for i in range(starts if job.rounds else 1)]
+    nodes, _ = max(_search(table, jobs, threads), key=lambda found: found[1])
+    return _splits(nodes, table)
+
+
+def _search(table: EngineTable, jobs: Sequence[Job], threads: int) -> list[tuple[list[Any], float]]:
+    """The nodes of the trees as the engine returns them, and what the trees are worth."""
     binned = table.binned
-    found = _core.search(
+    return _core.search(
         binned.bins, binned.bin_count, binned.is_category, binned.values, binned.edges, table.weight, table.targets,
         table.labels, table.outputs, table.is_share, [job.as_dict() for job in jobs], threads,
     )  # fmt: skip
-    return [_splits(nodes, table) for nodes, _ in found]
+
+
+def _numbers(column: Number | Category) -> Doubles:
+    if isinstance(column, Number):
+        return column.values
+    return np.where(column.codes < 0, np.nan, column.codes.astype(np.float64))
 
 
 def _splits(nodes: Sequence[Any], table: EngineTable) -> Splits:

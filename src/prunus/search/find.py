@@ -1,10 +1,12 @@
 """A readable tree for a table: kinds of trees compete on held-out rows, then the best is searched and rounded."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from prunus.search.choice import candidates
+from prunus.search.choice import THOROUGH, candidates
 from prunus.search.debris import without_debris
-from prunus.search.engine import EngineTable, Splits, read_table, search_trees
+from prunus.search.engine import EngineTable, Splits, read_table
 from prunus.search.finish import formula_leaves, node_statistics, record_of
 from prunus.search.judge import Judged, judge
 from prunus.search.outcome import Outcome, read_outcome
@@ -12,6 +14,7 @@ from prunus.search.problem import FamilyMember, Found, Limits, Problem, Report
 from prunus.search.rounding import round_splits
 from prunus.search.routes import route, some_rows
 from prunus.search.sizes import grown, node_cells, pruned
+from prunus.search.slopes import SearchedTree, search_best
 
 __all__ = ["find_tree"]
 
@@ -19,6 +22,8 @@ LARGEST = 32
 """The most leaves of the trees of a family."""
 AUTO_LEAVES = 16
 """Leaves of the tree that is searched first if their number is chosen."""
+STARTS = 2
+"""Searches of the tree of the best kind, of which the one that is worth most is taken."""
 MOST_SEARCHED = 30_000
 """With more rows than this, so many are drawn for the search; all rows then fit rounded numbers and leaves."""
 
@@ -54,7 +59,7 @@ def find_tree(
     part = _searched(problem, seed)
     table, outcome = read_table(part), read_outcome(part)
     leaves = AUTO_LEAVES if limits.max_leaf_nodes == "auto" else limits.max_leaf_nodes
-    rivals = candidates(limits, len(part.columns), is_classes=part.n_classes > 0)
+    rivals = candidates(limits, len(part.columns), table.outputs, is_classes=part.n_classes > 0)
     judged = judge(
         table,
         outcome,
@@ -70,8 +75,8 @@ def find_tree(
             report(f"{name}: {score:.4f} on held-out rows")
     if limits.max_leaf_nodes == "auto":
         leaves = judged.size_within_one_error()
-    (splits,) = search_trees(table, [judged.best.job(np.arange(len(outcome)), leaves, seed)], n_jobs)
-    return _finished(problem, table, outcome, splits, judged, n_jobs)
+    tree = search_best(table, judged.best, leaves, effort=THOROUGH, starts=STARTS, seed=seed, threads=n_jobs)
+    return _finished(problem, table, outcome, tree, judged, n_jobs)
 
 
 def _searched(problem: Problem, seed: int) -> Problem:
@@ -84,24 +89,38 @@ def _searched(problem: Problem, seed: int) -> Problem:
 
 
 def _finished(
-    problem: Problem, table: EngineTable, outcome: Outcome, splits: Splits, judged: Judged, threads: int
+    problem: Problem, table: EngineTable, outcome: Outcome, tree: SearchedTree, judged: Judged, threads: int
 ) -> Found:
     """Round the numbers of a tree, and make the records of the trees of all sizes around it."""
-    everything = outcome if len(outcome) == len(problem.y) else read_outcome(problem)
-    base = without_debris(round_splits(splits, problem.columns, everything), problem.columns, everything)
-    larger = grown(base, table, outcome, LARGEST, judged.best.least, threads)
-    complete = round_splits(larger[-1] if larger else base, problem.columns, everything, keep=base)
+    base, complete, family = _rounded_family(problem, table, outcome, tree, judged.best.least, threads)
     leaf = route(complete, problem.columns)
     nodes = node_statistics(complete, leaf, problem)
-    smaller = pruned(base, node_cells(base, route(base, problem.columns), everything))
     prior = nodes[0].sums / nodes[0].weight
     ends = {t: statistics.leaf(prior) for t, statistics in nodes.items() if statistics.weight > 0}
     if judged.leaf_terms:
         ends |= formula_leaves(complete, leaf, problem, prior, judged.leaf_terms)
-    family = []
-    for tree in (*smaller, *({t: complete[t] for t in one} for one in larger)):
-        if all(t in ends for q in tree for t in (2 * q + 1, 2 * q + 2)):
-            score, error = judged.at(len(tree) + 1)
-            family.append(FamilyMember(len(tree) + 1, score, error, record_of(tree, nodes, ends)))
-    record = next(one.record for one in family if one.n_leaves == len(base) + 1)
-    return Found(record, tuple(family), judged.notes)
+    members = []
+    for own in family:
+        if all(t in ends for q in own for t in (2 * q + 1, 2 * q + 2)):
+            score, error = judged.at(len(own) + 1)
+            members.append(FamilyMember(len(own) + 1, score, error, record_of(own, nodes, ends)))
+    record = next(one.record for one in members if one.n_leaves == len(base) + 1)
+    return Found(record, tuple(members), judged.notes)
+
+
+def _rounded_family(
+    problem: Problem, table: EngineTable, outcome: Outcome, tree: SearchedTree, least: float, threads: int
+) -> tuple[Splits, Splits, list[Splits]]:
+    """The tree with round numbers and without debris, the largest tree around it, and all sizes, the smallest first."""
+    columns, everything = problem.columns, outcome
+    if tree.slopes:
+        table = table.as_numbers()
+        outcome = replace(outcome, slopes=table.slope_values(tree.slopes, table.columns))
+        everything = read_outcome(problem, table.slope_values(tree.slopes, columns))
+    elif len(outcome) < len(problem.y):
+        everything = read_outcome(problem)
+    base = without_debris(round_splits(tree.splits, columns, everything), columns, everything)
+    larger = grown(base, table, outcome, LARGEST, least, threads, slopes=tree.slopes)
+    complete = round_splits(larger[-1] if larger else base, columns, everything, keep=base)
+    smaller = pruned(base, node_cells(base, route(base, columns), everything), everything)
+    return base, complete, [*smaller, *({t: complete[t] for t in own} for own in larger)]

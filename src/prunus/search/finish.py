@@ -8,7 +8,7 @@ import numpy.typing as npt
 from prunus.search.engine import Splits
 from prunus.search.formulas import fit_formulas
 from prunus.search.leaves import share_leaf, value_leaf
-from prunus.search.outcome import Outcome
+from prunus.search.outcome import Outcome, sums_at
 from prunus.search.problem import Doubles, Problem
 from prunus.search.record import Leaf, NodeRows, ReadableRecord
 from prunus.search.routes import leaves_of, node_rows
@@ -69,16 +69,15 @@ def node_statistics(splits: Splits, leaf: npt.NDArray[np.int64], problem: Proble
     found, where = np.unique(leaf, return_inverse=True)
     at, count = np.array([place[t] for t in found.tolist()], dtype=np.int64)[where], len(leaves)
     weight = np.ones(len(leaf)) if problem.weight is None else problem.weight
-    weights, square = np.bincount(at, weight, minlength=count), np.bincount(at, weight**2, minlength=count)
+    weights, square = sums_at(at, weight, count), sums_at(at, weight**2, count)
     if problem.n_classes:
-        sums = np.bincount(at * problem.n_classes + problem.y, weight, minlength=count * problem.n_classes)
-        sums, squares, shift = sums.reshape(count, -1), np.empty((count, 0)), np.empty(0)
+        of_classes = sums_at(at * problem.n_classes + problem.y, weight, count * problem.n_classes)
+        sums, squares, shift = of_classes.reshape(count, -1), np.empty((count, 0)), np.empty(0)
     else:
         y = problem.y.reshape(len(at), -1)
         shift = np.average(y, axis=0, weights=weight)
         sums, squares = (
-            np.stack([np.bincount(at, weight * own**power, minlength=count) for own in (y - shift).T], axis=1)
-            for power in (1, 2)
+            np.stack([sums_at(at, weight * own**power, count) for own in (y - shift).T], axis=1) for power in (1, 2)
         )
     nodes = {
         t: NodeStatistics(float(weights[i]), float(square[i]), sums[i], squares[i], shift) for t, i in place.items()

@@ -1,21 +1,25 @@
 """The competition: every kind of tree is searched on some rows and judged on others, with all its sizes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from prunus.search.choice import Candidate, Fold, folds
-from prunus.search.engine import EngineTable, Splits, search_trees
+from prunus.search.choice import QUICK, Candidate, Fold, folds
+from prunus.search.engine import EngineTable, Splits
 from prunus.search.held_out import predict_held_out
 from prunus.search.outcome import Outcome
 from prunus.search.problem import Doubles
 from prunus.search.routes import route
 from prunus.search.sizes import grown, node_cells, pruned
+from prunus.search.slopes import SearchedTree, search_kinds
 from prunus.search.terms import TermTable, read_terms
 
 __all__ = ["Judged", "judge"]
+
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Judged:
         """The same as an estimator keeps it."""
         return {
             "stage": self.best.stage,
+            "linear_columns": self.best.slopes,
             "max_split_features": self.best.terms,
             "max_leaf_features": self.leaf_terms,
             "min_samples_leaf": self.best.least,
@@ -74,21 +79,24 @@ def judge(
     if not parts:
         return Judged(rivals[0], 0, {}, {})
     terms = read_terms(table.columns) if leaf_terms else None
-    jobs = [rival.job(part.learned, leaves, seed) for rival in rivals for part in parts]
-    trees = search_trees(table, jobs, threads)
+    tasks = [(rival, i) for rival in rivals for i in range(len(parts))]
+    learned = [part.learned for part in parts]
+    found = search_kinds(table, tasks, learned, leaves, effort=QUICK, seed=seed, threads=threads)
+    trees = {rival: found[i * len(parts) : (i + 1) * len(parts)] for i, rival in enumerate(rivals)}
     judged = outcome.part(np.concatenate([part.held_out for part in parts]))
     errors, scores = {}, {}
     for i, rival in enumerate(rivals):
-        own = zip(trees[i * len(parts) : (i + 1) * len(parts)], parts, strict=True)
-        predicted = [predict_held_out([tree], table.columns, outcome, part, terms, leaf_terms) for tree, part in own]
-        for cap in range(leaf_terms + 1):
+        most = leaf_terms if rival.least >= rivals[0].least else 0  # formulas of few rows say little
+        own = zip(trees[rival], parts, strict=True)
+        predicted = [predict_held_out([one.splits], table.columns, outcome, part, terms, most) for one, part in own]
+        for cap in range(most + 1):
             whole = np.concatenate([by_cap[cap][0] for by_cap in predicted])
             errors[cap, i] = float(np.average(judged.errors(whole), weights=judged.weight))
             scores[rival.name_with(cap)] = _score(judged, whole)[0]
     cap, best = min(sorted(errors), key=lambda one: errors[one])
-    own_trees = trees[best * len(parts) : (best + 1) * len(parts)]
-    sizes = _sizes(own_trees, table, outcome, parts, judged, rivals[best], largest, threads, terms, cap)
-    return Judged(rivals[best], cap, scores, sizes)
+    kind = rivals[best]
+    sizes = _sizes(trees[kind], table, outcome, parts, judged, kind.least, largest, threads, terms, cap)
+    return Judged(kind, cap, scores, sizes)
 
 
 def _score(outcome: Outcome, predicted: Doubles) -> tuple[float, float]:
@@ -107,12 +115,12 @@ def _score(outcome: Outcome, predicted: Doubles) -> tuple[float, float]:
 
 
 def _sizes(
-    trees: Sequence[Splits],
+    trees: Sequence[SearchedTree],
     table: EngineTable,
     outcome: Outcome,
     parts: Sequence[Fold],
     judged: Outcome,
-    best: Candidate,
+    least: float,
     largest: int,
     threads: int,
     terms: TermTable | None,
@@ -121,10 +129,20 @@ def _sizes(
     """The score of all sizes of the best kind of tree."""
     predicted: list[list[Doubles]] = []
     for tree, part in zip(trees, parts, strict=True):
-        cells = node_cells(tree, route(tree, table.columns, part.learned), outcome.part(part.learned))
-        family = pruned(tree, cells)
-        family += grown(tree, table, outcome, largest, best.least, threads, rows=part.learned)
+        family = nested(tree, table, outcome, largest, least, threads, rows=part.learned)
         predicted.append(predict_held_out(family, table.columns, outcome, part, terms, leaf_terms)[-1])
     most = max(len(family) for family in predicted)
     whole = [np.concatenate([family[min(size, len(family) - 1)] for family in predicted]) for size in range(most)]
     return {size + 1: _score(judged, own) for size, own in enumerate(whole)}
+
+
+def nested(
+    tree: SearchedTree, table: EngineTable, outcome: Outcome, largest: int, least: float, threads: int, rows: Rows
+) -> list[Splits]:
+    """Trees of all sizes around one, the smallest first, by the worth for which it was searched."""
+    if tree.slopes:
+        table = table.as_numbers()
+        outcome = replace(outcome, slopes=table.slope_values(tree.slopes, table.columns))
+    cells = node_cells(tree.splits, route(tree.splits, table.columns, rows), outcome.part(rows))
+    smaller = pruned(tree.splits, cells, outcome)
+    return smaller + grown(tree.splits, table, outcome, largest, least, threads, rows=rows, slopes=tree.slopes)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.search.engine import Splits
-from prunus.search.outcome import Outcome, worth
+from prunus.search.outcome import Outcome
 from prunus.search.predict import goes_left, split_sums
 from prunus.search.problem import Category, Doubles, Number
 from prunus.search.record import Split
@@ -65,7 +65,7 @@ class _Node:
     def worth_of(self, split: Split) -> float:
         """What all leaves below are worth together."""
         left = goes_left(split, self.columns, self.rows)
-        return float(worth(self.outcome.cells(np.where(left, self.left, self.right), self.count)).sum())
+        return float(self.outcome.worth(self.outcome.cells(np.where(left, self.left, self.right), self.count)).sum())
 
     def rounded(self) -> Split:
         split = self.split
@@ -120,7 +120,7 @@ class _Node:
         if not len(cuts):
             return split
         first, last = np.searchsorted(cuts, begin, side="right") - 1, np.searchsorted(cuts, end, side="left")
-        wanted = np.linspace(max(first, 0), min(last, len(cuts) - 1), MOST_CUTS).astype(np.int64)
+        wanted = np.linspace(max(int(first), 0), min(int(last), len(cuts) - 1), MOST_CUTS).astype(np.int64)
         cuts = cuts[np.unique(wanted)]
         return replace(split, threshold=self._best_cut(values, order, cuts, missing_left=split.missing_left))
 
@@ -138,7 +138,7 @@ class _Node:
         others = self.outcome.part(missing).cells((self.left if missing_left else self.right)[missing], self.count)
         below, above = go.cumsum(0)[:-1], stay[::-1].cumsum(0)[::-1][1:]
         cells = below + above + others
-        total = worth(cells.reshape(-1, cells.shape[2])).reshape(len(cuts), self.count).sum(1)
+        total = self.outcome.worth(cells.reshape(-1, cells.shape[2])).reshape(len(cuts), self.count).sum(1)
         best = int(cuts[total.argmax()])
         return float(values[best - 1] / 2 + values[best] / 2)
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.search.engine import EngineTable, Job, Splits, search_trees
-from prunus.search.outcome import Outcome, worth
+from prunus.search.outcome import Outcome
 from prunus.search.problem import Category, Doubles, Number
 from prunus.search.routes import leaves_of, route
 
@@ -32,7 +32,7 @@ def node_cells(splits: Splits, leaf: npt.NDArray[np.int64], outcome: Outcome) ->
     return nodes
 
 
-def pruned(splits: Splits, cells: dict[int, Doubles]) -> list[Splits]:
+def pruned(splits: Splits, cells: dict[int, Doubles], outcome: Outcome) -> list[Splits]:
     """The tree, and what is left of it when the split that is worth least is taken away again and again.
 
     Returns
@@ -40,7 +40,7 @@ def pruned(splits: Splits, cells: dict[int, Doubles]) -> list[Splits]:
     list of Splits
         The smallest first; it has no split.
     """
-    value = {t: float(worth(cell[None])[0]) for t, cell in cells.items()}
+    value = {t: float(outcome.worth(cell[None])[0]) for t, cell in cells.items()}
     trees = [dict(splits)]
     while trees[-1]:
         tree = trees[-1]
@@ -58,6 +58,7 @@ def grown(
     least: float,
     threads: int,
     rows: npt.NDArray[np.int64] | None = None,
+    slopes: tuple[int, ...] = (),
 ) -> list[Splits]:
     """Larger trees with more splits of single columns, best first, up to this many leaves.
 
@@ -65,6 +66,8 @@ def grown(
     ----------
     rows : array, optional
         The rows of the table that count; all by default.
+    slopes : tuple of int, default=()
+        The columns of the slopes of the outcome.
 
     Returns
     -------
@@ -78,12 +81,12 @@ def grown(
     leaf = route(splits, table.columns, rows)
     ends = [(t, rows[leaf == t]) for t in leaves_of(splits)]
     ends = [(t, own) for t, own in ends if len(own) > 1 and t < DEEPEST]
-    jobs = [Job(own, leaves=wanted + 1, least=least) for _, own in ends]
+    jobs = [Job(own, leaves=wanted + 1, least=least, slopes=slopes) for _, own in ends]
     below = search_trees(table, jobs, threads)
     added = {moved(t, end): split for (end, _), tree in zip(ends, below, strict=True) for t, split in tree.items()}
     complete = {**splits, **added}
     cells = node_cells(complete, route(complete, table.columns, rows), outcome.part(rows))
-    value = {t: float(worth(cell[None])[0]) for t, cell in cells.items()}
+    value = {t: float(outcome.worth(cell[None])[0]) for t, cell in cells.items()}
     trees, tree = list[Splits](), dict(splits)
     while wanted > 0:
         ready = [t for t in added if t not in tree and (t == 0 or (t - 1) // 2 in tree)]
@@ -91,7 +94,7 @@ def grown(
         if not ready:
             break
         best = max(ready, key=lambda t: (value[2 * t + 1] + value[2 * t + 2] - value[t], -t))
-        if gain(cells, best) <= LEAST_GAIN * noise(cells, best):
+        if gain(cells, best, outcome) <= LEAST_GAIN * noise(cells, best, outcome):
             break
         tree = {**tree, best: added[best]}
         trees.append(tree)
@@ -108,16 +111,16 @@ def moved(t: int, end: int) -> int:
     [2, 5, 6, 11]
     """
     depth = (t + 1).bit_length() - 1
-    return (end + 1) * 2**depth - 1 + (t + 1 - 2**depth)
+    return (end + 1) * (1 << depth) - 1 + (t + 1 - (1 << depth))
 
 
-def noise(cells: dict[int, Doubles], t: int) -> float:
-    """The mean squared error of the rows at a split whose sides predict means: what one number gains by chance."""
-    both = float(worth(np.stack((cells[2 * t + 1], cells[2 * t + 2]))).sum())
-    return max(float(cells[t][-1]) - both, 0.0) / max(float(cells[t][0]), 1e-300)
+def noise(cells: dict[int, Doubles], t: int, outcome: Outcome) -> float:
+    """What the numbers of one more leaf gain by chance: each the mean squared error of the rows at a split."""
+    both = float(outcome.worth(np.stack((cells[2 * t + 1], cells[2 * t + 2]))).sum())
+    return outcome.n_numbers * max(float(cells[t][-1]) - both, 0.0) / max(float(cells[t][0]), 1e-300)
 
 
-def gain(cells: dict[int, Doubles], t: int) -> float:
+def gain(cells: dict[int, Doubles], t: int, outcome: Outcome) -> float:
     """What a split between two leaves is worth."""
-    children = worth(np.stack((cells[2 * t + 1], cells[2 * t + 2], cells[t])))
+    children = outcome.worth(np.stack((cells[2 * t + 1], cells[2 * t + 2], cells[t])))
     return float(children[0] + children[1] - children[2])
