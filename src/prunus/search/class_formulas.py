@@ -28,7 +28,7 @@ RIDGE = 1e-6
 """Added to the variance of each term while terms are chosen."""
 SHORTLIST = 32
 """So many terms, at most, are looked at again."""
-HALF_OF_CHOICE = 0.5
+SHARE_OF_CHOICE = 0.5
 """The choice among p terms costs log p for numbers; for classes, whose rows say less, half of it predicts better."""
 ROUNDS = 3
 """Terms are chosen so many times, at most, with the weights that the last ones give to rows."""
@@ -176,7 +176,7 @@ class _ClassRows:
         """Minus twice the log likelihood, and what the terms cost."""
         outputs = self.shares.shape[1] - 1
         price = float(terms.price[fit.chosen].sum())
-        of_term = outputs + HALF_OF_CHOICE * log(max(len(terms.terms), 1))
+        of_term = outputs + SHARE_OF_CHOICE * log(max(len(terms.terms), 1))
         return 2 * fit.found.loss + price + cost_of_terms(len(fit.chosen), of_term, self.count)
 
 
