@@ -264,12 +264,13 @@ def test_frames_of_several_kinds_are_predicted_as_they_are_printed() -> None:
     slope = np.where(frame["size"] > 25, 0.7, -0.4)
     y = slope * frame["age"].fillna(30) + 8 * (frame["color"] == "red") + 3 * frame["member"] + random.normal(size=n)
     classes = np.digitize(y, [-10, 20])
+    yes = 0.05 * np.sign(frame["size"] - 25) * (frame["age"].fillna(30) - 45) + random.logistic(size=n) / 2 > 0
     for kind, targets in (
         (ReadableTreeRegressor, y),
-        (ReadableTreeClassifier, y > y.median()),
+        (ReadableTreeClassifier, yes),
         (ReadableTreeClassifier, classes),
     ):
-        tree = kind(max_leaf_nodes=3, max_leaf_features=3, random_state=0).fit(frame, targets)
+        tree = kind(max_leaf_nodes=2, max_leaf_features=3, random_state=0).fit(frame, targets)
         assert any(formula.terms for leaf in tree.record_.leaves.values() for formula in leaf.outputs)
         ends, said = routed(tree, frame)
         np.testing.assert_array_equal(ends, tree.apply(frame))
