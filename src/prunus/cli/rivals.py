@@ -14,12 +14,12 @@ __all__ = ["compare", "compared_text"]
 Doubles = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
-FOLDS, SMALL = 5, 5_000
+FOLDS, SMALL = 5, 2_000
 """Small tables are cross-validated with so many folds; of larger ones one fold is held out."""
-TREES = 100
-"""Trees of the random forest."""
-MOST_LEVELS = 32
-"""Categories with at most so many levels get a column for each level, others are numbered."""
+MOST_ROWS = 30_000
+"""The others learn from at most so many rows of a larger table, as the search does."""
+TREES, ROUNDS = 100, 50
+"""Trees of the random forest, and of the boosted ensemble for each class."""
 
 
 def compare(estimator: Any, problem: Problem) -> dict[str, Any] | None:
@@ -29,16 +29,21 @@ def compare(estimator: Any, problem: Problem) -> dict[str, Any] | None:
     search has judged by cross-validation, and CART is cross-validated. The ensemble of a small table is a random
     forest, scored out of bag; that of a large one is boosted trees. None if there are too few rows for that.
     """
+    from prunus.data import TableEncoder
+
     leaves = estimator.get_n_leaves()
     own = next((size for size in estimator.family_ if size.n_leaves == leaves), None)
     held_out = len(problem.valid)
     if not held_out and (own is None or not np.isfinite(own.score)):
         return None
-    rows = np.concatenate([problem.train, problem.valid])
+    train = problem.train
+    if len(train) > MOST_ROWS:
+        train = np.random.default_rng(0).choice(train, MOST_ROWS, replace=False)
+    rows = np.concatenate([train, problem.valid])
     X, y = problem.part(rows)  # noqa: N806
     weight = np.ones(len(y)) if problem.weight is None else problem.weight[rows]
-    valid = np.arange(len(problem.train), len(rows))
-    rivals = _Rivals(estimator, _encoded(estimator, X), y, weight, valid)
+    valid = np.arange(len(train), len(rows))
+    rivals = _Rivals(estimator, TableEncoder().fit(X).transform(X), y, weight, valid)
     name, ensemble = rivals.ensemble()
     return {
         "score": "accuracy" if is_classifier(estimator) else "r2",
@@ -73,7 +78,7 @@ def compared_text(compared: dict[str, Any]) -> str:
 class _Rivals:
     """Other methods on the same rows, with the same options as far as they have them."""
 
-    def __init__(self, estimator: Any, x: Doubles, y: Any, weight: Doubles, valid: Rows) -> None:
+    def __init__(self, estimator: Any, x: npt.NDArray[np.float32], y: Any, weight: Doubles, valid: Rows) -> None:
         from sklearn.model_selection import KFold
 
         self.x, self.y, self.weight = x, y, weight
@@ -98,10 +103,12 @@ class _Rivals:
     def ensemble(self) -> tuple[str, float]:
         """The name of an ensemble that is quick on so many rows, and its score."""
         from sklearn import ensemble
+        from threadpoolctl import threadpool_limits  # scikit-learn needs it
 
         if not self.is_small:
             kind = "HistGradientBoostingClassifier" if self.is_classes else "HistGradientBoostingRegressor"
-            return "boosted trees", self._judged(getattr(ensemble, kind)(**self.options))
+            with threadpool_limits(1, user_api="openmp"):  # its threads wait for each other on a busy machine
+                return "boosted trees", self._judged(getattr(ensemble, kind)(max_iter=ROUNDS, **self.options))
         kind = "RandomForestClassifier" if self.is_classes else "RandomForestRegressor"
         columns = "sqrt" if self.is_classes else 1 / 3
         forest = getattr(ensemble, kind)(TREES, max_features=columns, n_jobs=-1, **self.options)
@@ -128,16 +135,3 @@ class _Rivals:
 
         score = accuracy_score if self.is_classes else r2_score
         return float(score(self.y[rows], predicted, sample_weight=self.weight[rows]))
-
-
-def _encoded(estimator: Any, X: Any) -> Doubles:  # noqa: N803
-    """The table as numbers: a column for each level of a category with few levels; missing values are NaN."""
-    from prunus.search.columns import as_matrix, read_columns
-
-    columns = []
-    for column, own in zip(estimator.columns_, as_matrix(read_columns(estimator.columns_, X)).T, strict=True):
-        if column.kind == "category" and len(column.levels) <= MOST_LEVELS:
-            columns += [(own == code).astype(np.float64) for code in range(len(column.levels))]
-        else:
-            columns.append(own)
-    return np.stack(columns, axis=1)
