@@ -220,6 +220,15 @@ def _equal_rows(columns: list[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.int64],
     return first, group
 
 
+def sorted_order(columns: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """The order of rows by the first of these columns, (n,), then by the next ones; NaN is not allowed.
+
+    >>> sorted_order([np.array([1, 0, 1]), np.array([5.0, 7.0, 3.0])]).tolist()
+    [1, 2, 0]
+    """
+    return _equal_rows(columns)[1].argsort(kind="stable").astype(np.int64)
+
+
 def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Whether each value differs from the one before it; True for the first one."""
     return np.append(True, values[1:] != values[:-1])

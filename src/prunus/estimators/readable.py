@@ -22,7 +22,7 @@ from prunus.data.tables import Table, read_table
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.file_predictions import by_chunks
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.preparation import Rows, merge_rows, read_weight
+from prunus.estimators.preparation import MERGE_LIMIT, read_weight, sorted_order
 from prunus.estimators.readable_importances import importances
 from prunus.estimators.scanned import IN_MEMORY, fits_into_memory
 from prunus.estimators.streamed_fit import Given, open_files
@@ -35,8 +35,12 @@ from prunus.tree.paths import path_nodes
 __all__ = ["ReadableTree", "TreeSize", "of_files", "read_files", "suggesting"]
 
 AUTO = "auto"
+MOST_REPEATED = 100_000
+"""Rows with whole weights are repeated if they then are not more than this; otherwise they keep their weights."""
 SUGGESTIONS = {"max_depth": "max_leaf_nodes", "depth": "max_leaf_nodes", "max_features": "max_split_features"}
 """Options of other trees, and what is nearest to them here."""
+EQUAL = 1e-12
+"""Weights that differ less than this, of a mean of 1, are equal but for rounding."""
 
 
 class TreeSize(NamedTuple):
@@ -153,7 +157,7 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
         targets = target.read(y, shape)
         given = read_weight(sample_weight, shape)
         known, columns = learn_columns(X, given)
-        problem = _problem(known, columns, targets, target.weigh(targets, given), n_classes)
+        problem = _problem(known, columns, target, targets, given, n_classes)
         limits = Limits(self.max_leaf_nodes, self.max_split_features, self.max_leaf_features, self.min_samples_leaf)  # type: ignore[arg-type]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         found = search.find_tree(
@@ -275,18 +279,39 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
 
 
 def _problem(
-    known: tuple[KnownColumn, ...],
-    columns: list[Column],
-    targets: npt.NDArray[Any],
-    weight: npt.NDArray[np.float64] | None,
-    n_classes: int,
+    known: tuple[KnownColumn, ...], columns: list[Column], target: Any, y: npt.NDArray[Any], given: Any, n_classes: int
 ) -> Problem:
-    """The rows of positive weight. Equal rows of a small table are one row, so that weights are repetitions."""
+    """The rows of positive weight, with the weights of their classes."""
     matrix = as_matrix(columns)
-    absent = np.isnan(matrix)
-    rows = merge_rows(Rows(np.where(absent, -np.inf, matrix), targets, weight))
-    merged = np.where(np.isneginf(rows.x), np.nan, rows.x)
-    return Problem(as_columns(known, merged), rows.y, rows.weight, n_classes)
+    rows, weight = _repeated(matrix, y, given)
+    y = y[rows]
+    weight = target.weigh(y, weight)
+    target.scale(y, weight)  # an error if values are too large
+    if weight is not None and not _are_whole(weight):
+        weight = weight / weight.mean()  # only their ratios are known: each row counts about 1
+        weight = None if np.ptp(weight) < EQUAL else weight
+    return Problem(as_columns(known, matrix[rows]), y, weight, n_classes)
+
+
+def _repeated(
+    matrix: npt.NDArray[np.float64], y: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]:
+    """The rows of a search, and their weights. Whole weights are repetitions; the order of few rows does not matter."""
+    rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+    if len(rows) <= MERGE_LIMIT:
+        values = matrix[rows]
+        values[np.isnan(values)] = -np.inf
+        rows = rows[sorted_order([*y[rows].reshape(len(rows), -1).T, *values.T])]
+    if weight is None:
+        return rows, None
+    weight = weight[rows]
+    if _are_whole(weight) and weight.sum() <= MOST_REPEATED:
+        return rows.repeat(weight.astype(np.int64)), None
+    return rows, weight
+
+
+def _are_whole(weight: npt.NDArray[np.float64]) -> bool:
+    return bool((weight == np.round(weight)).all())
 
 
 def _threads(n_jobs: int | None) -> int:
