@@ -16,6 +16,9 @@ from prunus.search.terms import read_terms
 
 __all__ = ["NodeStatistics", "formula_leaves", "node_statistics", "record_of"]
 
+ROUNDING = 1e-7
+"""A spread that is smaller than this share of the mean comes from squares that cancel."""
+
 
 @dataclass(frozen=True)
 class NodeStatistics:
@@ -58,7 +61,7 @@ class NodeStatistics:
     def _spread(self) -> Doubles:
         mean = self.sums / self.weight
         found: Doubles = np.sqrt(np.maximum(self.squares / self.weight - mean**2, 0.0))
-        found[found <= 1e-9 * np.abs(mean + self.shift)] = 0.0
+        found[found <= ROUNDING * np.abs(mean) + np.finfo(np.float64).eps * np.abs(self.shift)] = 0.0
         return found
 
 

@@ -29,9 +29,10 @@ def round_value(x: float, error: float) -> float:
     """
     if x == 0 or not isfinite(x):
         return x
-    finest = floor(log10(abs(x))) - MOST_DIGITS + 1
-    place = floor(log10(SHARE_OF_ERROR * error)) if error > 0 and isfinite(error) else finest
-    place = max(place, finest)
+    if error > 0 and isfinite(error):
+        place = floor(log10(SHARE_OF_ERROR * error))
+    else:
+        place = floor(log10(abs(x))) - MOST_DIGITS + 1
     return round(x, -place) + 0.0
 
 
