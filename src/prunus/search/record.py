@@ -29,7 +29,8 @@ class Split:
     """A row goes left if the sum of the terms is below the threshold, and right otherwise."""
 
     terms: tuple[Term, ...]
-    """The first term is positive; a split of one number has the weight 1."""
+    """The first term is positive; a split of one number has the weight 1. A group of levels alone has the weight -1 if
+    it goes left."""
     threshold: float
     missing_left: bool = False
     """The side of rows for which a number of the terms is missing."""
