@@ -89,7 +89,7 @@ def _parse(chosen: str | None, module: Any, given: list[str]) -> argparse.Namesp
 def _parsers(chosen: str | None, module: Any) -> tuple[Parser, Parser]:
     """Make the parser, and that of the chosen command, which alone has options: the modules take seconds to import."""
     parser = found = Parser(
-        prog="prunus", description="Decision trees learned by gradient descent, for tables in files.", epilog=EXIT_CODES
+        prog="prunus", description="Decision trees that one can look at, for tables in files.", epilog=EXIT_CODES
     )
     parser.add_argument("--version", action="version", version=f"prunus {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

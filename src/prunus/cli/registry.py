@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "fit": Entry("prunus.cli.fit", "Learn a tree that predicts a column of a table."),
+    "fit": Entry("prunus.cli.fit", "Learn a tree, or a forest, that predicts a column of a table."),
     "predict": Entry("prunus.cli.predict", "Predict the rows of a table, as CSV on stdout or in a file."),
     "evaluate": Entry("prunus.cli.evaluate", "Compare predictions with the truth."),
     "cluster": Entry("prunus.cli.cluster", "Learn a hierarchy of clusters of the rows of a table."),
