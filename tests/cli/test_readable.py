@@ -86,6 +86,14 @@ def test_without_held_out_rows_the_family_says_how_good_the_tree_is(shell: Shell
     assert record["compared"]["ensemble_name"] == "a random forest"
 
 
+def test_an_ensemble_of_many_rows_is_boosted(shell: Shell, tmp_path: Path) -> None:
+    data = csv(tmp_path / "t.csv", houses(2_100))
+    command = ("fit", data, "--target", "price", "--drop", "kind", "--out", tmp_path / "m.prunus", "--quiet")
+    found = shell.json(*command)["compared"]
+    assert found["ensemble_name"] == "boosted trees"
+    assert found["cart"] < found["ensemble"] < 1
+
+
 def test_a_table_of_few_rows_is_compared_with_nothing(shell: Shell, tmp_path: Path) -> None:
     command = ("fit", csv(tmp_path / "t.csv", frame(3)), "--target", "price", "--out", tmp_path / "m.prunus")
     assert shell.json(*command, "--quiet")["compared"] is None
