@@ -12,6 +12,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import dendrogram, fcluster, is_monotonic, is_valid_linkage
 from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
@@ -701,3 +703,90 @@ def test_splits_that_part_no_rows_are_not_kept() -> None:
     x = np.repeat(table(6), 10, axis=0)
     tree = clusterer(depth=8).fit(x)
     assert tree.get_n_leaves() == tree.n_leaves_ == 6
+
+
+def explained(**options: Any) -> ArgminTreeClusterer:
+    """Clusters that splits of few columns explain."""
+    return ArgminTreeClusterer(**({"max_split_features": 1, "depth": 3, "n_clusters": 4, "random_state": 0} | options))
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_splits_of_few_columns_find_blobs(columns: int) -> None:
+    tree = explained(max_split_features=columns).fit(X)
+    assert adjusted_rand_score(BLOB, tree.labels_) == 1.0
+    assert adjusted_rand_score(BLOB, tree.predict(NEW)) == 1.0
+    assert_array_equal(tree.predict(X), tree.labels_)
+    splits = tree.tree_.weight[np.flatnonzero(tree.tree_.kept[1::2])]
+    assert len(splits) == tree.n_leaves_ - 1 == 3
+    assert np.count_nonzero(splits, axis=1).max() <= columns
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_clusters_of_few_columns_are_nearly_as_dense_as_those_of_k_means(columns: int) -> None:
+    x = StandardScaler().fit_transform(load_iris().data)
+    tree = explained(max_split_features=columns, n_clusters=3).fit(x)
+    assert tree.reconstruction_error(x) * x.size < 1.1 * KMeans(3, n_init=10, random_state=0).fit(x).inertia_
+
+
+@pytest.mark.parametrize(
+    ("options", "leaves"),
+    [({}, 4), ({"n_clusters": None, "max_leaf_nodes": 3}, 3), ({"n_clusters": 2, "max_leaf_nodes": 3}, 2),
+     ({"n_clusters": None, "depth": 1}, 2), ({"depth": 0}, 1)],
+)  # fmt: skip
+def test_rules_of_few_columns_are_as_many_as_clusters(options: dict[str, Any], leaves: int) -> None:
+    tree = explained(**options).fit(X)
+    assert tree.n_leaves_ == tree.n_clusters_ == len(set(tree.labels_)) == tree.get_n_leaves() == leaves
+
+
+def test_a_searched_hierarchy_is_a_hard_tree(tmp_path: Path) -> None:
+    tree = explained().fit(X)
+    assert tree.tree_.is_hard
+    assert set(np.unique(tree.transform(NEW))) == {0.0, 1.0}
+    assert nested(tree.labels_, tree.cut(1))
+    assert is_valid_linkage(tree.linkage_matrix())
+    assert tree.n_iter_ == 0
+    assert prunus.export_text(tree).count("cluster") == 4
+    prunus.save(tree, tmp_path / "tree.prunus")
+    for again in (prunus.load(tmp_path / "tree.prunus"), pickle.loads(pickle.dumps(tree))):
+        assert_same_tree(again, tree, NEW)
+
+
+def test_explained_clusters_of_a_table_with_categories() -> None:
+    tree = explained(n_clusters=3).fit(as_pandas(COLUMNS))
+    owner = np.array([column.feature for column in tree.encoder_.columns_])
+    splits = tree.tree_.weight[np.flatnonzero(tree.tree_.kept[1::2])]
+    assert all(len(set(owner[weight != 0])) == 1 for weight in splits)
+    assert_array_equal(tree.predict(as_pandas(COLUMNS)), tree.labels_)
+    assert_array_equal(explained(n_clusters=3).fit(as_polars(COLUMNS)).labels_, tree.labels_)
+
+
+def test_targets_are_told_apart_by_the_other_columns() -> None:
+    x = regression(300)
+    tree = explained(targets=[3], n_clusters=4).fit(x)
+    assert not tree.tree_.weight[:, 3].any()
+    assert tree.reconstruction_error(x) < 0.6
+    assert_array_equal(tree.predict(changed(x, 3)), tree.labels_)
+
+
+def test_rows_of_weight_0_do_not_move_clusters() -> None:
+    x = np.concatenate((X, 1e3 + X[:5]))
+    tree = explained().fit(x, sample_weight=np.append(np.ones(48), np.zeros(5)))
+    assert adjusted_rand_score(BLOB, tree.labels_[:48]) == 1.0
+
+
+def test_many_columns_are_told_apart_by_their_principal_components() -> None:
+    x = np.repeat(X, 40, axis=1) + table(48, 80)
+    assert adjusted_rand_score(BLOB, explained().fit(x).labels_) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"leaf": "linear"}, "leaf must be 'auto' or 'constant' with max_split_features=1, got leaf='linear'"),
+        ({"split": "mlp"}, "max_split_features must be None unless split is 'linear'"),
+        ({"max_split_features": 3}, "max_split_features"),
+    ],
+)
+def test_what_does_not_go_with_few_columns_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        explained(**options).fit(X)

@@ -10,6 +10,8 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from prunus.data import TableEncoder
+from prunus.errors import InputValueError
 from prunus.estimators.base import AUTO, ArgminTree
 from prunus.estimators.cluster_start import model_inputs, start_clustered, start_without_targets
 from prunus.estimators.defaults import Recipe
@@ -18,10 +20,16 @@ from prunus.estimators.hierarchy import flat_labels, merge_closest, read_hierarc
 from prunus.estimators.preparation import read_weight
 from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import Given, open_files
+from prunus.hardening import HardTree
+from prunus.hardening.clusters import search_clusters
+from prunus.hardening.searched import Size
 from prunus.nn import TreeModel
+from prunus.nn.checks import check_depth
 from prunus.nn.registry import LEAVES, SPLITS, has_planes
 from prunus.targets import Columns, Target
-from prunus.training import Samples
+from prunus.training import History, Samples
+from prunus.training.epochs import Epochs
+from prunus.training.many import n_threads
 from prunus.tree.paths import last_kept
 from prunus.tree.prediction import find_ends
 from prunus.tree.reading import Prune, best_pruning, keep_pairs
@@ -57,6 +65,10 @@ class ArgminTreeClusterer(
         than this. None means 2**depth.
     n_clusters : int or None, default=None
         Number of flat clusters in `labels_` and `predict`. None means that each leaf of the tree is a cluster.
+    max_split_features : {1, 2} or None, default=None
+        Largest number of columns in a split, for clusters that are explained by short rules. The tree is then not
+        trained: it is searched, and has at most `n_clusters` leaves if that is set. All columns of the table are told
+        apart as in k-means: the leaves are those whose rows have the smallest squared distance from their means.
     targets : list of column names or positions, or None, default=None
         The columns of the table that are predicted from the others. None means that all columns are reconstructed from
         the path of a row.
@@ -181,11 +193,8 @@ class ArgminTreeClusterer(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: limits
-            for name, limits in ArgminTree._parameter_constraints.items()
-            if name not in ("pieces", "max_split_features")
-        },
+        **{name: limits for name, limits in ArgminTree._parameter_constraints.items() if name != "pieces"},
+        "max_split_features": [Interval(Integral, 1, 2, closed="both"), None],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "targets": [list, tuple, np.ndarray, None],
         "leaf": [StrOptions({AUTO, *LEAVES})],
@@ -199,6 +208,7 @@ class ArgminTreeClusterer(
         depth: int = 8,
         max_leaf_nodes: int | None = 64,
         n_clusters: int | None = None,
+        max_split_features: int | None = None,
         targets: Any = None,
         pruning_strength: float = 1.0,
         routing: str = "soft",
@@ -228,6 +238,7 @@ class ArgminTreeClusterer(
             pruning_strength=pruning_strength,
             routing=routing,
             split=split,
+            max_split_features=max_split_features,
             max_leaf_nodes=max_leaf_nodes,
             leaf=leaf,
             hidden_layer_sizes=hidden_layer_sizes,
@@ -285,8 +296,24 @@ class ArgminTreeClusterer(
         return self
 
     @property
+    def _is_searched(self) -> bool:
+        return self.max_split_features is not None
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        if self._is_searched and self._leaf_name() != "constant":
+            raise InputValueError(
+                f"leaf must be 'auto' or 'constant' with max_split_features={self.max_split_features}, got "
+                f"leaf={self.leaf!r}. Leave leaf out, or set max_split_features=None"
+            )
+
+    @property
     def _hardens(self) -> bool:
         return False  # rows follow one path to their cluster in any case
+
+    @property
+    def _trained_depth(self) -> int:
+        return 0 if self._is_searched else super()._trained_depth
 
     @property
     def _cuts(self) -> bool:
@@ -300,11 +327,11 @@ class ArgminTreeClusterer(
     def _leaf_name(self) -> str:
         if self.leaf != AUTO:
             return str(self.leaf)
-        return "constant" if self.targets is None else "additive"
+        return "constant" if self.targets is None or self._is_searched else "additive"
 
     def _default_recipe(self, n: int, target: Target, batch_size: int | None) -> Recipe:
         chosen = super()._default_recipe(n, target, batch_size)
-        if self.targets is not None or not has_planes(self.split):
+        if not self._is_searched and (self.targets is not None or not has_planes(self.split)):
             return chosen
         return Recipe(
             batch_size=chosen.batch_size,
@@ -318,12 +345,56 @@ class ArgminTreeClusterer(
     def _start(
         self, model: TreeModel, train: Samples, target: Columns, recipe: Recipe, generator: torch.Generator
     ) -> None:
-        if target.positions is not None:
+        if self._is_searched:
+            super()._start(model, train, target, replace(recipe, decorrelation=0.0), generator)
+        elif target.positions is not None:
             start_without_targets(model, train, target.positions, generator)
         elif has_planes(model.tree.split):
             start_clustered(model, train, int(generator.initial_seed()))
         else:
             super()._start(model, train, target, recipe, generator)
+
+    def _train(self, *given: Any) -> Epochs[History]:
+        if self._is_searched:
+            return {"epoch": [], "train_loss": [], "learning_rate": [], "active_nodes": [], "seconds": []}
+        return (yield from super()._train(*given))
+
+    def _harden(
+        self,
+        model: TreeModel,
+        train: Samples,
+        valid: Samples | None,
+        target: Columns,
+        encoder: TableEncoder,
+        recipe: Recipe,
+        seed: int,
+        owns_valid: bool,
+        history: History | None,
+    ) -> Epochs[HardTree | None]:
+        """The tree that is searched, if there shall be one."""
+        if not self._is_searched:
+            return (yield from super()._harden(
+                model, train, valid, target, encoder, recipe, seed, owns_valid, history
+            ))  # fmt: skip
+        parts = [part.to("cpu") for part in (train, valid) if part is not None]
+        x, y = (torch.cat([getattr(part, name) for part in parts]) for name in ("x", "y"))
+        weight = torch.cat([torch.ones(len(part)) if part.weight is None else part.weight for part in parts])
+        columns = np.arange(x.shape[1])
+        return search_clusters(
+            x.numpy(),
+            columns if target.positions is None else np.setdiff1d(columns, target.positions),
+            target.wanted(y).astype(np.float64),
+            weight.double().numpy(),
+            self._size(),
+            least=max(1.0, self._pruned_below(model, train)),
+            threads=n_threads(self.n_jobs) or torch.get_num_threads(),
+            seed=seed,
+        )
+
+    def _size(self) -> Size:
+        """How large the tree may be that is searched."""
+        limits = [most for most in (self.max_leaf_nodes, self.n_clusters) if most is not None]
+        return Size(int(self.max_split_features or 1), check_depth(self.depth), min(limits, default=None))
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
         """Keep siblings together, so that every row ends in a leaf, and at most `max_leaf_nodes` leaves."""

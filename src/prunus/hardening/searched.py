@@ -18,7 +18,7 @@ from prunus.targets.links import IDENTITY, Link
 from prunus.training.losses import Loss
 from prunus.tree.paths import Nodes, last_kept
 
-__all__ = ["MOST_LEAVES", "Size", "Table", "search_tree"]
+__all__ = ["MOST_LEAVES", "Choice", "Kind", "Size", "Table", "make_tree", "search_tree"]
 
 ADVICE = (0.0, 0.5, 1.0)
 """How much splits listen to the soft tree; the rest is what the rows say themselves, as in a usual greedy tree."""
@@ -28,8 +28,8 @@ PRIOR_ROWS = (0.0, 5.0, 20.0, np.inf)
 """As how many rows the soft tree counts in the value of a leaf."""
 SMALLER = 1.2
 """Numbers of leaves are tried that differ by about this factor."""
-MAX_TRIED = 50_000
-"""Choices are made on at most so many rows."""
+MAX_TRIED, MAX_SEARCHED = {1: 50_000, 2: 15_000}, {1: 500_000, 2: 50_000}
+"""For each number of columns in a split: choices are made on at most so many rows, and splits found for so many."""
 MOST_LEAVES = 4096
 """A search makes at most so many leaves."""
 PRICE = 1e-4
@@ -95,6 +95,11 @@ class Table:
     def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "Table":
         return replace(self, x=self.x[rows], prior=self.prior[rows], wanted=self.wanted[rows], weight=self.weight[rows])
 
+    def thinned(self, most: int) -> "Table":
+        """Every so many-th row, so that there are not more than these."""
+        n = len(self.x)
+        return self if n <= most else self[np.arange(n) % (n // most + 1) == 0]
+
     def mixed(self, advice: float) -> Doubles:
         """What splits are to tell apart, (n, k)."""
         return advice * self.prior + (1 - advice) * self.wanted
@@ -119,9 +124,17 @@ def search_tree(
         choice, price = _choose(training, checking, size, threads, seed), 0.0
     else:
         choice, price = Choice(Kind(0.5, size.terms, True, 5.0), size.leaves, 5.0), PRICE
-    smaller = replace(size, max_leaves=min(size.leaves, 2 * choice.n_leaves))
-    ((_, sketch),) = _found(table, [choice.kind], smaller, threads, seed, price)
-    order = weakest_first(sketch, sketch.ends(table.x), table.mixed(choice.kind.advice), table.weight)
+    return make_tree(table, choice, size, price=price, threads=threads, seed=seed)
+
+
+def make_tree(
+    table: Table, choice: Choice, size: Size, *, price: float = 0.0, threads: int = 1, seed: int = 0
+) -> Sketch:
+    """The tree of rows of positive weight with these choices; it is found a little larger, and pruned."""
+    larger = replace(size, max_leaves=min(size.leaves, int(SMALLER * choice.n_leaves)))
+    some = table.thinned(MAX_SEARCHED[choice.kind.terms])
+    ((_, sketch),) = _found(some, [choice.kind], larger, threads, seed, price)
+    order = weakest_first(sketch, sketch.ends(some.x), some.mixed(choice.kind.advice), some.weight)
     for t in order[: max(0, len(order) + 1 - choice.n_leaves)]:
         sketch.merge(t, 0.5)
     sketch = deepened(_with_slopes(sketch), size.depth)
@@ -132,14 +145,13 @@ def search_tree(
 
 
 def _choose(training: Table, checking: Table, size: Size, threads: int, seed: int) -> Choice:
-    if len(training.x) > MAX_TRIED:
-        training = training[np.arange(len(training.x)) % (len(training.x) // MAX_TRIED + 1) == 0]
     one_column = [Kind(advice, 1, *way) for advice, way in product(ADVICE, product((False, True), LEAST))]
-    trials = _trials(one_column, training, checking, size, threads, seed)
+    trials = _trials(one_column, training.thinned(MAX_TRIED[1]), checking, size, threads, seed)
     best = min(trials, key=lambda trial: trial.loss)
     if size.terms > 1:  # the longest searches, so that the advice of the best tree of single columns must do
         more = [Kind(best.choice.kind.advice, size.terms, True, least) for least in LEAST]
-        best = min([best, *_trials(more, training, checking, size, threads, seed)], key=lambda trial: trial.loss)
+        trials = _trials(more, training.thinned(MAX_TRIED[size.terms]), checking, size, threads, seed)
+        best = min([best, *trials], key=lambda trial: trial.loss)
     return best.choice
 
 
