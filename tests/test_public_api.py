@@ -23,7 +23,7 @@ ALLOWED = {
     "targets": ("targets", "data", "errors"),
     "nn": ("nn", "tree", "ops", "errors"),
     "training": ("training", "nn", "ops", "errors", "files"),
-    "hardening": ("hardening", "training", "nn", "targets", "tree", "ops", "errors"),
+    "hardening": ("hardening", "training", "search", "nn", "targets", "tree", "ops", "errors"),
     "search": ("search", "data", "errors", "_core"),
     "estimators": (
         *("estimators", "hardening", "training", "search", "nn", "targets", "tree", "data", "ops", "errors"),

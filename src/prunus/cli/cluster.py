@@ -24,7 +24,17 @@ from prunus.files import is_same_file, is_special
 __all__ = ["add_arguments", "run"]
 
 EPILOG = "Example: prunus cluster customers.csv --out customers.prunus --n-clusters 5 --labels clusters.csv"
-OPTIONS = ("depth", "pruning_strength", "routing", "split", "max_epochs", "batch_size", "learning_rate", "device")
+OPTIONS = (
+    "depth",
+    "pruning_strength",
+    "routing",
+    "split",
+    "max_split_features",
+    "max_epochs",
+    "batch_size",
+    "learning_rate",
+    "device",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

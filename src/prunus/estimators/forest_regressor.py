@@ -57,10 +57,12 @@ class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):  # type:
         callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
     max_split_features : int or None, default=None
         Largest number of columns of the table in a split, if `split` is "linear". With 1 and `routing="hard"` a split
-        is a threshold of a number, or a group of the levels of a category. None means no limit.
+        is a threshold of a number, or a group of the levels of a category. With 1 or 2 and constant leaves, a hard tree
+        is searched as a whole, guided by the soft tree. None means no limit.
     max_leaf_nodes : int or None, default=None
-        Largest number of leaves. Those of a hard tree are merged, the pair first whose predictions change least; of
-        a soft one, the nodes that fewest rows reach are cut off. None means no limit.
+        Largest number of leaves. A hard tree that is searched has as many of them as are best on held-out rows; those
+        of other hard trees are merged, the pair first whose predictions change least. Of a soft tree, the nodes that
+        fewest rows reach are cut off. None means no limit.
     leaf : {"constant", "additive", "linear", "mlp", "auto"}, default="auto"
         What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
         for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
