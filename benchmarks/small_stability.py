@@ -1,6 +1,6 @@
 """Whether trees of eight leaves keep their columns when the seed or the rows change.
 
-Run as ``python -m benchmarks.small_stability``; see README.md in this folder. A run that was interrupted continues where
+Run as ``python -m benchmarks.small_stability``; see README.md in this folder. A run that was interrupted goes on where
 it stopped. Exits with 1 if a cell has failed.
 """
 

@@ -1,4 +1,4 @@
-"""Cells of the report on stability, each in a process of its own: one small tree, and the columns that it asks about."""
+"""Cells of the report on stability, each in a process of its own: one small tree, and the columns it asks about."""
 
 import time
 from dataclasses import dataclass

@@ -205,5 +205,6 @@ def test_a_leaf_without_rows_has_the_value_of_those_around_it(is_share: bool) ->
 
 
 def test_nodes_without_rows_have_the_mean_of_their_parents() -> None:
-    means = node_means(np.array([3, 3, 2]), *[np.array([[1.0], [3.0], [8.0]])] * 2, np.ones(3), 0.0, 7)
+    values = np.array([[1.0], [3.0], [8.0]])
+    means = node_means(np.array([3, 3, 2]), values, values, np.ones(3), 0.0, 7)
     assert_allclose(means[:, 0], [4, 2, 8, 2, 2, 8, 8])

@@ -24,6 +24,8 @@ UNITS_OF_TIME = (365.25 * 86400, 30.4375 * 86400, 7 * 86400, 86400, 3600, 60)
 """Steps of dates and durations that are coarser than seconds; the first two only count for durations."""
 MOST_DIGITS = 15
 MOST_CUTS = 256
+NEAR = 1e-9
+"""Sums that differ by less than this share of their range may be equal but for errors of their last digits."""
 
 
 def round_splits(splits: Splits, columns: Columns, outcome: Outcome, keep: Container[int] = ()) -> Splits:
@@ -76,6 +78,7 @@ class _Node:
                 split = self._with_few_levels(split, place)
         if all(term.levels is not None for term in split.terms):
             return fixed(split)
+        split = self._with_one_term(split)
         for place in range(1, len(split.terms)):
             split = self._with_round_weight(split, place)
         if all(term.weight == 1 for term in split.terms):
@@ -97,6 +100,16 @@ class _Node:
                 best = trial
         return best
 
+    def _with_one_term(self, split: Split) -> Split:
+        """The split by a number alone, if another term makes no difference here."""
+        alone = [
+            self._with_best_threshold(replace(split, terms=(replace(term, weight=1.0),)))
+            for term in split.terms
+            if len(split.terms) > 1 and term.levels is None and term.weight > 0
+        ]
+        best = max(alone, key=self.worth_of, default=split)
+        return best if self.worth_of(best) >= self.least else split
+
     def _with_round_weight(self, split: Split, place: int) -> Split:
         """The fewest digits of one weight, with its best threshold."""
         weight = split.terms[place].weight
@@ -116,7 +129,7 @@ class _Node:
         middle = float(np.count_nonzero(before < self.split.threshold)) / max(len(order), 1)
         begin, end = (floor(len(order) * min(max(middle + d, 0.0), 1.0)) for d in (-0.1, 0.1))
         values = sums[order]
-        cuts = np.flatnonzero(values[1:] > values[:-1]) + 1
+        cuts = np.flatnonzero(np.diff(values) > _nearness(values)) + 1
         if not len(cuts):
             return split
         first, last = np.searchsorted(cuts, begin, side="right") - 1, np.searchsorted(cuts, end, side="left")
@@ -152,11 +165,22 @@ class _Node:
         first = self.columns[split.terms[0].feature]
         kind = first.kind if isinstance(first, Number) else "number"
         for step in steps(kind, spread):
-            trials = [replace(split, threshold=value) for value in _multiples(split.threshold, step)]
-            best = max(trials, key=self.worth_of)
-            if self.worth_of(best) >= self.least:
+            values = [value for value in _multiples(split.threshold, step) if not _is_just_above(value, present)]
+            trials = [replace(split, threshold=value) for value in values]
+            best = max(trials, key=self.worth_of, default=split)
+            if trials and self.worth_of(best) >= self.least:
                 return best
         return split
+
+
+def _nearness(values: Doubles) -> float:
+    """The difference of sorted sums that may be equal but for errors of their last digits."""
+    return NEAR * float(values[-1] - values[0]) if len(values) else 0.0
+
+
+def _is_just_above(threshold: float, sums: Doubles) -> bool:
+    """Whether some sums are below a threshold only by errors of their last digits, which other programs do not make."""
+    return bool(((sums < threshold) & (sums > threshold - NEAR * float(np.ptp(sums)))).any())
 
 
 def _with_levels(split: Split, place: int, levels: Sequence[str], column: Category) -> Split:
