@@ -55,7 +55,8 @@ def arguments(rows: SearchRows) -> dict[str, Any]:
 
 def search(table: SearchRows, **options: Any) -> tuple[SearchTree, float]:
     """The tree that the engine finds, and what it says that the tree is worth."""
-    wanted = job(len(table.weight), least=table.least, accuracy=table.accuracy, **options)
+    limits = {"least": table.least, "accuracy": table.accuracy, "slopes": list(table.slopes)}
+    wanted = job(len(table.weight), **limits, **options)
     ((nodes, worth),) = _core.search(**arguments(table), jobs=[wanted], threads=1)
     tree = [None if node is None else SearchNode(*node) for node in nodes]
     return [node._replace(threshold=0.0) if node is not None and node.is_group else node for node in tree], worth

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.search.bins import MISSING, BinnedColumns
+from prunus.search.outcome import RIDGE
 
 __all__ = [
     "Cut",
@@ -65,6 +66,8 @@ class SearchRows:
     accuracy: float = 0.0
     """How much accuracy counts beside Gini's impurity, from 0 to 1; 0 for numbers."""
     is_classes: bool = False
+    slopes: tuple[int, ...] = ()
+    """Columns of numbers from which leaves predict linearly; without them leaves predict constants."""
 
 
 class Cut(NamedTuple):
@@ -78,15 +81,27 @@ class Cut(NamedTuple):
 
 
 def worth(rows: SearchRows, some: Places) -> float:
-    """By how much a constant prediction for some rows lowers their loss."""
+    """By how much a constant prediction for some rows, or a linear one, lowers their loss."""
     if not len(some):
         return 0.0
     weight, y = rows.weight[some], rows.y[some]
     mean = np.average(y, axis=0, weights=weight)
     lowered = float(weight @ (y**2).sum(1) - weight @ ((y - mean) ** 2).sum(1))
+    if rows.slopes:
+        return lowered + _explained(rows, some)
     if rows.accuracy == 0:
         return lowered
     return (1 - rows.accuracy) * lowered + rows.accuracy * float((weight @ y).max())
+
+
+def _explained(rows: SearchRows, some: Places) -> float:
+    """By how much a ridge regression on the slopes lowers the loss of some rows further; missing numbers count 0."""
+    weight, y = rows.weight[some], rows.y[some]
+    x = np.nan_to_num(rows.columns.values[list(rows.slopes)][:, some].T.astype(np.float64))
+    x, y = (own - np.average(own, axis=0, weights=weight) for own in (x, y))
+    spread = x.T @ (weight[:, None] * x) + RIDGE * weight.sum() * np.eye(x.shape[1])
+    common = x.T @ (weight[:, None] * y)
+    return float((common * np.linalg.solve(spread, common)).sum())
 
 
 def best_cut(rows: SearchRows, some: Places, column: int) -> Cut:
