@@ -269,7 +269,7 @@ def test_the_gradient_of_a_refit_is_that_of_its_loss(name: str) -> None:
     losses = LOSSES[name](outputs + torch.from_numpy(start.T), torch.from_numpy(wanted.T))
     expected = (losses * torch.from_numpy(weight[0])).sum() + 0.3 * change.square().sum()
     (slope,) = torch.autograd.grad(expected, change)
-    slopes = module._slopes_of(LOSSES[name])
+    slopes = module.slopes_of(LOSSES[name])
     loss, grad = module._Penalized(designs, start, wanted, weight, 0.3, slopes)(change.detach().numpy())
     assert loss == pytest.approx(float(expected.detach()), rel=ROUNDING[torch.float64])
     assert_allclose(grad, slope, atol=ROUNDING[torch.float64])

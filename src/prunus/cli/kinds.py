@@ -25,7 +25,7 @@ _KINDS_OF: dict[str, tuple[str, ...]] = {
     "max_leaf_nodes": tuple(KINDS),
     "max_split_features": tuple(KINDS),
     "class_weight": tuple(KINDS),
-    "max_leaf_features": (READABLE,),
+    "max_leaf_features": tuple(KINDS),
     "min_samples_leaf": (READABLE,),
     "routing": ("forest",),
     "forest": ("forest",),

@@ -49,6 +49,8 @@ def suggest(trial: Any, space: str, fixed: Options | None = None) -> Options:
     is_hard = fixed.get("routing") == "hard"
     if is_hard or "max_split_features" in fixed:
         options.setdefault("split", "linear")
+    if "max_leaf_features" in fixed:
+        options = {"leaf": "linear", "pieces": 0} | options
     if is_hard and "leaf" not in options:
         options["leaf"] = trial.suggest_categorical("leaf", LEAVES["hard"])
     _draw(options, NAMES[space], lambda name: DRAWN[name](trial, space))

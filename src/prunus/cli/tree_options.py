@@ -85,7 +85,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "split": {"choices": list(SPLITS), "help": f"how a node decides: {_words(SPLITS)}"},
     "max_split_features": {"type": int, "metavar": "N", "help": "largest number of columns in a split"},
     "max_leaf_nodes": {"type": int, "metavar": "N", "help": "largest number of leaves"},
-    "max_leaf_features": {"type": int, "metavar": "N", "help": "largest number of terms in the formula of a leaf"},
+    "max_leaf_features": {
+        "type": int,
+        "metavar": "N",
+        "help": "largest number of terms in the formula of a leaf, or of columns with --kind hard --leaf linear",
+    },
     "min_samples_leaf": {"type": _whole_or_auto, "metavar": "N", "help": "smallest number of training rows in a leaf"},
     "leaf": {"choices": list(LEAVES), "help": f"what a prediction is made from: {_words(LEAVES)}"},
     "hidden_layer_sizes": {

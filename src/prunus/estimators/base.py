@@ -58,6 +58,7 @@ class ArgminTree(
         "split": [StrOptions(set(SPLITS)), callable],
         "max_split_features": [Interval(Integral, 1, None, closed="left"), None],
         "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
+        "max_leaf_features": [Interval(Integral, 1, None, closed="left"), None],
         "leaf": [StrOptions(set(LEAVES))],
         "hidden_layer_sizes": ["array-like"],
         "dropout": [Interval(Real, 0, 1, closed="left")],
@@ -88,6 +89,7 @@ class ArgminTree(
         split: Any = "linear",
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
+        max_leaf_features: int | None = None,
         leaf: str = "constant",
         hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
@@ -115,6 +117,7 @@ class ArgminTree(
         self.split = split
         self.max_split_features = max_split_features
         self.max_leaf_nodes = max_leaf_nodes
+        self.max_leaf_features = max_leaf_features
         self.leaf = leaf
         self.hidden_layer_sizes = hidden_layer_sizes
         self.dropout = dropout

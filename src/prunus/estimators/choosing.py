@@ -64,6 +64,8 @@ thresholds."""
 HARD = (Candidate("linear", 6, 0), Candidate("linear", 6, 8), Candidate("additive", 10, 8))
 HARD_SINGLE = (Candidate("constant", 12, 0), Candidate("linear", 6, 0), Candidate("additive", 8, 16))
 """Splits of one column need more levels."""
+HARD_SHORT = (Candidate("linear", 3, 0), Candidate("linear", 6, 0))
+"""Leaves of few columns: linear models alone, without curves."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def candidates(tree: Any) -> list[Candidate]:
         listed: tuple[Candidate, ...] = HARD_SINGLE if tree.max_split_features == 1 else HARD
     else:
         listed = SOFT
+    if tree.routing == "hard" and tree.max_leaf_features is not None:
+        listed = HARD_SHORT
     fixed = {name: getattr(tree, name) for name in CHOSEN if getattr(tree, name) != AUTO}
     if tree.weight_decay != AUTO:
         fixed["decay"] = 1.0

@@ -97,6 +97,7 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, BaseEstimator):  # t
         split: Any = "linear",
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
+        max_leaf_features: int | None = None,
         leaf: str = AUTO,
         hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
@@ -128,6 +129,7 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, BaseEstimator):  # t
         self.split = split
         self.max_split_features = max_split_features
         self.max_leaf_nodes = max_leaf_nodes
+        self.max_leaf_features = max_leaf_features
         self.leaf = leaf
         self.hidden_layer_sizes = hidden_layer_sizes
         self.dropout = dropout

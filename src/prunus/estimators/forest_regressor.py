@@ -63,6 +63,11 @@ class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):  # type:
         Largest number of leaves. A hard tree that is searched has as many of them as are best on held-out rows; those
         of other hard trees are merged, the pair first whose predictions change least. Of a soft tree, the nodes that
         fewest rows reach are cut off. None means no limit.
+    max_leaf_features : int or None, default=None
+        Largest number of columns of the table in the linear model of a leaf, if `leaf` is "linear", `routing` is "hard"
+        and there are no pieces; all outputs or classes of a leaf have the same columns. Each leaf chooses its own, also
+        fewer where held-out rows say that it costs nothing. None means no limit. Of options that are "auto" only linear
+        leaves without pieces then take part.
     leaf : {"constant", "additive", "linear", "mlp", "auto"}, default="auto"
         What the prediction is made from: "constant" is a value for each node, "additive" the same plus one linear model
         for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the features and the routes.
@@ -189,6 +194,7 @@ default="squared_error"
         split: Any = "linear",
         max_split_features: int | None = None,
         max_leaf_nodes: int | None = None,
+        max_leaf_features: int | None = None,
         leaf: str = AUTO,
         hidden_layer_sizes: Any = (64, 64, 64),
         dropout: float = 0.0,
@@ -223,6 +229,7 @@ default="squared_error"
             split=split,
             max_split_features=max_split_features,
             max_leaf_nodes=max_leaf_nodes,
+            max_leaf_features=max_leaf_features,
             leaf=leaf,
             hidden_layer_sizes=hidden_layer_sizes,
             dropout=dropout,

@@ -38,6 +38,8 @@ class HardenedTree:
     pruning_strength: float
     max_split_features: int | None
     max_leaf_nodes: int | None
+    max_leaf_features: int | None
+    pieces: Any
     checkpoint: Any
     n_jobs: int | None
     verbose: int
@@ -59,6 +61,8 @@ class HardenedTree:
                 f"max_split_features must be None unless split is 'linear', got split={self.split!r} and "
                 f"max_split_features={self.max_split_features}"
             )
+        if self.max_leaf_features is not None:
+            self._check_leaf_features()
         if not self._hardens:
             return
         for name, value, allowed in (
@@ -67,6 +71,19 @@ class HardenedTree:
         ):
             if value not in allowed:
                 raise InputValueError(f"{name} must be one of {list(allowed)} if routing is 'hard', got {value!r}")
+
+    def _check_leaf_features(self) -> None:
+        """Raise an error unless leaves have linear models of their own, and nothing beside these."""
+        for name, value, allowed in (
+            ("routing", self.routing, ("hard",)),
+            ("leaf", self._leaf_name(), ("linear",)),
+            ("pieces", self.pieces, (0, "auto")),
+        ):
+            if value not in allowed:
+                raise InputValueError(
+                    f"max_leaf_features must be None unless {name} is {allowed[0]!r}, got {name}={value!r} and "
+                    f"max_leaf_features={self.max_leaf_features}"
+                )
 
     @property
     def _hardens(self) -> bool:
@@ -142,6 +159,7 @@ class HardenedTree:
             depth=check_depth(self.depth),
             max_split_features=self.max_split_features,
             max_leaf_nodes=self.max_leaf_nodes,
+            max_leaf_features=self.max_leaf_features,
             pruning_strength=float(self.pruning_strength),
             fewest_rows=self._pruned_below(model, train),
             task=target.task,

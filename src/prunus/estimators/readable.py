@@ -26,10 +26,11 @@ from prunus.estimators.preparation import MERGE_LIMIT, read_weight, sorted_order
 from prunus.estimators.readable_importances import importances
 from prunus.estimators.scanned import IN_MEMORY, fits_into_memory
 from prunus.estimators.streamed_fit import Given, open_files
-from prunus.search.columns import Column, KnownColumn, as_columns, as_matrix, learn_columns, read_columns
+from prunus.search.columns import Column, KnownColumn, as_matrix, learn_columns, read_columns
 from prunus.search.predict import find_leaves
 from prunus.search.problem import Found, Limits, Problem
 from prunus.search.record import ReadableRecord
+from prunus.search.routes import some_rows
 from prunus.tree.paths import path_nodes
 
 __all__ = ["ReadableTree", "TreeSize", "of_files", "read_files", "suggesting"]
@@ -157,7 +158,7 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
         targets = target.read(y, shape)
         given = read_weight(sample_weight, shape)
         known, columns = learn_columns(X, given)
-        problem = _problem(known, columns, target, targets, given, n_classes)
+        problem = _problem(columns, target, targets, given, n_classes)
         limits = Limits(self.max_leaf_nodes, self.max_split_features, self.max_leaf_features, self.min_samples_leaf)  # type: ignore[arg-type]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         found = search.find_tree(
@@ -278,29 +279,26 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _problem(
-    known: tuple[KnownColumn, ...], columns: list[Column], target: Any, y: npt.NDArray[Any], given: Any, n_classes: int
-) -> Problem:
+def _problem(columns: list[Column], target: Any, y: npt.NDArray[Any], given: Any, n_classes: int) -> Problem:
     """The rows of positive weight, with the weights of their classes."""
-    matrix = as_matrix(columns)
-    rows, weight = _repeated(matrix, y, given)
-    y = y[rows]
+    rows, weight = _repeated(columns, y, given)
+    if not np.array_equal(rows, np.arange(len(y))):
+        columns, y = some_rows(columns, rows), y[rows]
     weight = target.weigh(y, weight)
     target.scale(y, weight)  # an error if values are too large
     if weight is not None and not _are_whole(weight):
         weight = weight / weight.mean()  # only their ratios are known: each row counts about 1
         weight = None if np.ptp(weight) < EQUAL else weight
-    return Problem(as_columns(known, matrix[rows]), y, weight, n_classes)
+    return Problem(columns, y, weight, n_classes)
 
 
 def _repeated(
-    matrix: npt.NDArray[np.float64], y: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None
+    columns: list[Column], y: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]:
     """The rows of a search, and their weights. Whole weights are repetitions; the order of few rows does not matter."""
     rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
     if len(rows) <= MERGE_LIMIT:
-        values = matrix[rows]
-        values[np.isnan(values)] = -np.inf
+        values = np.nan_to_num(as_matrix(columns)[rows], copy=False, nan=-np.inf)
         rows = rows[sorted_order([*y[rows].reshape(len(rows), -1).T, *values.T])]
     if weight is None:
         return rows, None

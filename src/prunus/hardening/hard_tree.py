@@ -1,7 +1,7 @@
 """From a soft tree to a hard one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,8 @@ import torch
 
 from prunus.hardening.bending import Bent, grow_where_bent
 from prunus.hardening.growing import FEWEST_ROWS, Guide, grow_along_models, leaf_rows, set_constants
-from prunus.hardening.leaf_models import Doubles, Fit, Floats, read_models, refit
+from prunus.hardening.leaf_columns import USUAL_PRICE, best_price, with_few_columns
+from prunus.hardening.leaf_models import Doubles, Fit, Floats, LeafModels, read_models, refit
 from prunus.hardening.lessons import Lessons, Teacher, make_lessons
 from prunus.hardening.merging import merge_leaves
 from prunus.hardening.searched import MOST_LEAVES, Size, Table, search_tree
@@ -26,7 +27,7 @@ from prunus.targets.links import IDENTITY, LOG, SOFTMAX
 from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
 from prunus.training.epochs import Epochs
-from prunus.training.losses import Loss
+from prunus.training.losses import LOSSES, Loss
 from prunus.tree import Layers, Leaves, Splits, Tree
 from prunus.tree.importances import Compare
 from prunus.tree.paths import Nodes
@@ -64,6 +65,8 @@ class Wish:
     task: Task
     loss: Loss | None
     """The loss with which leaves are fitted to the rows; None if they only imitate the soft tree."""
+    max_leaf_features: int | None = None
+    """Largest number of columns of the table in the linear model of a leaf."""
     threads: int = 1
     """Threads of a search, on which the tree does not depend."""
     shifts_leaves: bool = False
@@ -137,9 +140,9 @@ def harden(
 ) -> Epochs[HardTree]:
     """A hard tree that predicts nearly what a soft tree predicts.
 
-    It has five steps. A new tree learns to imitate the soft one, while the scale of its scores grows until every row
+    It has six steps. A new tree learns to imitate the soft one, while the scale of its scores grows until every row
     follows one path. Then its leaves, linear models, are fitted to the rows that end in them; constant leaves replace
-    linear ones; and leaves are merged until there are as few as wished. `prunus.training.epochs.take_epochs` takes the
+    linear ones; leaves are merged until there are as few as wished; and linear models get few columns. `prunus.training.epochs.take_epochs` takes the
     epochs of the new tree and returns the hard one.
 
     Parameters
@@ -172,14 +175,15 @@ def harden(
         lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
         student = yield from _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
         sketch = _bent(student, lessons, rows, owner[columns], columns, target, wish)
-        sketch = _fitted(sketch, student, teacher, rows, columns, wish)
+        if wish.max_leaf_features is None:
+            sketch = _fitted(sketch, student, teacher, rows, columns, wish)
+        else:
+            sketch = _with_few_columns(sketch, student, teacher, rows, columns, owner[columns], target, wish)
         rows = rows.only_fitted()
         if wish.leaf != "linear":
             _grow(sketch, teacher, rows, columns, target, wish)
     x = rows.columns(columns)
-    merge_leaves(
-        sketch, x, sketch.ends(x), rows.weight, max_leaves=wish.max_leaf_nodes, fewest=1e-12, compared=target.compared
-    )
+    _merge(sketch, rows, columns, target, wish)
     if wish.shifts_leaves:
         _shift(sketch, teacher, rows, x, target)
     return _as_record(sketch, teacher, rows, columns, len(owner), target, wish)
@@ -295,12 +299,54 @@ def _fitted(
     wish: Wish,
 ) -> Sketch:
     """The tree with its leaves fitted to the rows, and with room for all levels."""
-    sketch, x = deepened(sketch, wish.depth), rows.columns(columns)
+    sketch = deepened(sketch, wish.depth)
     if wish.loss is None:
         return sketch
-    inputs = student.inputs
+    fit = _fit(sketch, student, teacher, rows, columns, wish.loss)
+    return replace(sketch, models=refit(sketch.models, fit))
+
+
+def _with_few_columns(
+    sketch: Sketch,
+    student: TreeModel,
+    teacher: Teacher,
+    rows: Rows,
+    columns: Nodes,
+    owner: Nodes,
+    target: Target,
+    wish: Wish,
+) -> Sketch:
+    """The tree with its leaves fitted and merged, each with a model of few columns of the table.
+
+    What a column costs is chosen with leaves that held-out rows are not fitted to.
+    """
+    most = wish.max_leaf_features
+    assert most is not None
+
+    def fitted(rows: Rows) -> tuple[Sketch, Fit]:
+        found = _fitted(sketch, student, teacher, rows, columns, wish)
+        _merge(found, rows, columns, target, wish)
+        if target.link is SOFTMAX:  # only differences between scores say something
+            for part in (found.models.constant, found.models.slope):
+                part -= part.mean(1, keepdims=True)
+        fit = _fit(found, student, teacher, rows, columns, wish.loss or LOSSES["squared_error"])
+        if wish.loss is None:  # leaves imitate
+            fit = replace(fit, wanted=found.models.outputs(fit.x, fit.ends) + fit.shared)
+        return found, fit
+
+    price = USUAL_PRICE
+    if rows.held_out.any():
+        found, fit = fitted(rows._replace(fitted=rows.fitted & ~rows.held_out))
+        price = best_price(found.models, fit, owner, most)
+    found, fit = fitted(rows)
+    return replace(found, models=with_few_columns(found.models, fit, owner, most, price))
+
+
+def _fit(sketch: Sketch, student: TreeModel, teacher: Teacher, rows: Rows, columns: Nodes, loss: Loss) -> Fit:
+    """The rows that the leaves of a tree are fitted to."""
+    x, inputs = rows.columns(columns), student.inputs
     assert isinstance(inputs, Whiten)
-    fit = Fit(
+    return Fit(
         x,
         inputs.matrix.double().numpy(),
         inputs.offset.double().numpy(),
@@ -310,9 +356,16 @@ def _fitted(
         sketch.ends(x),
         rows.held_out,
         rows.fitted,
-        wish.loss,
+        loss,
     )
-    return Sketch(sketch.weight, sketch.bias, sketch.kept, refit(sketch.models, fit))
+
+
+def _merge(sketch: Sketch, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> None:
+    """Merge leaves until there are as few as wished, and each has rows that it is fitted to."""
+    x, weight = rows.columns(columns), np.where(rows.fitted, rows.weight, 0.0)
+    merge_leaves(
+        sketch, x, sketch.ends(x), weight, max_leaves=wish.max_leaf_nodes, fewest=1e-12, compared=target.compared
+    )
 
 
 def _grow(sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> None:

@@ -15,7 +15,7 @@ from prunus.nn.uncompiled import uncompiled
 from prunus.training.losses import LOSSES, Loss
 from prunus.tree.paths import Nodes, path_sums
 
-__all__ = ["Fit", "LeafModels", "read_models", "refit"]
+__all__ = ["Fit", "LeafModels", "by_leaf", "read_models", "refit", "row_losses", "slopes_of"]
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
@@ -88,6 +88,8 @@ class Fit:
     """Rows that models are fitted to with this strength."""
     loss: Loss
     """The loss of outputs, (n, k), and of what is wanted, (n, k)."""
+    uses: Bools | None = None
+    """The columns that the model of each node may use, (T, d), if not all; the map above must then be diagonal."""
 
     @property
     def is_square(self) -> bool:
@@ -100,7 +102,10 @@ class Fit:
         ones = np.ones((len(self.x), 1))
         if self.x.shape[1] > MAX_REFITTED:
             return ones
-        return np.concatenate((ones, self.x.astype(np.float64) @ self.matrix.T + self.offset), axis=1)
+        columns = self.x.astype(np.float64) @ self.matrix.T + self.offset
+        if self.uses is not None:
+            columns *= self.uses[self.ends]
+        return np.concatenate((ones, columns), axis=1)
 
 
 def refit(models: LeafModels, rows: Fit) -> LeafModels:
@@ -116,7 +121,7 @@ def refit(models: LeafModels, rows: Fit) -> LeafModels:
 
         def losses(changes: Changes) -> Doubles:
             outputs = before[checked] + _outputs(changes, rows.design[checked], rows.ends[checked], before.shape[1])
-            return rows.weight[checked] * _losses(rows.loss, outputs, rows.wanted[checked])
+            return rows.weight[checked] * row_losses(rows.loss, outputs, rows.wanted[checked])
 
         learning = np.where(rows.held_out, 0.0, rows.weight)
         strengths = STRENGTHS if rows.is_square else FEW_STRENGTHS
@@ -149,7 +154,7 @@ def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strengths: Se
     penalty[:, 0] *= 0.1
     diagonal = penalty[:, :, None] * np.eye(penalty.shape[1])
     found: list[Changes] = [{} for _ in strengths]
-    for node, here in _by_leaf(rows.ends, weight):
+    for node, here in by_leaf(rows.ends, weight):
         design = rows.design[here]
         weighted = design * weight[here, None]
         crossed = weighted.T @ (rows.wanted[here] - before[here])
@@ -172,7 +177,7 @@ def _descended(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> 
     chosen = chosen[np.argsort(rows.ends[chosen], kind="stable")]
     designs = np.split(rows.design[chosen], np.cumsum(counts)[:-1])
     start, wanted, weights = (part[chosen].T.copy() for part in (before, rows.wanted, weight[:, None]))
-    loss_of = _Penalized(designs, start, wanted, weights, strength, _slopes_of(rows.loss))
+    loss_of = _Penalized(designs, start, wanted, weights, strength, slopes_of(rows.loss))
     change = torch.zeros(len(nodes), rows.design.shape[1], before.shape[1], dtype=torch.float64)
 
     def objective() -> float:
@@ -217,7 +222,7 @@ def _slopes_of_classes(outputs: Doubles, wanted: Doubles) -> tuple[Doubles, Doub
     return total * np.log(sums) - (wanted * outputs).sum(0), shares * (total / sums) - wanted
 
 
-def _slopes_of(loss: Loss) -> Slopes:
+def slopes_of(loss: Loss) -> Slopes:
     """The same for any loss, by torch."""
 
     def slopes(outputs: Doubles, wanted: Doubles) -> tuple[Doubles, Doubles]:
@@ -229,7 +234,7 @@ def _slopes_of(loss: Loss) -> Slopes:
     return _slopes_of_classes if loss == LOSSES["cross_entropy"] else slopes
 
 
-def _by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
+def by_leaf(ends: Nodes, weight: Doubles) -> Iterator[tuple[int, Nodes]]:
     """The rows of positive weight that end in each leaf."""
     rows = np.flatnonzero(weight > 0)
     rows = rows[np.argsort(ends[rows], kind="stable")]
@@ -245,7 +250,7 @@ def _outputs(changes: Changes, design: Doubles, ends: Nodes, k: int) -> Doubles:
     return out
 
 
-def _losses(loss: Loss, outputs: Doubles, wanted: Doubles) -> Doubles:
+def row_losses(loss: Loss, outputs: Doubles, wanted: Doubles) -> Doubles:
     """The loss of each row, (n,)."""
     losses: Doubles = loss(torch.from_numpy(outputs), torch.from_numpy(wanted)).numpy()
     return losses
