@@ -24,6 +24,8 @@ using namespace nb::literals;
 
 namespace {
 
+constexpr int most_outputs = 1 << 20;  // sums of all bins are counted by 32-bit integers
+
 void require(bool holds, const char* message) {
     if (!holds) throw nb::value_error(message);
 }
@@ -137,7 +139,7 @@ nb::list search(Matrix<const std::uint8_t> bins, Vector<const std::int32_t> bin_
     expect("weight", weight, {rows});
     expect("labels", labels, {rows});
     require(targets.has_value() != labels.has_value(), "targets or labels must be given");
-    require(outputs >= 1, "outputs must be positive");
+    require(outputs >= 1 && outputs <= most_outputs, "outputs must be from 1 to 1048576");
     expect("targets", targets, {rows, static_cast<std::size_t>(outputs)});
     require(columns >= 1, "a table must have columns");
     for (std::size_t j = 0; j < columns; ++j) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -41,7 +42,16 @@ void run_parts(int threads, std::int64_t parts, const Part& part) {
     };
     std::vector<std::thread> pool;
     const int wanted = working;
-    for (int i = 0; i < wanted; ++i) pool.emplace_back(work);
+    for (int i = 0; i < wanted; ++i) {
+        try {
+            pool.emplace_back(work);
+        } catch (const std::system_error&) {  // no more threads can be had: those that there are do it all
+            if (pool.empty()) throw;
+            const std::lock_guard<std::mutex> lock(mutex);
+            working -= wanted - i;
+            break;
+        }
+    }
     bool interrupted = false;
     {
         const nanobind::gil_scoped_release unlocked;

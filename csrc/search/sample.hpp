@@ -1,6 +1,7 @@
 // The rows of one search, copied together column by column.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +12,7 @@ namespace prunus::search {
 constexpr int bins_of_column = 256;
 constexpr std::uint8_t missing_bin = 255;
 constexpr int most_slopes = 4;  // of linear predictions
+constexpr float largest_slope_value = 1000;  // larger numbers count as this: their squares would drown all others in sums
 
 // The levels of a category that go one way: one bit for each.
 class Levels {
@@ -125,7 +127,7 @@ struct Sample {
         const double w = cell[0];
         for (int a = 0; a < slopes; ++a) {
             const float v = values[columns_of_slopes[a]][i];
-            x[a] = std::isnan(v) ? 0.0 : static_cast<double>(v);
+            x[a] = std::isnan(v) ? 0.0 : std::clamp<double>(v, -largest_slope_value, largest_slope_value);
             *at++ = w * x[a];
         }
         for (int a = 0; a < slopes; ++a) {

@@ -47,7 +47,7 @@ class Search {
     Search(Sample& sample, const Options& options, const std::atomic<bool>& stop)
         : sample_(sample), options_(options), stop_(stop), random_(options.seed),
           worth_{sample.outputs, sample.is_share, options.accuracy, sample.slopes},
-          limits_{options.leaves, options.least, options.price}, directions_(sample) {}
+          limits_{options.leaves, least_of(sample, options.least), options.price}, directions_(sample) {}
 
     Result run() {
         Grower<K> grower(sample_, directions_, worth_, limits_, stop_);
@@ -71,6 +71,13 @@ class Search {
     }
 
   private:
+    // A leaf weighs more than the rounding errors of sums of all rows, so that it has rows.
+    static double least_of(const Sample& sample, double least) {
+        double weight = 0;
+        for (int i = 0; i < sample.rows; ++i) weight += sample.stat(i)[0];
+        return std::max(least, 1e-12 * weight);
+    }
+
     Tree greedy(Grower<K>& grower) {
         Tree tree(sample_.rows, options_.leaves);
         grower.use_all();
@@ -81,10 +88,10 @@ class Search {
 
     // The best pairs for the rows of each node.
     void add_pairs(const Tree& tree, int wanted) {
-        Pairs<K> pairs(sample_, worth_, options_.least);
+        Pairs<K> pairs(sample_, worth_, limits_.least);
         for (const Node& node : tree.nodes) {
             const int count = node.end - node.begin;
-            if (node.kind == Kind::unused || count < 4 * options_.least || count < 20 || stop_) continue;
+            if (node.kind == Kind::unused || count < 4 * limits_.least || count < 20 || stop_) continue;
             const std::int32_t* rows = tree.order.data() + node.begin;
             for (const auto& found : pairs.find(rows, count, wanted, random_)) {
                 if (found.gain > 0 && !stop_) directions_.add(found.sum, rows, count, 96);
@@ -124,14 +131,9 @@ class Search {
             cut.group = plan[q].group;
         } else {
             const std::int32_t* rows = tree.order.data() + tree.nodes[t].begin;
-            if (std::isfinite(plan[q].threshold)) {
-                p = directions_.add(plan[q].sum, rows, tree.rows(t), 96, plan[q].threshold);
-                const auto& edges = directions_[p].edges;
-                cut.last = static_cast<int>(std::lower_bound(edges.begin(), edges.end(), plan[q].threshold) - edges.begin());
-            } else {
-                p = plan[q].sum.feature[0];
-                cut.last = directions_[p].bin_count - 1;
-            }
+            p = directions_.add(plan[q].sum, rows, tree.rows(t), 96, plan[q].threshold);
+            const auto& edges = directions_[p].edges;
+            cut.last = static_cast<int>(std::lower_bound(edges.begin(), edges.end(), plan[q].threshold) - edges.begin());
             cut.missing_left = plan[q].missing_left;
         }
         if (!grower.split(tree, t, p, cut)) {

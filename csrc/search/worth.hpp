@@ -44,7 +44,8 @@ constexpr int linear = -1;
 
 // Linear predictions from the first p slopes x: after the weight and the sums of outputs y a cell has the weighted sums of
 // x, of the products of x (those of each x with itself and the ones before), and of x with each y. What the slopes gain
-// is c' C^-1 c, with the sums c of x y and C of x x' around their means; `ridge` for each row keeps C regular.
+// is c' C^-1 c, with the sums c of x y and C of x x' around their means; `ridge` for each row keeps C regular: no pivot of
+// its Cholesky factor is below it, but by rounding.
 template <>
 struct Worth<linear> {
     int outputs;
@@ -67,7 +68,7 @@ struct Worth<linear> {
             for (int b = 0; b <= a; ++b, ++at) {
                 double sum = xx[at] - x[a] * x[b] / n + (a == b ? ridge * n : 0.0);
                 for (int c = 0; c < b; ++c) sum -= factor[a][c] * factor[b][c];
-                factor[a][b] = a == b ? std::sqrt(std::max(sum, 1e-12)) : sum / factor[b][b];
+                factor[a][b] = a == b ? std::sqrt(std::max(sum, ridge * n)) : sum / factor[b][b];
             }
         }
         double square = 0;

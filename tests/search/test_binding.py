@@ -59,6 +59,12 @@ def test_labels_beyond_the_outputs(label: int) -> None:
         call(targets=None, labels=labels, outputs=4)
 
 
+@pytest.mark.parametrize("outputs", [-1, 0, 2**20 + 1, 2**31 - 1])
+def test_wrong_numbers_of_outputs(outputs: int) -> None:
+    with pytest.raises(ValueError, match="outputs must be from 1"):
+        call(targets=None, labels=np.zeros(N, dtype=np.int32), outputs=outputs)
+
+
 @pytest.mark.parametrize("count", [-1, 0, 256, 2**31 - 1])
 def test_wrong_numbers_of_bins(count: int) -> None:
     counts = np.array([count, 1, 1], dtype=np.int32)

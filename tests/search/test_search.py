@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from prunus import _core
 from prunus.search.bins import bin_columns
-from prunus.search.problem import Number
+from prunus.search.problem import Category, Number
 from prunus.search.reference import SearchNode, SearchRows, SearchTree, ends_of_rows, tree_worth
 from tests.search.searches import GREEDY, KINDS, arguments, job, random_rows, search, tables
 from tests.tolerances import SAME_WORTH
@@ -138,6 +138,35 @@ def test_numbers_that_lie_close_together_or_far_apart(scale: float) -> None:
     rows = SearchRows(columns, np.ones(80), random.normal(size=(80, 1)))
     for seed in range(5):
         tree, reported = search(rows, terms=2, cycles=2, polish=2000, seed=seed)
+        assert tree_worth(tree, rows) == pytest.approx(reported, rel=SAME_WORTH)
+
+
+@pytest.mark.parametrize("rounds", [0, 60])
+def test_a_leaf_without_a_least_weight_has_rows_all_the_same(rounds: int) -> None:
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        x = random.normal(size=(150, 3))
+        codes = random.integers(0, 8, 150)
+        columns = bin_columns([*map(Number, x.T), Category(codes, tuple("abcdefgh"))])
+        weight = 10 ** random.uniform(-3, 3, 150)
+        y = np.round(x[:, :1]) / 3e-6  # nothing but rounding errors is left to gain when it is known
+        rows = SearchRows(columns, weight, y, least=0.0)
+        tree, _ = search(rows, leaves=12, rounds=rounds)
+        assert len(tree) > 1
+        assert min(leaf_weights(tree, rows)) > 0
+
+
+def test_sums_of_two_terms_may_part_missing_values_from_all_others() -> None:
+    """Searches that go on from such a split once took the first feature of its sum for a column."""
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 6, (14, 120))
+    missing = random.random(120) < 0.3
+    number = Number(np.where(missing, np.nan, random.normal(size=120)))
+    columns = bin_columns([*(Category(own, tuple("abcdef")) for own in codes), number])
+    y = 3 * missing + 0.5 * (codes < 3).sum(0) + 0.3 * random.normal(size=120)
+    rows = SearchRows(columns, np.ones(120), y[:, None])
+    for seed in range(8):
+        tree, reported = search(rows, leaves=12, terms=2, cycles=4, polish=3, anneal=0, seed=seed)
         assert tree_worth(tree, rows) == pytest.approx(reported, rel=SAME_WORTH)
 
 

@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prunus.search.bins import bin_columns
 from prunus.search.engine import EngineTable, Splits, read_table
 from prunus.search.outcome import RIDGE, read_outcome
 from prunus.search.problem import Category, Number, Problem
 from prunus.search.record import Split, Term
-from prunus.search.reference import SearchRows, ends_of_rows, greedy_tree, tree_worth, worth
+from prunus.search.reference import (
+    LARGEST_SLOPE_VALUE,
+    SearchRows,
+    ends_of_rows,
+    greedy_tree,
+    tree_worth,
+    worth,
+)
 from prunus.search.slopes import choose_slopes
 from tests.search.searches import GREEDY, random_rows, search
 from tests.tolerances import SAME_WORTH
@@ -21,7 +29,9 @@ KINDS = ("numbers", "several numbers")
 
 
 def slope_values(rows: SearchRows) -> npt.NDArray[np.float64]:
-    return np.nan_to_num(rows.columns.values[list(rows.slopes)].T.astype(np.float64))
+    values = np.nan_to_num(rows.columns.values[list(rows.slopes)].T.astype(np.float64))
+    found: npt.NDArray[np.float64] = values.clip(-LARGEST_SLOPE_VALUE, LARGEST_SLOPE_VALUE)
+    return found
 
 
 def lowered_by_least_squares(rows: SearchRows, some: npt.NDArray[np.int64]) -> float:
@@ -88,6 +98,28 @@ def test_trees_with_linear_leaves_are_worth_what_the_reference_says(
         assert reported >= greedy - SAME_WORTH * size
         weights = np.bincount(ends_of_rows(tree, rows.columns), weights=rows.weight, minlength=len(tree))
         assert len(tree) == 1 or min(weights[q] for q, node in enumerate(tree) if node is None) >= rows.least
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12, 1e30])
+def test_numbers_far_from_all_others_do_not_drown_them(size: float) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(200, 3))
+    x[random.random((200, 3)) < 0.02] *= size
+    y = np.where(x[:, 1] < 0.2, 1, -1) * x[:, 0].clip(-2, 2) + 0.1 * random.normal(size=200)
+    columns = bin_columns([Number(own) for own in x.T])
+    rows = SearchRows(columns, np.ones(200), y[:, None], least=5.0, slopes=(0, 1, 2))
+    power = float((y**2).sum())
+    for terms in (1, 2):
+        tree, reported = search(rows, leaves=6, terms=terms)
+        assert tree_worth(tree, rows) == pytest.approx(reported, abs=1e-6 * power)
+    assert search(rows, leaves=6, **GREEDY)[1] == pytest.approx(tree_worth(greedy_tree(rows, 6), rows), rel=1e-6)
+    assert 0.5 * power < reported < power
+
+
+def test_rows_of_little_weight_are_worth_as_much_each() -> None:
+    rows = random_rows(0, 50, numbers=3, slopes=(0, 1))
+    light = replace(rows, weight=1e-15 * rows.weight)
+    assert search(light, leaves=1)[1] == pytest.approx(1e-15 * search(rows, leaves=1)[1], rel=SAME_WORTH, abs=0)
 
 
 def test_linear_leaves_are_split_where_the_slope_changes() -> None:

@@ -35,6 +35,8 @@ MOST_DEPTH = 10
 """Leaves this deep are not split."""
 LEAST_GAIN = 1e-9
 """A split that gains no more than this is none."""
+LARGEST_SLOPE_VALUE = 1000.0
+"""Larger numbers count as this in linear predictions: in sums their squares would drown all others."""
 
 
 class SearchNode(NamedTuple):
@@ -98,6 +100,7 @@ def _explained(rows: SearchRows, some: Places) -> float:
     """By how much a ridge regression on the slopes lowers the loss of some rows further; missing numbers count 0."""
     weight, y = rows.weight[some], rows.y[some]
     x = np.nan_to_num(rows.columns.values[list(rows.slopes)][:, some].T.astype(np.float64))
+    x = x.clip(-LARGEST_SLOPE_VALUE, LARGEST_SLOPE_VALUE)
     x, y = (own - np.average(own, axis=0, weights=weight) for own in (x, y))
     spread = x.T @ (weight[:, None] * x) + RIDGE * weight.sum() * np.eye(x.shape[1])
     common = x.T @ (weight[:, None] * y)
