@@ -1,8 +1,11 @@
 """A readable tree for a table: kinds of trees compete on held-out rows, then the best is searched and rounded."""
 
+import functools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController  # scikit-learn needs it
 
 from prunus.search.choice import THOROUGH, candidates
 from prunus.search.debris import without_debris
@@ -56,6 +59,16 @@ def find_tree(
     >>> found.record.splits[0].threshold, [leaf.outputs[0].constant for leaf in found.record.leaves.values()]
     (15.0, [0.0, 2.0])
     """
+    with _thread_pools().limit(limits=1, user_api="blas"):  # its matrices are too small to be shared out
+        return _found(problem, limits, n_jobs, seed, report)
+
+
+@functools.cache
+def _thread_pools() -> Any:
+    return ThreadpoolController()
+
+
+def _found(problem: Problem, limits: Limits, n_jobs: int, seed: int, report: Report | None) -> Found:
     part = _searched(problem, seed)
     table, outcome = read_table(part), read_outcome(part)
     leaves = AUTO_LEAVES if limits.max_leaf_nodes == "auto" else limits.max_leaf_nodes

@@ -50,7 +50,6 @@ def fit_scores(design: Doubles, shares: Doubles, weight: Doubles, penalty: Doubl
     """
     d, k = design.shape[1], shares.shape[1]
     ridge = np.repeat(penalty + TINY, k).reshape(d, k)
-    pairs = (design[:, :, None] * design[:, None, :]).reshape(len(design), d * d)
 
     def loss_of(weights: Doubles) -> tuple[float, Doubles]:
         scores = design @ weights
@@ -64,7 +63,7 @@ def fit_scores(design: Doubles, shares: Doubles, weight: Doubles, penalty: Doubl
     loss, chances = loss_of(weights)
     for _ in range(STEPS):
         slope = design.T @ (weight[:, None] * (chances - shares)) + ridge * weights
-        bend = _bend(pairs, chances, weight, d) + np.diag(ridge.ravel())
+        bend = _bend(design, chances, weight) + np.diag(ridge.ravel())
         step = np.linalg.solve(bend, slope.ravel()).reshape(d, k)
         promised = float((step * slope).sum())
         before = loss + 0.5 * float((ridge * weights**2).sum())
@@ -80,13 +79,12 @@ def fit_scores(design: Doubles, shares: Doubles, weight: Doubles, penalty: Doubl
     return LogisticFit(weights - weights.mean(1, keepdims=True), curvature, loss)
 
 
-def _bend(pairs: Doubles, chances: Doubles, weight: Doubles, d: int) -> Doubles:
+def _bend(design: Doubles, chances: Doubles, weight: Doubles) -> Doubles:
     """The second derivatives of the cross-entropy, (d k, d k)."""
-    k = chances.shape[1]
-    own = (weight[:, None] * chances).T @ pairs  # (k, d d)
+    n, d, k = *design.shape, chances.shape[1]
+    own = (weight[:, None] * chances).T @ (design[:, :, None] * design[:, None, :]).reshape(n, d * d)
     found = np.zeros((d, k, d, k))
     found[:, range(k), :, range(k)] = own.reshape(k, d, d)
-    for a in range(k):
-        mixed = (weight * chances[:, a])[:, None] * chances
-        found[:, a] -= (pairs.T @ mixed).reshape(d, d, k)
-    return found.reshape(d * k, d * k)
+    mixed = (np.sqrt(weight)[:, None, None] * design[:, :, None] * chances[:, None, :]).reshape(n, d * k)
+    bend: Doubles = found.reshape(d * k, d * k) - mixed.T @ mixed
+    return bend

@@ -38,10 +38,13 @@ def term_words(term: Term, name: str, kind: str, write: Write, *, first: bool) -
     --------
     >>> term_words(Term(0, -0.72), "longitude", "number", str, first=False)
     '- 0.72 longitude'
+    >>> term_words(Term(0, 2.0), "waiting time", "duration", str, first=True)
+    '2.0 (waiting time in seconds)'
     """
     sign = ("-" if term.weight < 0 else "") if first else ("- " if term.weight < 0 else "+ ")
     size = "" if abs(term.weight) == 1 else f"{write(abs(term.weight))} "
-    return f"{sign}{size}{bracketed(term_label(term, name, kind))}"
+    label = term_label(term, name, kind)
+    return f"{sign}{size}{bracketed(name) if label == name else f'({label})'}"
 
 
 def term_label(term: Term, name: str, kind: str) -> str:
