@@ -62,7 +62,9 @@ test-sanitizers: $(SANITIZED)/.built ## The extension under the address and unde
 		tests/ops/test_sizes.py tests/ops/test_leaves.py tests/ops/test_routes.py tests/ops/test_masses.py \
 		tests/fuzz/test_operators.py tests/tree/test_prediction.py tests/fuzz/test_engine.py \
 		tests/training/test_native_engine.py tests/training/test_native_networks.py tests/training/test_native_sizes.py \
-		tests/training/test_native_workers.py
+		tests/training/test_native_workers.py tests/search/test_search.py tests/search/test_binding.py \
+		tests/search/test_greedy.py tests/search/test_slopes.py tests/search/test_reference.py \
+		tests/search/test_interrupts.py tests/fuzz/test_search.py
 
 # Triton stays out of the virtual environment, so that all other tests run as they do without it.
 TRITON := build/triton
@@ -104,6 +106,9 @@ bench-cluster: $(INSTALLED) ## Clustering against HKMeans, BIRCH and gHHC: make 
 bench-small: $(INSTALLED) ## Trees of 4, 8 and 16 leaves against CART and others: make bench-small DATA=folder [PROTOCOL=rivals]
 	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-small DATA=folder"; exit 2; }
 	$(BIN)/python -m benchmarks.small --data $(DATA) $(if $(PROTOCOL),--protocol $(PROTOCOL))
+
+bench-small-speed: $(INSTALLED) ## Seconds and memory of fits of readable trees
+	$(BIN)/python -m benchmarks.small_speed
 
 bench-stability: $(INSTALLED) ## Whether small trees keep their columns for other seeds and rows: make bench-stability DATA=folder
 	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-stability DATA=folder"; exit 2; }

@@ -12,7 +12,7 @@ namespace prunus::search {
 constexpr int bins_of_column = 256;
 constexpr std::uint8_t missing_bin = 255;
 constexpr int most_slopes = 4;  // of linear predictions
-constexpr float largest_slope_value = 1000;  // larger numbers count as this: their squares would drown all others in sums
+constexpr float largest_slope_value = 1000;  // larger numbers count as this: their squares would drown others in sums
 
 // The levels of a category that go one way: one bit for each.
 class Levels {

@@ -44,8 +44,8 @@ constexpr int linear = -1;
 
 // Linear predictions from the first p slopes x: after the weight and the sums of outputs y a cell has the weighted sums of
 // x, of the products of x (those of each x with itself and the ones before), and of x with each y. What the slopes gain
-// is c' C^-1 c, with the sums c of x y and C of x x' around their means; `ridge` for each row keeps C regular: no pivot of
-// its Cholesky factor is below it, but by rounding.
+// is c' C^-1 c, with the sums c of x y and C of x x' around their means. `ridge` for each row keeps C regular: but for
+// rounding errors, no square on the diagonal of its Cholesky factor is smaller.
 template <>
 struct Worth<linear> {
     int outputs;
