@@ -110,6 +110,23 @@ def test_a_search_with_few_columns_in_splits_tries_linear_ones() -> None:
     assert {suggest(study.ask(), "all", {"max_split_features": 2})["split"] for _ in range(20)} == {"linear"}
 
 
+def test_leaves_of_few_columns(shell: Shell, tmp_path: Path) -> None:
+    command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus")
+    words = ("--max-leaf-features", 1)
+    shell(*command, *HARD, "--leaf", "linear", *words)
+    assert prunus.load(tmp_path / "t.prunus").max_leaf_features == 1
+    said = shell.mistake(*command, "--force", *HARD, "--leaf", "constant", *words)
+    assert "max_leaf_features must be None unless leaf is 'linear'" in said
+    said = shell.mistake(*command, "--force", "--kind", "soft", *QUICK, "--leaf", "linear", *words)
+    assert "max_leaf_features must be None unless routing is 'hard'" in said
+
+
+def test_a_search_with_few_columns_in_leaves_tries_linear_ones_without_pieces() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    drawn = [suggest(study.ask(), "all", {"routing": "hard", "max_leaf_features": 2}) for _ in range(20)]
+    assert {(options["leaf"], options["pieces"]) for options in drawn} == {("linear", 0)}
+
+
 def test_a_hard_tree_is_searched(shell: Shell, tmp_path: Path) -> None:
     command = ("tune", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "t.prunus", "--trials", 1)
     record = shell.json(*command, "--max-leaf-nodes", 4, *HARD)

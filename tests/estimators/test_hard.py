@@ -460,6 +460,17 @@ def test_a_tree_may_become_soft_or_hard_later(task: str) -> None:
         ({"routing": "medium"}, "routing"),
         ({"max_split_features": 0}, "max_split_features"),
         ({"max_leaf_nodes": 0}, "max_leaf_nodes"),
+        *(({"leaf": "linear", "max_leaf_features": bad}, "max_leaf_features") for bad in (0, -1, 2.5, "a")),
+        (
+            {"leaf": "linear", "routing": "soft", "max_leaf_features": 2},
+            "max_leaf_features must be None unless routing is 'hard', got routing='soft' and max_leaf_features=2",
+        ),
+        *(
+            ({"leaf": leaf, "max_leaf_features": 2}, f"max_leaf_features must be None unless leaf is .*{leaf}")
+            for leaf in ("constant", "additive", "mlp")
+        ),
+        ({"leaf": "linear", "pieces": 4, "max_leaf_features": 2}, "max_leaf_features must be None unless pieces is 0"),
+        ({"leaf": "auto", "routing": "soft", "max_leaf_features": 2}, "max_leaf_features must be None unless routing"),
     ],
 )
 def test_what_does_not_go_together_is_refused(task: str, options: dict[str, Any], message: str) -> None:

@@ -11,7 +11,7 @@ import torch
 from prunus.hardening.bending import Bent, grow_where_bent
 from prunus.hardening.growing import FEWEST_ROWS, Guide, grow_along_models, leaf_rows, set_constants
 from prunus.hardening.leaf_columns import USUAL_PRICE, best_price, with_few_columns
-from prunus.hardening.leaf_models import Doubles, Fit, Floats, LeafModels, read_models, refit
+from prunus.hardening.leaf_models import Doubles, Fit, Floats, read_models, refit
 from prunus.hardening.lessons import Lessons, Teacher, make_lessons
 from prunus.hardening.merging import merge_leaves
 from prunus.hardening.searched import MOST_LEAVES, Size, Table, search_tree
@@ -142,8 +142,8 @@ def harden(
 
     It has six steps. A new tree learns to imitate the soft one, while the scale of its scores grows until every row
     follows one path. Then its leaves, linear models, are fitted to the rows that end in them; constant leaves replace
-    linear ones; leaves are merged until there are as few as wished; and linear models get few columns. `prunus.training.epochs.take_epochs` takes the
-    epochs of the new tree and returns the hard one.
+    linear ones; leaves are merged until there are as few as wished; and linear models get few columns.
+    `prunus.training.epochs.take_epochs` takes the epochs of the new tree and returns the hard one.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ def _exchanged(gram: Doubles, cross: Doubles, groups: Sequence[Nodes], noise: fl
 
 
 def _gains(gram: Doubles, cross: Doubles, groups: Sequence[Nodes], noise: float, chosen: list[int]) -> Doubles:
-    """By how much each group lowers the squared error beside those chosen, less what it gains by chance; 0 for these."""
+    """By how much each group lowers the squared error beside those chosen, less what it gains by chance, or 0."""
     left, error = gram, cross
     if chosen:
         columns = np.concatenate([groups[i] for i in chosen])
@@ -232,14 +232,15 @@ class _Leaf:
 
     @cached_property
     def count(self) -> float:
-        """Rows of equal weight that have as much to say."""
-        return float(self.weight.sum() ** 2 / np.square(self.weight).sum())
+        """The number of rows: one of weight 2 is two rows."""
+        return float(self.weight.sum())
 
     @cached_property
     def shares(self) -> Doubles:
         """The weight of each row, (n,); the sum is `count`."""
         weight = self.weight * self.curvature
-        return weight * (self.count / weight.sum())
+        shares: Doubles = weight * (self.count / weight.sum())
+        return shares
 
     @cached_property
     def mean(self) -> Doubles:
@@ -301,7 +302,7 @@ class _Leaf:
         return _Squares(gram, weighted.T @ wanted, np.split(np.arange(len(columns)), ends[:-1]))
 
     def nearest(self, columns: Nodes, slope: Doubles) -> tuple[Doubles, Doubles]:
-        """The constant, (k,), and slopes, (k, c), of these columns that say nearly what the model with all columns says.
+        """The constant, (k,), and slopes, (k, c), that say with these columns nearly what the model says with all.
 
         `slope` is that of the model, (k, c), from which slopes do not move far without need.
         """

@@ -1,0 +1,338 @@
+"""Hard trees whose linear leaves use few columns of the table each."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from prunus import (
+    ArgminForestClassifier,
+    ArgminForestRegressor,
+    ArgminTreeClassifier,
+    ArgminTreeRegressor,
+    export_dict,
+    export_python,
+    export_sql,
+    export_text,
+    load,
+    save,
+)
+from prunus.estimators import defaults
+from prunus.estimators.choosing import candidates
+from prunus.hardening import lessons
+from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
+
+NAMES = [f"column{i}" for i in range(6)]
+HARD: dict[str, Any] = {"routing": "hard", "leaf": "linear", "depth": 1, "max_split_features": 1, "random_state": 0}
+KINDS = ("numbers", "two", "three")
+KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_lessons() -> Iterator[None]:
+    """Hard trees learn from fewer made rows and in fewer steps than usual."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lessons, "FEWEST_MADE", 400)
+        patch.setattr(defaults, "FEWEST_STEPS", 100)
+        yield
+
+
+def piecewise(kind: str, n: int = 1200, *, seed: int = 0) -> tuple[pd.DataFrame, Any]:
+    """A table whose targets are linear in two columns, of which one differs on both sides of a threshold."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(n, 6))
+    left = x[:, 0] < 0
+    y = np.where(left, 2 * x[:, 1] - 4 * x[:, 0] - 3, 4 * x[:, 0] + 2 * x[:, 2] - 3)
+    frame = pd.DataFrame(x, columns=NAMES)
+    if kind == "numbers":
+        return frame, 10 * y + random.normal(size=n)
+    scores = np.column_stack((np.zeros(n), 2 * y, -y))[:, : 3 if kind == "three" else 2]
+    return frame, np.array(["a", "b", "c"])[(scores + random.gumbel(size=scores.shape)).argmax(1)]
+
+
+@cache
+def fitted(kind: str, most: int | None, **options: Any) -> Any:
+    make = ArgminTreeRegressor if kind == "numbers" else ArgminTreeClassifier
+    return make(**HARD | {"max_epochs": 40, "max_leaf_features": most} | options).fit(*piecewise(kind))
+
+
+def leaves(tree: Any) -> Any:
+    kept = tree.tree_.kept
+    inner = np.zeros_like(kept)
+    inner[: len(kept) // 2] = kept[1::2]
+    return np.flatnonzero(kept & ~inner)
+
+
+def columns(tree: Any) -> list[set[int]]:
+    """The columns of the table with a slope in each leaf."""
+    owner = np.array([column.feature for column in tree.encoder_.columns_])
+    assert tree.tree_.leaves.shared is None
+    return [set(owner[tree.tree_.leaves.slope[t].any(0)].tolist()) for t in leaves(tree)]
+
+
+def assert_few(tree: Any, most: int) -> None:
+    assert max(map(len, columns(tree))) <= most
+
+
+@KIND
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_leaf_has_slopes_for_more_columns(kind: str, most: int) -> None:
+    tree = fitted(kind, most)
+    assert_few(tree, most)
+    assert max(map(len, columns(tree))) == most
+    assert max(map(len, columns(fitted(kind, None)))) == 6
+
+
+@KIND
+def test_two_true_columns_a_leaf_are_about_as_good_as_all(kind: str) -> None:
+    x, y = piecewise(kind, 3000, seed=1)
+    two, all_columns, one = (fitted(kind, most).score(x, y) for most in (2, None, 1))
+    assert two > all_columns - 0.02
+    assert two > one + 0.02
+
+
+@KIND
+def test_the_true_columns_are_chosen(kind: str) -> None:
+    assert sorted(map(sorted, columns(fitted(kind, 2)))) == [[0, 1], [0, 2]]
+
+
+def leaf_texts(tree: Any) -> list[set[str]]:
+    """The columns that `export_text` names in each leaf."""
+    parts = re.split(r"\|--- (?=class|value)", export_text(tree))[1:]
+    formulas = [re.split(r"\|---|\nThe ", part)[0] for part in parts]
+    return [set(re.findall(r"column\d", formula)) for formula in formulas]
+
+
+@KIND
+def test_text_tells_no_more_columns(kind: str) -> None:
+    assert [len(names) for names in leaf_texts(fitted(kind, 2))] == [2, 2]
+    assert min(map(len, leaf_texts(fitted(kind, None)))) > 2  # the others are few more words
+
+
+def leaf_formulas(tree: Any) -> list[list[dict[str, Any]]]:
+    """The formulas of each leaf in `export_dict`."""
+
+    def of(node: dict[str, Any]) -> list[list[dict[str, Any]]]:
+        return [node["formulas"]] if node["is_leaf"] else of(node["left"]) + of(node["right"])
+
+    return of(export_dict(tree)["tree"])
+
+
+@KIND
+def test_formulas_have_no_more_columns(kind: str) -> None:
+    told = [{w["feature"] for one in formulas for w in one["weights"]} for formulas in leaf_formulas(fitted(kind, 2))]
+    assert [len(names) for names in told] == [2, 2]
+
+
+def leaves_in_sql(code: str) -> list[set[str]]:
+    """The columns that SQL multiplies by numbers in each leaf, for all outputs together."""
+    parts = re.split(r"WHEN (\d+) THEN", code.split('CASE "leaf"', 1)[1])
+    found: dict[str, set[str]] = {}
+    for leaf, part in zip(parts[1::2], parts[2::2], strict=True):
+        found.setdefault(leaf, set()).update(re.findall(r'\d \* "(column\d)', part))
+    return list(found.values())
+
+
+def leaves_in_python(code: str) -> list[set[str]]:
+    """The columns that Python multiplies by numbers in each of two leaves, for all outputs together."""
+    (function,) = ast.parse(code).body
+    assert isinstance(function, ast.FunctionDef)
+    (split,) = (line for line in function.body if isinstance(line, ast.If))
+
+    def names(lines: list[ast.stmt]) -> set[str]:
+        nodes = (node for line in lines for node in ast.walk(line))
+        return {
+            ast.unparse(node.right) for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+        }
+
+    return [names(split.body), names(split.orelse)]
+
+
+@KIND
+def test_sql_and_python_sum_no_more_columns_in_a_leaf(kind: str) -> None:
+    for most, wanted in ((2, [2, 2]), (None, [6, 6])):
+        tree = fitted(kind, most)
+        assert [len(names) for names in leaves_in_sql(export_sql(tree, "t"))] == wanted
+        assert [len(names) for names in leaves_in_python(export_python(tree))] == wanted
+
+
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+@pytest.mark.parametrize("most", [1, 2])
+def test_categories_dates_and_missing_values(task: str, most: int) -> None:
+    frame = as_pandas(mixed(300))
+    y = frame["count"] + 4.0 * (frame["color"] == "red") + frame["size"].fillna(3.0)
+    make = regressor if task == "numbers" else classifier
+    target = y if task == "numbers" else np.where(y > y.median(), "high", "low")
+    tree = make(**HARD | {"depth": 2, "max_epochs": 20, "max_leaf_features": most}).fit(frame, target)
+    assert_few(tree, most)
+    assert np.isfinite(tree.predict(frame) if task == "numbers" else tree.predict_proba(frame)).all()
+
+
+def test_a_category_and_a_column_with_missing_values_count_as_one_column_each() -> None:
+    random = np.random.default_rng(0)
+    level, number = random.integers(3, size=900), random.normal(size=900)
+    number[::4] = np.nan
+    effect = np.array([0.0, 6.0, -6.0])[level] + np.where(np.isnan(number), 8.0, number)
+    frame = pd.DataFrame(
+        {"level": np.array(["u", "v", "w"])[level], "number": number, "other": random.normal(size=900)}
+    )
+    tree = regressor(**HARD | {"depth": 0, "max_epochs": 30, "max_leaf_features": 2}).fit(frame, effect)
+    (chosen,) = columns(tree)
+    assert chosen == {0, 1}
+    assert tree.score(frame, effect) > 0.99
+    slope = tree.tree_.leaves.slope[0, 0]
+    assert np.count_nonzero(slope) > 2
+
+
+@KIND
+def test_a_row_of_weight_two_is_the_row_twice(kind: str) -> None:
+    x, y = piecewise(kind, 200)
+    make = regressor if kind == "numbers" else classifier
+    options: Any = HARD | {"max_epochs": 10, "early_stopping_rounds": None, "max_leaf_features": 2}
+    weight = 1 + np.arange(200) % 2
+    again = np.arange(200).repeat(weight)
+    weighted, twice = make(**options).fit(x, y, weight), make(**options).fit(x.iloc[again], y[again])
+    found, expected = (tree.predict(x) if kind == "numbers" else tree.predict_proba(x) for tree in (weighted, twice))
+    assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert columns(weighted) == columns(twice)
+
+
+def test_rows_of_weight_zero_do_not_choose() -> None:
+    x, y = piecewise("numbers")
+    wrong = np.arange(len(x)) % 3 == 0
+    y = np.where(wrong, 500 * x["column5"], y)
+    tree = regressor(**HARD | {"max_epochs": 40, "max_leaf_features": 2}).fit(x, y, (~wrong).astype(float))
+    assert sorted(map(sorted, columns(tree))) == [[0, 1], [0, 2]]
+
+
+def test_values_stay_in_the_range_of_the_leaf() -> None:
+    tree = fitted("numbers", 2)
+    x, y = piecewise("numbers")
+    far = tree.predict(100 * x)
+    spread = 3 * np.std(y)
+    assert y.min() - spread <= far.min()
+    assert far.max() <= y.max() + spread
+
+
+@KIND
+def test_merged_leaves_have_few_columns(kind: str) -> None:
+    tree = fitted(kind, 2, depth=3, max_leaf_nodes=3)
+    assert len(leaves(tree)) <= 3
+    assert_few(tree, 2)
+
+
+@pytest.mark.parametrize("options", [{"loss": "absolute_error"}, {"loss": "huber"}, {"loss": "quantile"}])
+def test_leaves_that_only_imitate_have_few_columns(options: dict[str, Any]) -> None:
+    tree = fitted("numbers", 2, **options)
+    assert_few(tree, 2)
+    assert sorted(map(sorted, columns(tree))) == [[0, 1], [0, 2]]
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+def test_losses_of_logarithms(loss: str) -> None:
+    x, y = piecewise("numbers")
+    y = np.exp(0.05 * y)
+    options: Any = HARD | {"loss": loss, "max_epochs": 30}
+    tree, usual = (regressor(**options, max_leaf_features=most).fit(x, y) for most in (2, None))
+    assert_few(tree, 2)
+    logs = np.log(y)
+    error, usual_error = (np.square(np.log(one.predict(x)) - logs).mean() for one in (tree, usual))
+    assert error < usual_error + 0.05 * logs.var()
+
+
+def test_a_loss_of_one_output_and_other_losses_of_classes() -> None:
+    tree = fitted("two", 2, loss="binary_cross_entropy")
+    assert sorted(map(sorted, columns(tree))) == [[0, 1], [0, 2]]
+
+
+def test_several_outputs_share_the_columns_of_a_leaf() -> None:
+    x, y = piecewise("numbers")
+    tree = regressor(**HARD | {"max_epochs": 30, "max_leaf_features": 3}).fit(x, np.column_stack((y, -y, x["column5"])))
+    assert_few(tree, 3)
+    assert tree.predict(x).shape == (len(x), 3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 20])
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+def test_few_rows(task: str, n: int) -> None:
+    x = table(n, 5)
+    y = values(x) if task == "numbers" else labels(x, "ab")
+    make = regressor if task == "numbers" else classifier
+    tree = make(**HARD | {"max_epochs": 3, "max_leaf_features": 1}).fit(x, y)
+    assert_few(tree, 1)
+    found = tree.predict(table(50, 5)) if task == "numbers" else tree.predict_proba(table(50, 5))
+    assert np.isfinite(found).all()
+
+
+def test_equal_rows_and_columns_that_say_nothing() -> None:
+    for x in (np.ones((60, 3)), np.zeros((60, 1))):
+        tree = regressor(**HARD | {"max_leaf_features": 1}).fit(x, np.arange(60.0))
+        assert_few(tree, 1)
+        assert tree.predict(x[:1])[0] == pytest.approx(29.5, abs=0.5)
+
+
+def test_none_changes_nothing() -> None:
+    x, y = table(200), values(table(200))
+    usual = regressor(**HARD | {"max_epochs": 5}).fit(x, y)
+    assert_array_equal(
+        usual.predict(x), regressor(**HARD | {"max_epochs": 5, "max_leaf_features": None}).fit(x, y).predict(x)
+    )
+
+
+def test_rows_for_validation_that_belong_to_others_are_not_learned() -> None:
+    x, y = piecewise("numbers")
+    options: Any = HARD | {"max_epochs": 20, "max_leaf_features": 2}
+    tree = regressor(**options).fit(x, y, eval_set=(x[:100], 1e3 + y[:100]))
+    assert_few(tree, 2)
+    assert np.mean(tree.predict(x)) == pytest.approx(np.mean(y), abs=0.3 * np.std(y))
+
+
+def test_the_same_seed_gives_the_same_tree() -> None:
+    x, y = piecewise("three")
+    assert_array_equal(clone(fitted("three", 2)).fit(x, y).predict_proba(x), fitted("three", 2).predict_proba(x))
+
+
+def test_files_keep_the_option(tmp_path: Path) -> None:
+    tree = fitted("numbers", 2)
+    save(tree, tmp_path / "t.prunus")
+    loaded = load(tmp_path / "t.prunus")
+    assert loaded.get_params()["max_leaf_features"] == 2
+    assert_array_equal(loaded.predict(piecewise("numbers")[0]), tree.predict(piecewise("numbers")[0]))
+
+
+def test_options_that_are_auto_are_chosen_among_linear_leaves_without_curves() -> None:
+    tree = ArgminTreeRegressor(leaf="auto", depth="auto", pieces="auto", routing="hard", max_leaf_features=2)
+    found = candidates(tree)
+    assert len(found) > 1
+    assert {(one.leaf, one.pieces) for one in found} == {("linear", 0)}
+    x, y = piecewise("numbers", 200)
+    tree = clone(tree).set_params(max_epochs=4, random_state=0, depth=1).fit(x, y)
+    assert tree.chosen_["leaf"] == "linear"
+    assert_few(tree, 2)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "three"])
+def test_trees_of_forests(kind: str) -> None:
+    make = ArgminForestRegressor if kind == "numbers" else ArgminForestClassifier
+    x, y = piecewise(kind, 200)
+    options: Any = {
+        "n_trees": 2,
+        "routing": "hard",
+        "depth": 1,
+        "max_epochs": 4,
+        "random_state": 0,
+        "max_leaf_features": 2,
+    }
+    forest = make(**options).fit(x, y)
+    for tree in forest.estimators_:
+        assert_few(tree, 2)
+    with pytest.raises(ValueError, match="max_leaf_features must be None unless routing is 'hard'"):
+        make(**options | {"routing": "soft"}).fit(x, y)
