@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/* csrc/search/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-stability rivals paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-small-speed bench-stability rivals paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
