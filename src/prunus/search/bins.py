@@ -16,6 +16,8 @@ MISSING = 255
 """The bin of missing values."""
 MOST_BINS = 254
 """The most bins of a column."""
+LARGEST = 1e30
+"""Numbers farther away than so many standard units count as this, which single precision can hold."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def _bin_numbers(binned: BinnedColumns, j: int, values: Doubles) -> None:
         low, center, high = np.quantile(present, [0.05, 0.5, 0.95])
         scale = (high - low) / 3.3 or float(present.std()) or 1.0  # the standard deviation of a normal distribution
         binned.center[j], binned.scale[j] = center, scale
-    binned.values[j] = (values - binned.center[j]) / binned.scale[j]
+    binned.values[j] = np.clip((values - binned.center[j]) / binned.scale[j], -LARGEST, LARGEST)
     scaled = binned.values[j]
     edges = _edges(np.sort(scaled[~np.isnan(scaled)]))
     binned.edges[j, : len(edges)] = edges

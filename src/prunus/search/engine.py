@@ -12,8 +12,10 @@ from prunus.search.bins import MISSING, BinnedColumns, bin_columns
 from prunus.search.problem import Category, Doubles, Number, Problem
 from prunus.search.record import Split, Term
 
-__all__ = ["EngineTable", "Job", "Splits", "best_tree", "in_units", "read_table", "search_trees"]
+__all__ = ["EngineTable", "Job", "Splits", "best_tree", "in_units", "limited", "read_table", "search_trees"]
 
+LARGEST_SLOPE_VALUE = 1000.0
+"""Larger numbers, in standard units, count as this where leaves predict linearly: their squares would drown others."""
 Rows = npt.NDArray[np.int64]
 Splits = dict[int, Split]
 """The splits of a tree by the numbers of their nodes; children that are not among them are leaves."""
@@ -50,8 +52,7 @@ class EngineTable:
     def slope_values(self, slopes: Sequence[int], columns: Sequence[Number | Category]) -> Doubles:
         """Numbers of some rows in standard units, 0 where they are missing, (n, len(slopes))."""
         found = [(_numbers(columns[j]) - self.binned.center[j]) / self.binned.scale[j] for j in slopes]
-        values: Doubles = np.nan_to_num(np.stack(found, axis=1))
-        return values
+        return limited(np.stack(found, axis=1))
 
     def with_targets(self, targets: Doubles) -> "EngineTable":
         """The same columns with other values to predict."""
@@ -117,6 +118,16 @@ def _search(table: EngineTable, jobs: Sequence[Job], threads: int) -> list[tuple
         binned.bins, binned.bin_count, binned.is_category, binned.values, binned.edges, table.weight, table.targets,
         table.labels, table.outputs, table.is_share, [job.as_dict() for job in jobs], threads,
     )  # fmt: skip
+
+
+def limited(values: Doubles) -> Doubles:
+    """Numbers as leaves predict linearly from them: missing ones are 0, none is far away.
+
+    >>> limited(np.array([-2000.0, 2.0, np.nan])).tolist()
+    [-1000.0, 2.0, 0.0]
+    """
+    found: Doubles = np.clip(np.nan_to_num(values), -LARGEST_SLOPE_VALUE, LARGEST_SLOPE_VALUE)
+    return found
 
 
 def _numbers(column: Number | Category) -> Doubles:

@@ -132,8 +132,8 @@ def _rounded_family(
         everything = read_outcome(problem, table.slope_values(tree.slopes, columns))
     elif len(outcome) < len(problem.y):
         everything = read_outcome(problem)
-    base = without_debris(round_splits(tree.splits, columns, everything), columns, everything)
+    base = without_debris(round_splits(tree.splits, columns, everything, least=least), columns, everything)
     larger = grown(base, table, outcome, LARGEST, least, threads, slopes=tree.slopes)
-    complete = round_splits(larger[-1] if larger else base, columns, everything, keep=base)
+    complete = round_splits(larger[-1] if larger else base, columns, everything, keep=base, least=least)
     smaller = pruned(base, node_cells(base, route(base, columns), everything), everything)
     return base, complete, [*smaller, *({t: complete[t] for t in own} for own in larger)]

@@ -28,11 +28,14 @@ NEAR = 1e-9
 """Sums that differ by less than this share of their range may be equal but for errors of their last digits."""
 
 
-def round_splits(splits: Splits, columns: Columns, outcome: Outcome, keep: Container[int] = ()) -> Splits:
+def round_splits(
+    splits: Splits, columns: Columns, outcome: Outcome, *, keep: Container[int] = (), least: float = 0.0
+) -> Splits:
     """The same tree with round numbers in its splits, but for those of the nodes that are kept.
 
     A number loses digits as long as all leaves together stay worth as much, up to the mean squared error of the rows at
-    the split: that is the noise of one estimated number, which new rows could not tell from nothing.
+    the split: that is the noise of one estimated number, which new rows could not tell from nothing. The rows of each
+    leaf go on to weigh `least`, or as much as before.
     """
     found = dict(splits)
     waiting = [(0, np.arange(len(outcome)))]
@@ -41,7 +44,7 @@ def round_splits(splits: Splits, columns: Columns, outcome: Outcome, keep: Conta
         if t not in found:
             continue
         if t not in keep and len(rows):
-            found[t] = _Node(found, t, columns, outcome, rows).rounded()
+            found[t] = _Node(found, t, columns, outcome, rows, least).rounded()
         left = goes_left(found[t], columns, rows)
         waiting += [(2 * t + 1, rows[left]), (2 * t + 2, rows[~left])]
     return found
@@ -50,7 +53,7 @@ def round_splits(splits: Splits, columns: Columns, outcome: Outcome, keep: Conta
 class _Node:
     """A split, its rows, and the leaves in which each would end on either side."""
 
-    def __init__(self, splits: Splits, t: int, columns: Columns, outcome: Outcome, rows: Rows) -> None:
+    def __init__(self, splits: Splits, t: int, columns: Columns, outcome: Outcome, rows: Rows, least: float) -> None:
         self.split, self.columns, self.rows = splits[t], columns, rows
         self.outcome = outcome.part(rows)
         leaves = np.array(leaves_of(splits, t))
@@ -60,14 +63,26 @@ class _Node:
             order[np.searchsorted(leaves[order], route(splits, columns, rows, child))]
             for child in (2 * t + 1, 2 * t + 2)
         )
-        now = self.worth_of(self.split)
+        cells = self.cells_of(self.split)
+        self.lightest = np.minimum(cells[:, 0], least) * (1 - 1e-9)
+        now = float(self.outcome.worth(cells).sum())
         power, weight = self.outcome.power, max(float(self.outcome.weight.sum()), 1e-300)
         self.least = now - max(power - now, 0.0) / weight
 
-    def worth_of(self, split: Split) -> float:
-        """What all leaves below are worth together."""
+    def cells_of(self, split: Split) -> Doubles:
+        """The sums of the rows in each leaf below."""
         left = goes_left(split, self.columns, self.rows)
-        return float(self.outcome.worth(self.outcome.cells(np.where(left, self.left, self.right), self.count)).sum())
+        return self.outcome.cells(np.where(left, self.left, self.right), self.count)
+
+    def worth_of(self, split: Split) -> float:
+        """What all leaves below are worth together; minus infinity if one of them is too light."""
+        return float(self._total(self.cells_of(split)[None])[0])
+
+    def _total(self, cells: Doubles) -> Doubles:
+        """What all leaves are worth together, of some sets of leaves, (m, count, width) to (m,)."""
+        worth = self.outcome.worth(cells.reshape(-1, cells.shape[2])).reshape(cells.shape[:2])
+        found: Doubles = np.where((cells[:, :, 0] < self.lightest).any(1), -np.inf, worth.sum(1))
+        return found
 
     def rounded(self) -> Split:
         split = self.split
@@ -129,7 +144,7 @@ class _Node:
         middle = float(np.count_nonzero(before < self.split.threshold)) / max(len(order), 1)
         begin, end = (floor(len(order) * min(max(middle + d, 0.0), 1.0)) for d in (-0.1, 0.1))
         values = sums[order]
-        cuts = np.flatnonzero(np.diff(values) > _nearness(values)) + 1
+        cuts = np.flatnonzero(np.diff(values) > NEAR * _usual_range(values)) + 1
         if not len(cuts):
             return split
         first, last = np.searchsorted(cuts, begin, side="right") - 1, np.searchsorted(cuts, end, side="left")
@@ -150,9 +165,7 @@ class _Node:
         )
         others = self.outcome.part(missing).cells((self.left if missing_left else self.right)[missing], self.count)
         below, above = go.cumsum(0)[:-1], stay[::-1].cumsum(0)[::-1][1:]
-        cells = below + above + others
-        total = self.outcome.worth(cells.reshape(-1, cells.shape[2])).reshape(len(cuts), self.count).sum(1)
-        best = int(cuts[total.argmax()])
+        best = int(cuts[self._total(below + above + others).argmax()])
         return float(values[best - 1] / 2 + values[best] / 2)
 
     def _with_round_threshold(self, split: Split) -> Split:
@@ -164,23 +177,27 @@ class _Node:
             return split
         first = self.columns[split.terms[0].feature]
         kind = first.kind if isinstance(first, Number) else "number"
-        for step in steps(kind, spread):
-            values = [value for value in _multiples(split.threshold, step) if not _is_just_above(value, present)]
-            trials = [replace(split, threshold=value) for value in values]
+        usual = _usual_range(present)
+        for step in steps(kind, spread, usual):
+            values = _multiples(split.threshold, step)
+            trials = [replace(split, threshold=x) for x in values if not _is_just_above(x, present, NEAR * usual)]
             best = max(trials, key=self.worth_of, default=split)
             if trials and self.worth_of(best) >= self.least:
                 return best
         return split
 
 
-def _nearness(values: Doubles) -> float:
-    """The difference of sorted sums that may be equal but for errors of their last digits."""
-    return NEAR * float(values[-1] - values[0]) if len(values) else 0.0
+def _usual_range(values: Doubles) -> float:
+    """How much numbers differ, but for the largest and the smallest ones."""
+    if not len(values):
+        return 0.0
+    low, high = np.quantile(values, [0.05, 0.95])
+    return float(high - low) or float(np.ptp(values))
 
 
-def _is_just_above(threshold: float, sums: Doubles) -> bool:
+def _is_just_above(threshold: float, sums: Doubles, near: float) -> bool:
     """Whether some sums are below a threshold only by errors of their last digits, which other programs do not make."""
-    return bool(((sums < threshold) & (sums > threshold - NEAR * float(np.ptp(sums)))).any())
+    return bool(((sums < threshold) & (sums > threshold - near)).any())
 
 
 def _with_levels(split: Split, place: int, levels: Sequence[str], column: Category) -> Split:
@@ -190,21 +207,21 @@ def _with_levels(split: Split, place: int, levels: Sequence[str], column: Catego
     return replace(split, terms=tuple(terms))
 
 
-def steps(kind: str, spread: float) -> Iterator[float]:
-    """Ever smaller steps whose multiples are round numbers, for numbers that differ by about this much.
+def steps(kind: str, spread: float, usual: float) -> Iterator[float]:
+    """Ever smaller steps whose multiples are round numbers, for numbers that differ by `spread`, and most by `usual`.
 
     Examples
     --------
-    >>> [next(found) for found in [steps("number", 30.0)] for _ in range(4)]
+    >>> [next(found) for found in [steps("number", 30.0, 20.0)] for _ in range(4)]
     [10.0, 5.0, 1.0, 0.5]
     """
     if kind in ("datetime", "duration"):
         begin = 3 if kind == "datetime" else 0
         yield from (step for step in UNITS_OF_TIME[begin:] if step <= spread)
-    power = floor(log10(spread))
+    first, last = floor(log10(spread)), floor(log10(usual)) - MOST_DIGITS
     if kind in ("datetime", "duration"):
-        power = min(power, 0)
-    for e in range(power, power - MOST_DIGITS, -1):
+        first = min(first, 0)
+    for e in range(first, min(first, last), -1):
         yield 10.0**e
         yield 5 * 10.0 ** (e - 1)
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.search.choice import Candidate, Effort
-from prunus.search.engine import EngineTable, Splits, best_tree, search_trees
+from prunus.search.engine import EngineTable, Splits, best_tree, limited, search_trees
 from prunus.search.outcome import RIDGE, sums_at
 from prunus.search.problem import Doubles
 from prunus.search.routes import route
@@ -79,9 +79,7 @@ def choose_slopes(table: EngineTable, rows: Rows, splits: Splits, count: int) ->
     leaf = np.unique(route(splits, table.columns, rows), return_inverse=True)[1]
     within = _Within(leaf, table.weight[rows])
     numbers = np.flatnonzero((table.binned.is_category == 0) & (table.binned.bin_count > 1))
-    candidates = {
-        int(j): within.centered(np.nan_to_num(table.binned.values[j, rows].astype(np.float64))) for j in numbers
-    }
+    candidates = {int(j): within.centered(limited(table.binned.values[j, rows].astype(np.float64))) for j in numbers}
     rest = [within.centered(own) for own in table.targets[rows].T]
     chosen: list[int] = []
     while candidates and len(chosen) < count:
