@@ -68,3 +68,23 @@ def test_pairs_are_nearly_always_the_best_of_all() -> None:
         best = max(combinations(range(6), 2), key=lambda pair: worth(gram, cross, price, list(pair)))
         hits += set(best_subsets(gram, cross, price, 2)[-1]) == set(best)
     assert hits >= 35
+
+
+def test_choices_among_nearly_collinear_columns_end() -> None:
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        base = random.normal(size=(40, 2))
+        x = base @ random.normal(size=(2, 8)) + 10.0 ** random.uniform(-9, -2, 8) * random.normal(size=(40, 8))
+        x *= 10.0 ** random.uniform(-6, 6, 8)
+        cross = x.T @ random.normal(size=(40, 1))
+        price = 10.0 ** random.uniform(-6, 2, 8)
+        subsets = best_subsets(x.T @ x, cross, price, 4)
+        assert [len(set(chosen)) for chosen in subsets] == list(range(len(subsets)))
+
+
+def test_a_column_that_costs_more_than_it_gains_does_not_give_way_to_one_that_adds_nothing() -> None:
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    columns = np.column_stack((x, x[:, 0]))
+    gram, cross = columns.T @ columns, columns.T @ (x @ [3.0, 0.1])[:, None]
+    for chosen in best_subsets(gram, cross, np.array([0.0, 0.01, 0.0]), 3):
+        assert not {0, 2} <= set(chosen)

@@ -49,19 +49,25 @@ def best_subsets(gram: Doubles, cross: Doubles, price: Doubles, most: int) -> li
 def _swapped(gram: Doubles, cross: Doubles, price: Doubles, chosen: list[int]) -> list[int]:
     """Columns of which none is better replaced by another one."""
     waiting = len(chosen) if len(chosen) > 1 else 0
+    seen = {frozenset(chosen)}  # rounding errors of nearly collinear columns could lead around in a circle
     while waiting:  # the first is looked at next, and goes to the end
         others = chosen[1:]
         gains = _gains(gram, cross, price, others)
         best = int(gains.argmax())
-        if best not in chosen and gains[best] > gains[chosen[0]] * (1 + NEARLY_EQUAL):
+        other = frozenset((*others, best))
+        if other not in seen and gains[best] - NEARLY_EQUAL * abs(gains[best]) > gains[chosen[0]]:
             chosen, waiting = [*others, best], len(chosen)
+            seen.add(other)
         else:
             chosen, waiting = [*others, chosen[0]], waiting - 1
     return chosen
 
 
 def _gains(gram: Doubles, cross: Doubles, price: Doubles, chosen: list[int]) -> Doubles:
-    """By how much each column lowers the squared error beside those chosen, less its price, (p,)."""
+    """By how much each column lowers the squared error beside those chosen, less its price, (p,).
+
+    It is minus infinity for those chosen, and for columns that the chosen ones explain.
+    """
     left, error = gram.diagonal(), cross
     if chosen:
         weights = np.linalg.solve(gram[np.ix_(chosen, chosen)], gram[chosen])
@@ -70,5 +76,5 @@ def _gains(gram: Doubles, cross: Doubles, price: Doubles, chosen: list[int]) -> 
     usable = left > COLLINEAR * gram.diagonal()
     usable[chosen] = False
     gains = (error**2).sum(1) / np.where(usable, left, 1.0) - price
-    found: Doubles = np.where(usable, gains, 0.0)
+    found: Doubles = np.where(usable, gains, -np.inf)
     return found
