@@ -768,6 +768,14 @@ def test_targets_are_told_apart_by_the_other_columns() -> None:
     assert_array_equal(tree.predict(changed(x, 3)), tree.labels_)
 
 
+def test_rules_tell_far_rows_apart() -> None:
+    x = table(90, 1)
+    x[70:80], x[80:] = 30.0, 90.0
+    tree = explained(n_clusters=3).fit(x)
+    assert adjusted_rand_score(np.repeat([0, 1, 2], [70, 10, 10]), tree.labels_) == 1.0
+    assert clusterer(depth=3).fit(x).encoder_.transform(x).max() == 5.0  # a tree that is trained limits them
+
+
 def test_rows_of_weight_0_do_not_move_clusters() -> None:
     x = np.concatenate((X, 1e3 + X[:5]))
     tree = explained().fit(x, sample_weight=np.append(np.ones(48), np.zeros(5)))

@@ -29,8 +29,10 @@ from prunus.data.training_effects import (
 )
 from prunus.errors import InputValueError
 
-__all__ = ["TableEncoder"]
+__all__ = ["CLIP", "TableEncoder"]
 
+CLIP = 5.0
+"""Scaled numbers are limited to the range from -5 to 5, unless other limits are asked for."""
 _MANY_VALUES = 1_000_000
 """A table with fewer values than this is described by one thread."""
 _FORMATS = (1, 2, 3)
@@ -94,7 +96,7 @@ class TableEncoder:
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
 
-    def __init__(self, *, max_categories: int = 32, clip: float = 5.0, pieces: int = 0) -> None:
+    def __init__(self, *, max_categories: int = 32, clip: float = CLIP, pieces: int = 0) -> None:
         self.max_categories = max_categories
         self.clip = clip
         self.pieces = pieces

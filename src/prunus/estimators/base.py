@@ -198,7 +198,7 @@ class ArgminTree(
             target, encoder = make_target(before.encoder_, y).take_over(before.target_), before.encoder_
             x = encode(before, X) if is_new else encode_training(before, X, y, sample_weight, target)
             return encoder, target, read_rows(x, y, sample_weight, target)
-        encoder = TableEncoder(pieces=self.pieces).fit(X, sample_weight=sample_weight)
+        encoder = TableEncoder(pieces=self.pieces, clip=self._clip).fit(X, sample_weight=sample_weight)
         if y is None:
             encoder.drop_calendar()
         target = make_target(encoder, y)

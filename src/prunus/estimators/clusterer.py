@@ -38,6 +38,8 @@ __all__ = ["ArgminTreeClusterer"]
 
 REFINING_STEPS = 300
 REFINING_RATE = 1e-3
+FAR = 1e6
+"""Numbers are not limited, but that single precision has their squares."""
 
 
 class ArgminTreeClusterer(
@@ -68,7 +70,8 @@ class ArgminTreeClusterer(
     max_split_features : {1, 2} or None, default=None
         Largest number of columns in a split, for clusters that are explained by short rules. The tree is then not
         trained: it is searched, and has at most `n_clusters` leaves if that is set. All columns of the table are told
-        apart as in k-means: the leaves are those whose rows have the smallest squared distance from their means.
+        apart as in k-means: the leaves are those whose rows have the smallest squared distance from their means, in
+        standard units. Rows that are far from all others count in full, where a trained tree limits them.
     targets : list of column names or positions, or None, default=None
         The columns of the table that are predicted from the others. None means that all columns are reconstructed from
         the path of a row.
@@ -306,6 +309,11 @@ class ArgminTreeClusterer(
                 f"leaf must be 'auto' or 'constant' with max_split_features={self.max_split_features}, got "
                 f"leaf={self.leaf!r}. Leave leaf out, or set max_split_features=None"
             )
+
+    @property
+    def _clip(self) -> float:
+        """Rules may set apart rows however far away, whose distances count in full as those of k-means do."""
+        return FAR if self._is_searched else super()._clip
 
     @property
     def _hardens(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data import FileTable, TableEncoder
+from prunus.data.encoder import CLIP
 from prunus.data.file_chunks import Chunk, RowsInMemory
 from prunus.data.row_hash import held_out
 from prunus.data.streamed import TableStatistics
@@ -148,10 +149,10 @@ class ScannedTable:
         """The same table with all rows to train on."""
         return replace(self, validation=ValidationRows(0.0), valid=None, targets=self.targets.without_validation())
 
-    def encoder(self, pieces: int) -> TableEncoder:
-        """An encoder of the table with so many pieces for each number."""
+    def encoder(self, pieces: int, clip: float = CLIP) -> TableEncoder:
+        """An encoder of the table with so many pieces for each number, and scaled numbers within these limits."""
         statistics = copy(self.statistics)
-        statistics.blank = TableEncoder(pieces=pieces).fit([[0.0]])
+        statistics.blank = TableEncoder(pieces=pieces, clip=clip).fit([[0.0]])
         return statistics.encoder()
 
     def chosen(self, chunk: Chunk, weight: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | None:

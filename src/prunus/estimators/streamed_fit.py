@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from prunus.data import FileTable, TableEncoder
+from prunus.data.encoder import CLIP
 from prunus.data.file_chunks import Chunk
 from prunus.data.shuffling import buffer_rows, chunk_rows_of
 from prunus.errors import InputTypeError, InputValueError
@@ -133,10 +134,10 @@ def encode_chunk(chunk: Chunk, encoder: TableEncoder, target: Any, weighing: Wei
 
 
 def read_scanned(
-    scanned: ScannedTable, pieces: int, make_target: MakeTarget, before: Any = None
+    scanned: ScannedTable, pieces: int, make_target: MakeTarget, before: Any = None, clip: float = CLIP
 ) -> tuple[TableEncoder, Any, Weighing]:
     """The encoder, the target and the weights of a scanned table; to continue a fit, with its encoder and target."""
-    encoder = scanned.encoder(pieces) if before is None else before.encoder_
+    encoder = scanned.encoder(pieces, clip) if before is None else before.encoder_
     target = make_target(encoder, scanned.targets.representatives())
     if before is not None:
         target = target.take_over(before.target_)
@@ -169,12 +170,17 @@ class StreamedTree:
     _read_eval_set: Callable[..., Rows]
     _learn: Callable[..., Any]
 
+    @property
+    def _clip(self) -> float:
+        """Scaled numbers of the table are limited to the range from the negative of this to this."""
+        return CLIP
+
     def _fit_stream(
         self, scanned: ScannedTable, eval_set: Any, make_target: MakeTarget, before: Any, max_epochs: int | None
     ) -> None:
         """The first steps of a fit to a scanned table; see `ArgminTree._fit_tree`."""
         # 1. The encoder and the target are those of all rows.
-        encoder, target, weighing = read_scanned(scanned, self.pieces, make_target, before)
+        encoder, target, weighing = read_scanned(scanned, self.pieces, make_target, before, self._clip)
         # 2. Rows are held out by their hashes, unless the caller gives an eval_set.
         seed = self._seed()
         recipe = self._recipe(weighing.rows, target, max_epochs)
