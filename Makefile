@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/* csrc/search/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-small-speed bench-stability rivals paper clean
+.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-small-speed bench-small-clusters bench-stability rivals paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -109,6 +109,10 @@ bench-small: $(INSTALLED) ## Trees of 4, 8 and 16 leaves against CART and others
 
 bench-small-speed: $(INSTALLED) ## Seconds and memory of fits of readable trees
 	$(BIN)/python -m benchmarks.small_speed
+
+bench-small-clusters: $(INSTALLED) ## Clusters with short rules against Kauri and k-means: make bench-small-clusters DATA=folder
+	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-small-clusters DATA=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.small_clusters --data $(DATA)
 
 bench-stability: $(INSTALLED) ## Whether small trees keep their columns for other seeds and rows: make bench-stability DATA=folder
 	@test -n "$(DATA)" || { echo "DATA must name the folder with index.json: make bench-stability DATA=folder"; exit 2; }
