@@ -1,10 +1,13 @@
-"""Round numbers keep the promises of a search: rows in each leaf, and numbers however far away a value is."""
+"""Round numbers keep what a search promises: rows in each leaf, few digits however far away a value is, no idle terms."""
 
 import numpy as np
 import pytest
 
 from prunus.search.find import find_tree
-from prunus.search.problem import Limits, Number, Problem
+from prunus.search.outcome import read_outcome
+from prunus.search.problem import Category, Limits, Number, Problem
+from prunus.search.record import Split, Term
+from prunus.search.rounding import round_splits
 from prunus.search.routes import route
 
 
@@ -31,3 +34,18 @@ def test_a_number_that_is_far_away_costs_no_digits(leaf_terms: int) -> None:
     assert record.splits
     for split in record.splits.values():
         assert all(len(f"{number:.15g}") <= 6 for number in (split.threshold, *(term.weight for term in split.terms)))
+
+
+@pytest.mark.parametrize("weight", [600.0, -600.0])
+def test_a_term_that_makes_no_difference_goes(weight: float) -> None:
+    rng = np.random.default_rng(0)
+    codes, size = rng.integers(0, 3, 200), rng.uniform(0, 300, 200)
+    columns: list[Number | Category] = [Number(size), Category(codes, ("a", "b", "c"))]
+    of_group = Problem(columns, (codes == 1)[:, None] + 0.01 * rng.standard_normal((200, 1)))
+    split = Split((Term(0, 1.0), Term(1, weight, ("b",))), max(weight, 0.0) - 1e-3 * (weight < 0))
+    found = round_splits({0: split}, columns, read_outcome(of_group))[0]
+    assert found == Split((Term(1, np.sign(weight), ("b",)),), np.sign(weight) / 2)
+    assert (route({0: found}, columns) == route({0: split}, columns)).all()
+    of_size = Problem(columns, (size > 100)[:, None] + 0.01 * rng.standard_normal((200, 1)))
+    split = Split((Term(0, 1.0), Term(1, 1e-6, ("b",))), 100.0)
+    assert round_splits({0: split}, columns, read_outcome(of_size))[0].terms == (Term(0, 1.0),)

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
-from math import ceil, floor, isfinite, log10
+from math import ceil, copysign, floor, isfinite, log10
 from typing import cast
 
 import numpy as np
@@ -91,9 +91,9 @@ class _Node:
         for place, term in enumerate(split.terms):
             if term.levels is not None:
                 split = self._with_few_levels(split, place)
+        split = self._with_one_term(split)
         if all(term.levels is not None for term in split.terms):
             return fixed(split)
-        split = self._with_one_term(split)
         for place in range(1, len(split.terms)):
             split = self._with_round_weight(split, place)
         if all(term.weight == 1 for term in split.terms):
@@ -116,11 +116,18 @@ class _Node:
         return best
 
     def _with_one_term(self, split: Split) -> Split:
-        """The split by a number alone, if another term makes no difference here."""
+        """The split by one term alone, if the other makes no difference here."""
+        if len(split.terms) == 1:
+            return split
         alone = [
             self._with_best_threshold(replace(split, terms=(replace(term, weight=1.0),)))
             for term in split.terms
-            if len(split.terms) > 1 and term.levels is None and term.weight > 0
+            if term.levels is None and term.weight > 0
+        ]
+        alone += [
+            Split((replace(term, weight=copysign(1.0, term.weight)),), copysign(0.5, term.weight))
+            for term in split.terms
+            if term.levels is not None
         ]
         best = max(alone, key=self.worth_of, default=split)
         return best if self.worth_of(best) >= self.least else split
