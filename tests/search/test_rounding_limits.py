@@ -1,4 +1,4 @@
-"""Round numbers keep what a search promises: rows in each leaf, few digits however far away a value is, no idle terms."""
+"""Round numbers keep what a search promises: rows in each leaf, few digits, and no terms that make no difference."""
 
 import numpy as np
 import pytest
