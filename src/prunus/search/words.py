@@ -13,7 +13,8 @@ __all__ = ["bracketed", "exact_number", "group_words", "instant_text", "quoted",
 
 Write = Callable[[float], str]
 
-_PLAIN = re.compile(r"[^\s\",()<>=]+( [^\s\",()<>=]+)*")
+_WORD = r"[^\s\",()<>=]+"
+_PLAIN = re.compile(rf"{_WORD}(?: {_WORD}| ?\({_WORD}(?: {_WORD})*\)(?= |$))*")  # such as: petal length (in cm)
 _BEGINS_AS_NUMBER = re.compile(r"[+-]|\d+(\.\d+)?(e-?\d+)?( |$)")
 _RESERVED = re.compile(r"\b(or|and|is|not|missing|where|otherwise|if|at)\b")
 
@@ -103,8 +104,8 @@ def bracketed(name: str) -> str:
 
     Examples
     --------
-    >>> [bracketed(name) for name in ("floor area", "2 floors", "1st floor", "age or size")]
-    ['floor area', '(2 floors)', '1st floor', '(age or size)']
+    >>> [bracketed(name) for name in ("floor area", "petal length (cm)", "2 floors", "age or size")]
+    ['floor area', 'petal length (cm)', '(2 floors)', '(age or size)']
     """
     is_plain = _PLAIN.fullmatch(name) and not _RESERVED.search(name) and not _BEGINS_AS_NUMBER.match(name)
     return name if is_plain else f"({name})"
