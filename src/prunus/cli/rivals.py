@@ -14,8 +14,8 @@ __all__ = ["compare", "compared_text"]
 Doubles = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
-FOLDS, SMALL = 5, 2_000
-"""Small tables are cross-validated with so many folds; of larger ones one fold is held out."""
+FOLDS, REPEATS, SMALL = 10, 3, 2_000
+"""Small tables are cross-validated with so many folds, more than once; of larger ones one fold is held out."""
 MOST_ROWS = 30_000
 """The others learn from at most so many rows of a larger table, as the search does."""
 TREES, ROUNDS = 100, 50
@@ -79,7 +79,7 @@ class _Rivals:
     """Other methods on the same rows, with the same options as far as they have them."""
 
     def __init__(self, estimator: Any, x: npt.NDArray[np.float32], y: Any, weight: Doubles, valid: Rows) -> None:
-        from sklearn.model_selection import KFold
+        from sklearn.model_selection import RepeatedKFold
 
         self.x, self.y, self.weight = x, y, weight
         self.is_classes = is_classifier(estimator)
@@ -88,7 +88,9 @@ class _Rivals:
             self.options["class_weight"] = estimator.class_weight
         self.is_small = len(y) <= SMALL
         self.has_valid = len(valid) > 0
-        folds = KFold(min(FOLDS, len(y)), shuffle=True, random_state=estimator.random_state).split(x)
+        folds = RepeatedKFold(
+            n_splits=min(FOLDS, len(y)), n_repeats=REPEATS, random_state=estimator.random_state
+        ).split(x)
         self.parts = [(np.arange(len(y) - len(valid)), valid)] if self.has_valid else list(folds)
         self.parts = self.parts if self.is_small else self.parts[:1]
         """Rows to learn from and rows that are held out."""
