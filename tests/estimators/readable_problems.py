@@ -74,6 +74,7 @@ SPLITS = {
     "date": Split((Term(SINCE, 1.0),), float(pd.Timestamp("2021-03-04 12:30:15").timestamp())),
     "day": Split((Term(SINCE, 1.0),), float(pd.Timestamp("2021-03-04").timestamp())),
     "is missing": Split((Term(SIZE, 1.0),), -np.inf, missing_left=True),
+    "one of two is missing": Split((Term(SIZE, 1.0), Term(AGE, 1.0)), np.inf),
     "level": Split((level_of("E"),), 0.5),
     "levels and missing": Split((level_of("E", "rosy, or pink", missing=1.0),), 0.5),
     "two numbers": Split((Term(SIZE, 1.0), Term(AGE, 0.072)), 5.4, missing_left=True),

@@ -49,3 +49,30 @@ def test_a_term_that_makes_no_difference_goes(weight: float) -> None:
     of_size = Problem(columns, (size > 100)[:, None] + 0.01 * rng.standard_normal((200, 1)))
     split = Split((Term(0, 1.0), Term(1, 1e-6, ("b",))), 100.0)
     assert round_splits({0: split}, columns, read_outcome(of_size))[0].terms == (Term(0, 1.0),)
+
+
+@pytest.mark.parametrize("missing_left", [False, True])
+def test_a_threshold_that_no_row_crosses_asks_for_missing_values(missing_left: bool) -> None:
+    x = np.r_[np.linspace(1, 2, 50), np.full(50, np.nan)]
+    y = np.isnan(x).astype(np.float64)
+    split = Split((Term(0, 1.0),), 0.3 if missing_left else 7.7, missing_left)
+    columns: list[Number | Category] = [Number(x)]
+    found = round_splits({0: split}, columns, read_outcome(Problem(columns, y[:, None])))[0]
+    assert found.threshold == (-np.inf if missing_left else np.inf)
+    np.testing.assert_array_equal(route({0: found}, columns), route({0: split}, columns))
+    between = Split((Term(0, 1.0),), 1.5, missing_left)
+    y = np.where(np.isnan(x), missing_left, x < 1.5).astype(np.float64)
+    assert np.isfinite(round_splits({0: between}, columns, read_outcome(Problem(columns, y[:, None])))[0].threshold)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_rows_without_one_of_two_numbers(both: bool) -> None:
+    first, second = np.linspace(1, 2, 100), np.linspace(3, 2, 100)
+    first[:30] = np.nan
+    second[60:] = np.nan if both else second[60:]
+    columns: list[Number | Category] = [Number(first), Number(second)]
+    y = (np.isnan(first) | np.isnan(second)).astype(np.float64)
+    split = Split((Term(0, 1.0), Term(1, 4.7)), 100.0)
+    found = round_splits({0: split}, columns, read_outcome(Problem(columns, y[:, None])))[0]
+    assert found == Split((Term(0, 1.0), Term(1, 1.0)) if both else (Term(0, 1.0),), np.inf)
+    np.testing.assert_array_equal(route({0: found}, columns), route({0: split}, columns))

@@ -53,7 +53,7 @@ def _question(node: NodeSummary, question: Question) -> Record:
     ]
     return {
         "terms": terms,
-        "threshold": split.threshold if isfinite(split.threshold) else exact_number(split.threshold).capitalize(),
+        "threshold": split.threshold if isfinite(split.threshold) else f"{'-' * (split.threshold < 0)}Infinity",
         "missing_left": split.missing_left,
         "cases": [_case(question, case) for case in comparisons(question)],
     }

@@ -18,6 +18,8 @@ __all__ = ["NodeStatistics", "formula_leaves", "node_statistics", "record_of"]
 
 ROUNDING = 1e-7
 """A spread that is smaller than this share of the mean comes from squares that cancel."""
+CANCELED = 1e-12
+"""A mean that is smaller than this share of the mean of all rows is what remains of numbers that cancel."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,21 @@ class NodeStatistics:
     @property
     def rows(self) -> NodeRows:
         """The same for the record."""
-        mean = self.sums / self.weight
         if not len(self.squares):
-            return NodeRows(self.weight, tuple(mean.tolist()))
-        return NodeRows(self.weight, tuple((mean + self.shift).tolist()), tuple(self._spread().tolist()))
+            return NodeRows(self.weight, tuple((self.sums / self.weight).tolist()))
+        return NodeRows(self.weight, tuple(self._mean().tolist()), tuple(self._spread().tolist()))
 
     def leaf(self, prior: Doubles) -> Leaf:
         """A leaf of these rows with constant values."""
         rows = self.weight**2 / self.square
         if not len(self.squares):
             return share_leaf(self.sums, prior, rows)
-        return value_leaf(self.sums / self.weight + self.shift, self._spread() / np.sqrt(max(rows - 1, 1.0)))
+        return value_leaf(self._mean(), self._spread() / np.sqrt(max(rows - 1, 1.0)))
+
+    def _mean(self) -> Doubles:
+        found: Doubles = self.sums / self.weight + self.shift
+        found[np.abs(found) <= CANCELED * np.abs(self.shift)] = 0.0
+        return found
 
     def _spread(self) -> Doubles:
         mean = self.sums / self.weight

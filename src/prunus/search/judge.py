@@ -104,7 +104,9 @@ def _score(outcome: Outcome, predicted: Doubles) -> tuple[float, float]:
     weight = outcome.weight / outcome.weight.sum()
     count = 1 / float((weight**2).sum())
     if outcome.labels is not None:
-        share = min(1.0, float(weight @ outcome.hits(predicted)))  # the sum of weights may exceed 1 by rounding
+        hits = outcome.hits(predicted)
+        right, wrong = float(weight @ hits), float(weight @ (1 - hits))  # their sum is 1 but for rounding
+        share = right / (right + wrong)
         return share, float((share * (1 - share) / count) ** 0.5)
     losses = outcome.losses(predicted)
     assert outcome.values is not None

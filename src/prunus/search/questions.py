@@ -114,11 +114,11 @@ def comparisons(question: Question) -> tuple[Comparison, ...]:
     [(True, '<', 1.5), (False, '<', 3.2)]
     """
     split, n = question.split, len(question.columns)
+    if not isfinite(split.threshold):
+        return ()
     switches = [i for i in range(n) if is_switch(question, i)]
     numbers = [i for i in range(n) if i not in switches]
     if not numbers and n <= 2 and _of_switches(question, left=True) is not None:
-        return ()
-    if n == 1 and numbers and not isfinite(split.threshold):
         return ()
     if len(switches) == 1 and len(numbers) == 1:
         (number,), (switch,) = numbers, switches
@@ -221,9 +221,14 @@ def _sum_parts(question: Question, write: Write) -> list[str]:
 
 def _with_missing(question: Question, parts: list[str], *, left: bool) -> list[str]:
     """The condition with the columns whose missing values go to this side."""
-    names = list(_missing_here(question, left=left))
     if not parts:  # only missing values go another way than all others
-        return [bracketed(question.columns[0].name), "is missing" if names else "is not missing"]
+        is_missing = question.split.missing_left is left
+        told = "is missing" if is_missing else "is not missing"
+        names = [bracketed(column.name) for column in question.columns]
+        if len(names) == 1:
+            return [*names, told]
+        return _joined([f"{name} {told}" for name in names], "or" if is_missing else "and")
+    names = list(_missing_here(question, left=left))
     if question.is_single:
         term = question.split.terms[0]
         if term.levels is not None:

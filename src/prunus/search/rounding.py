@@ -85,7 +85,7 @@ class _Node:
         return found
 
     def rounded(self) -> Split:
-        split = self.split
+        split = self.split if self._asks_for_numbers(self.split) else self._about_missing(self.split)
         if not isfinite(split.threshold) or not len(self.rows):
             return split
         for place, term in enumerate(split.terms):
@@ -98,7 +98,23 @@ class _Node:
             split = self._with_round_weight(split, place)
         if all(term.weight == 1 for term in split.terms):
             split = replace(split, terms=tuple(sorted(split.terms, key=lambda term: term.feature)))
-        return self._with_round_threshold(split)
+        split = self._with_round_threshold(split)
+        return split if self._asks_for_numbers(split) else self._about_missing(split)
+
+    def _asks_for_numbers(self, split: Split) -> bool:
+        """Whether a split does more here than to part rows with a missing number from all others."""
+        sums = split_sums(split, self.columns, self.rows)
+        is_missing = np.isnan(sums)
+        left = sums[~is_missing] < split.threshold
+        return not is_missing.any() or not len(left) or bool((left == split.missing_left).any())
+
+    def _about_missing(self, split: Split) -> Split:
+        """The split that asks only whether numbers are missing, of one of them if the others make no difference."""
+        nowhere = -np.inf if split.missing_left else np.inf
+        numbers = tuple(replace(term, weight=1.0) for term in split.terms if term.levels is None)
+        alone = [Split((term,), nowhere, split.missing_left) for term in numbers]
+        best = max(alone, key=self.worth_of)
+        return best if self.worth_of(best) >= self.least else Split(numbers, nowhere, split.missing_left)
 
     def _with_few_levels(self, split: Split, place: int) -> Split:
         """A group without the levels that make no difference here, the rarest first."""
