@@ -22,7 +22,7 @@ from prunus.nn.configuration import model_to_record, model_with_weights
 __all__ = ["load", "save"]
 
 FORMAT = 2
-"""The format that is written. Older formats can be read; format 1 is that of prunus 0.1.0."""
+"""The format that is written and read."""
 TREES = ("ArgminTreeClassifier", "ArgminTreeClusterer", "ArgminTreeRegressor")
 FORESTS = ("ArgminForestClassifier", "ArgminForestRegressor")
 READABLE = ("ReadableTreeClassifier", "ReadableTreeRegressor")
@@ -93,10 +93,6 @@ def load(path: str | os.PathLike[str]) -> Any:
             return import_module("prunus.estimators.forest_storage").forest_from_record(kind, header, tensors)
         if header["kind"] in READABLE:
             return import_module("prunus.estimators.readable_storage").readable_from_record(kind, header, tensors)
-        if header["format"] == 1:
-            header, tensors = import_module("prunus.estimators.storage_of_0_1").upgraded(
-                header["kind"], header, tensors
-            )
         return import_module("prunus.estimators.storage").from_record(kind, header, tensors)
     except ModelFileError:
         raise
@@ -130,7 +126,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise
     except Exception as error:  # safetensors, JSON and memory each have errors of their own
         raise ModelFileError(f"{path} is not a model of prunus, or is cut off: {str(error)[:300]}") from error
-    if header["format"] > 1 and metadata.get("sha256") != _checksum(metadata["prunus"], tensors):
+    if metadata.get("sha256") != _checksum(metadata["prunus"], tensors):
         raise ModelFileError(f"{path} is damaged: its checksum is not that of its content. Save the model again")
     return header, tensors
 
@@ -150,13 +146,13 @@ def _read_header(path: Path, text: str) -> dict[str, Any]:
     header: Any = json.loads(text)
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         raise ModelFileError(f"{path} is damaged: it does not say what format it has")
-    if header["format"] < 1:
-        raise ModelFileError(f"{path} is damaged: its format must be 1 to {FORMAT}, got {header['format']}")
     if header["format"] > FORMAT:
         raise ModelFileError(
             f"{path} was written by prunus {header.get('prunus')}, with format {header['format']}; this is prunus "
-            f"{prunus.__version__}, which reads formats up to {FORMAT}: upgrade with `pip install --upgrade prunus`"
+            f"{prunus.__version__}, which reads format {FORMAT}: upgrade with `pip install --upgrade prunus`"
         )
+    if header["format"] < FORMAT:
+        raise ModelFileError(f"{path} has format {header['format']}, and prunus reads format {FORMAT}: fit again")
     return header
 
 

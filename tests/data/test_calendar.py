@@ -174,10 +174,9 @@ def test_a_table_in_chunks_gives_the_same_columns(exact: bool, monkeypatch: pyte
     assert len(calendar(found)) == 7 + 12 + 24
 
 
-def test_the_state_survives_json_and_has_a_format_of_its_own() -> None:
+def test_the_state_survives_json() -> None:
     encoder = TableEncoder().fit(sample())
     state = json.loads(json.dumps(encoder.get_state()))
-    assert state["format"] == 3
     again = TableEncoder.from_state(state)
     assert again.columns_ == encoder.columns_
     assert_array_equal(again.transform(sample(seed=1)), encoder.transform(sample(seed=1)))
@@ -199,7 +198,6 @@ def test_tables_without_calendars_are_encoded_as_before(monkeypatch: pytest.Monk
     found = [TableEncoder(pieces=4).fit(table) for table in (frame, brief, long)]
     states = [encoder.get_state() for encoder in found]
     assert units(found[2]) == ["weekday", "hour"]
-    assert [state["format"] for state in states] == [2, 2, 3]
     assert "unit" not in json.dumps(states[:2])
     monkeypatch.setattr(number_columns, "meaningful_units", lambda *_: [])
     for encoder, table in zip(found[:2], (frame, brief), strict=True):

@@ -178,17 +178,8 @@ def test_a_state_with_effects_survives_json() -> None:
     encoder, _ = fitted(frame, y)
     state = json.loads(json.dumps(encoder.get_state()))
     again = TableEncoder.from_state(state)
-    assert state["format"] == 2
     assert again.columns_ == encoder.columns_
     assert_array_equal(again.transform(frame), encoder.transform(frame))
-
-
-def test_a_state_without_effects_is_one_that_earlier_versions_read() -> None:
-    state = TableEncoder().fit(towns()[0]).get_state()
-    assert state["format"] == 1
-    assert set(state["columns"][0]) == {
-        *("feature", "name", "kind", "category", "center", "scale", "low", "high", "piece"),
-    }
 
 
 def test_sums_of_parts_add_up_to_those_of_the_table() -> None:

@@ -61,12 +61,6 @@ def test_the_state_contains_pieces() -> None:
     np.testing.assert_array_equal(again.transform(x), encoder.transform(x))
 
 
-def test_older_states_have_no_pieces() -> None:
-    state = TableEncoder().fit([[1.0], [2.0]]).get_state()
-    del state["pieces"], state["columns"][0]["piece"]
-    assert TableEncoder.from_state(state).pieces == 0
-
-
 def test_a_negative_number_of_pieces_is_refused() -> None:
     with pytest.raises(InputValueError, match="pieces must be an integer of at least 0, got -1"):
         TableEncoder(pieces=-1).fit([[1.0]])

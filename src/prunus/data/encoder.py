@@ -35,8 +35,8 @@ CLIP = 5.0
 """Scaled numbers are limited to the range from -5 to 5, unless other limits are asked for."""
 _MANY_VALUES = 1_000_000
 """A table with fewer values than this is described by one thread."""
-_FORMATS = (1, 2, 3)
-"""Formats of states: the second one also has effects and what missing values count as, the third one calendars."""
+_FORMAT = 1
+"""The format of states."""
 
 
 class TableEncoder:
@@ -273,7 +273,7 @@ class TableEncoder:
         """
         names = getattr(self, "feature_names_in_", None)
         return {
-            "format": max(map(_format, self.columns_)),
+            "format": _FORMAT,
             "max_categories": int(self.max_categories),
             "clip": float(self.clip),
             "pieces": int(self.pieces),
@@ -295,12 +295,12 @@ class TableEncoder:
         TableEncoder
             A fitted encoder.
         """
-        if state.get("format") not in _FORMATS:
+        if state.get("format") != _FORMAT:
             raise InputValueError(
-                f"The state of an encoder must have a format of {_FORMATS}, got {state.get('format')!r}. "
+                f"The state of an encoder must have the format {_FORMAT}, got {state.get('format')!r}. "
                 "It may be from a newer version of prunus"
             )
-        encoder = cls(max_categories=state["max_categories"], clip=state["clip"], pieces=state.get("pieces", 0))
+        encoder = cls(max_categories=state["max_categories"], clip=state["clip"], pieces=state["pieces"])
         columns = [OutputColumn(**column) for column in state["columns"]]
         encoder._set(columns, state["n_features_in"], state["feature_names_in"])
         return encoder
@@ -367,10 +367,3 @@ class TableEncoder:
 def _column_state(column: OutputColumn) -> dict[str, Any]:
     """The column as a dict, without what only some columns have."""
     return {k: v for k, v in asdict(column).items() if v is not None or k not in ("effects", "missing", "unit")}
-
-
-def _format(column: OutputColumn) -> int:
-    """The first format of states that can hold the column."""
-    if column.kind == "calendar":
-        return 3
-    return 2 if column.missing is not None or column.effects else 1

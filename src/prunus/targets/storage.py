@@ -13,7 +13,7 @@ from prunus.targets.numbers import Numbers
 from prunus.targets.target import Array, Target
 from prunus.targets.two_classes import TwoClasses
 
-__all__ = ["labels_from_record", "target_from_record", "target_to_record"]
+__all__ = ["target_from_record", "target_to_record"]
 
 Record = dict[str, Any]
 KINDS: tuple[type[Classes | Numbers], ...] = (Classes, TwoClasses, Numbers, LogNumbers, Columns)
@@ -44,12 +44,12 @@ def target_from_record(arrays: dict[str, Array], record: Record) -> Target:
     if not kinds:
         raise InputValueError(f"task and link must be those of a target, got {str(task)[:80]!r}, {str(link)[:80]!r}")
     if issubclass(kinds[0], Classes):
-        return kinds[0](labels_from_record(record["labels"]))
+        return kinds[0](_labels_from_record(record["labels"]))
     scale = (bool(record["one_dimensional"]), arrays["mean"], arrays["deviation"])
     return Columns(*scale, arrays.get("positions")) if kinds[0] is Columns else kinds[0](*scale)
 
 
-def labels_from_record(record: Record) -> Array:
+def _labels_from_record(record: Record) -> Array:
     """The class labels, in the dtype that they had."""
     values, dtype = record["values"], np.dtype(record["dtype"])
     plain = all(isinstance(value, (str, int, float, bool)) for value in values)

@@ -126,7 +126,7 @@ class Tree:
     """Standard deviation of the ideal outputs over these rows, (T, k); 0 for a node that no row passes."""
     importances: npt.NDArray[np.float64]
     """Share of each column of the table in the changes of outputs if its values are shuffled, (n_features,). Shares add
-    up to 1, or are all 0 if outputs do not depend on the row. Files of 0.1.0 have shares in the scores of splits."""
+    up to 1, or are all 0 if outputs do not depend on the row."""
     n_parameters: int
     """Number of learned parameters of the torch model."""
     cluster: npt.NDArray[np.int64] | None = None
