@@ -40,6 +40,9 @@ RUNS: dict[str, dict[str, Any]] = {
 ESTIMATORS: dict[str, Any] = {
     "regressor": ArgminTreeRegressor(leaf="linear", depth=3, max_epochs=5),
     "hard": ArgminTreeClassifier(leaf="constant", depth=3, routing="hard", max_epochs=3, random_state=0),
+    "hard, 1 column": ArgminTreeClassifier(
+        leaf="constant", depth=3, routing="hard", max_split_features=1, max_epochs=3, random_state=0
+    ),
     "clusterer": ArgminTreeClusterer(depth=3, max_epochs=2, random_state=0),
     "forest": ArgminForestRegressor(n_trees=4, leaf="constant", depth=2, max_epochs=3, random_state=0),
     "choice": ArgminTreeRegressor(depth="auto", leaf="auto", pieces=0, max_epochs=2, random_state=0),
@@ -90,7 +93,6 @@ def everything(dtypes: tuple[torch.dtype, ...], checkpoint: Path) -> dict[Any, A
     """All that a group does; in the end one of its processes dies."""
     found: dict[Any, Any] = {(name, dtype): run(name, dtype) for name in RUNS for dtype in dtypes}
     found |= {name: fitted(name) for name in ESTIMATORS}
-    found["without shared memory"] = without_shared_memory()
     found["parts"] = of_parts(processes().part(N_ROWS))
     found["stopped"] = stopped_by_one()
     found["other rows"] = message_for_other_rows()
@@ -121,15 +123,6 @@ def of_parts(own: slice) -> dict[str, Any]:
     )
     mean = processes().mean(loss, len(rows))
     return {"loss": mean, "gradient": gradient, "masses": engine.mass, "streamed": streamed}
-
-
-def without_shared_memory() -> History:
-    """The history of a run whose processes might be on different machines."""
-    group: Any = processes()
-    memory, group.memory = group.memory, None
-    history = run("linear", torch.float64)
-    group.memory = memory
-    return history
 
 
 def table() -> tuple[Any, Any]:

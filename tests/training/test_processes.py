@@ -77,21 +77,15 @@ def test_losses_are_those_of_one_process(results: Results, name: str, dtype: tor
                 np.testing.assert_allclose(found[name, dtype][kind], expected[kind], rtol=0, atol=close)
 
 
-def test_losses_are_the_same_without_shared_memory(results: Results) -> None:
-    for size in SIZES:
-        for found in results[size]:
-            given, expected = found["without shared memory"], found["linear", torch.float64]
-            np.testing.assert_allclose(losses(given), losses(expected), rtol=0, atol=CLOSE[torch.float64])
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_are_the_same_in_all_processes(results: Results, name: str) -> None:
     for size in SIZES:
         assert all(np.array_equal(found[name], results[size][0][name]) for found in results[size])
 
 
-@pytest.mark.parametrize("name", ["hard", "clusterer", "forest", "choice"])
+@pytest.mark.parametrize("name", ["hard, 1 column", "clusterer", "forest", "choice"])
 def test_estimators_predict_what_those_of_one_process_predict(results: Results, name: str) -> None:
+    """Not the hard tree that imitates: rounding grows in its student, while the scale of the scores grows."""
     expected = fitted(name)
     for size in SIZES:  # a few rows lie where rounding decides
         assert np.isclose(results[size][0][name], expected, rtol=0, atol=1e-3).mean() > 0.98
