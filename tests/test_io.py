@@ -159,16 +159,6 @@ def test_paths_and_devices_become_text(path: Path) -> None:
     assert (loaded.checkpoint, loaded.device) == (str(path.with_name("fit.ckpt")), "cpu")
 
 
-def test_a_file_with_an_earlier_name_of_a_split(path: Path) -> None:
-    tree = regressor(split="sparse_mlp").fit(X, values(X))
-    prunus.save(tree, path)
-    ours = json.loads(header_of(path)["__metadata__"]["prunus"])
-    ours["params"]["split"], ours["model"]["split"]["kind"] = "sparse", "SparseSplit"
-    loaded = prunus.load(rewritten(path, params=ours["params"], model=ours["model"]))
-    assert loaded.get_params() == tree.get_params()
-    assert_array_equal(loaded.predict(X), tree.predict(X))
-
-
 def test_a_loaded_tree_is_fitted_on(path: Path) -> None:
     tree = regressor(warm_start=True).fit(X, values(X))
     loaded = again(tree, path)
@@ -201,8 +191,9 @@ HEADS = {
 
 
 @pytest.mark.parametrize(("split", "head"), list(zip(SPLITS.values(), HEADS.values(), strict=True)))
-def test_a_model(split: nn.Module, head: nn.Module, path: Path) -> None:
-    model = TreeModel(TreeLayer(split, 2, 0.5, batch_size=20), head)
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_a_model(split: nn.Module, head: nn.Module, scale: float, path: Path) -> None:
+    model = TreeModel(TreeLayer(split, 2, 0.5, batch_size=20, final_scale=scale), head)
     x = torch.from_numpy(X).float()
     model.solve_masses(x)
     loaded = again(model, path)

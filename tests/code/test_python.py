@@ -174,7 +174,7 @@ def test_trees_that_cannot_be_written() -> None:
         export_python(regressor(leaf="mlp").fit(X, values(X)), hard=True)
     with pytest.raises(InputValueError, match="splits must be linear for export_python"):
         export_python(regressor(split="mlp").fit(X, values(X)), hard=True)
-    with pytest.raises(InputTypeError, match="the estimator for export_python must be one of prunus, got str"):
+    with pytest.raises(InputTypeError, match="estimator must be one of prunus, got str"):
         export_python("tree")
     with pytest.raises(NotFittedError):
         export_python(regressor())

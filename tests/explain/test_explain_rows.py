@@ -275,3 +275,11 @@ def test_top_reasons_of_a_forest_are_the_first_ones() -> None:
     estimator, few = forest("two"), FRAME.iloc[:4]
     expected = [why.reason_texts(2) for why in explain_rows(estimator, few)]
     assert top_reasons(estimator, few, 2) == expected
+
+
+def test_scores_of_exponential_linear_units() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))  # noqa: N806
+    tree = ArgminTreeRegressor(depth=2, split="elu", max_epochs=5, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    for row in explain_rows(tree, X[:20]):
+        assert json.loads(json.dumps(row.to_dict()))["path"]
+        assert row.text().startswith("row ")

@@ -186,7 +186,7 @@ def test_an_estimator_that_is_not_fitted() -> None:
 
 @pytest.mark.parametrize("other", [DecisionTreeRegressor(), 3, regressor().get_params()])
 def test_what_is_not_ours(other: Any) -> None:
-    with pytest.raises(InputTypeError, match="the estimator for tree_summary must be one of prunus, got"):
+    with pytest.raises(InputTypeError, match="estimator must be one of prunus, got"):
         tree_summary(other)
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from prunus.code.conditions import read_condition
 from prunus.code.program import LARGEST, Branch, End, Finish, Formula, Label, Output, Program, Shared, Term
@@ -14,6 +13,7 @@ from prunus.code.variables import Variables
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.readable import ReadableTree
+from prunus.estimators.single_tree import check_single_tree
 from prunus.targets.links import IDENTITY, LOG, LOGIT, SOFTMAX, Link
 from prunus.tree import Tree
 from prunus.tree.paths import path_sums
@@ -58,9 +58,7 @@ def read_program(estimator: Any, function: str, *, hard: bool, proba: bool) -> P
 
 def _check(estimator: Any, function: str, *, hard: bool, proba: bool) -> None:
     """Raise an error unless the one-path predictions of a fitted estimator can be written as sums and conditions."""
-    if not isinstance(estimator, (ArgminTree, ReadableTree)):
-        raise InputTypeError(f"the estimator for {function} must be one of prunus, got {type(estimator).__name__}")
-    check_is_fitted(estimator)
+    check_single_tree(estimator)
     for name, flag in (("hard", hard), ("proba", proba)):
         if not isinstance(flag, (bool, np.bool_, Integral)):
             raise InputTypeError(f"{name} must be True or False, got {flag!r}")

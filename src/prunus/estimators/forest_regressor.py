@@ -129,7 +129,8 @@ default="squared_error"
         depends on how fast the machine is. None means that there is no limit.
     n_jobs : int, default=None
         Number of threads; trees are trained side by side. None means as many as torch uses, -1 all cores. The learned
-        trees do not depend on it.
+        trees do not depend on it, unless a table in files is larger than its memory limit: the trees that are trained
+        side by side then share this memory.
     random_state : int, RandomState or None, default=None
         Seed of all random choices; with an int, a fit can be repeated exactly. Each tree gets a seed of its own.
     warm_start : bool, default=False

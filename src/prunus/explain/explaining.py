@@ -196,7 +196,7 @@ class _Story:
         tree, node = self.rows.tree, self.words.nodes[t]
         side = "left" if after == 2 * t + 1 else "right"
         if tree.weight is None or tree.bias is None:
-            score = float(score_rows(tree.splits, torch.from_numpy(self.rows.x[i : i + 1]))[0, t])
+            score = score_rows(tree.splits, torch.from_numpy(self.rows.x[i : i + 1]))[0, t].item()
             sentence = split_sentence(node, score, None)
             return SplitStep(t, sentence, side, score, None, is_undecided=not tree.is_hard and abs(score) < MARGIN)
         weight, bias = tree.weight[t].astype(np.float64), float(tree.bias[t])
@@ -210,7 +210,7 @@ class _Story:
             typical=float(weight @ self.told.typical + bias),
             contributions=self._contributions(i, weight),
             is_undecided=not tree.is_hard
-            and abs(np.expm1(score) if tree.splits.bounded and score < 0 else score) < MARGIN,
+            and bool(abs(np.expm1(score) if tree.splits.bounded and score < 0 else score) < MARGIN),
         )
 
     def _present(self, i: int, weights: tuple[SplitWeight, ...]) -> tuple[SplitWeight, ...]:

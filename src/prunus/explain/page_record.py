@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from prunus.estimators.readable import ReadableTree
+from prunus.estimators.single_tree import check_single_tree
 from prunus.explain.page_charts import add_charts, read_coloring
 from prunus.explain.page_lists import row_lists
 from prunus.explain.page_nodes import add_rows, add_scores, add_values, curve_record, node_record
@@ -25,7 +26,7 @@ from prunus.explain.page_rows import (
 from prunus.explain.readable_rows import ReadableRows, readable_columns, send_readable
 from prunus.explain.reasons import column_orders
 from prunus.explain.rows import RowsInTree, send_rows
-from prunus.explain.summary import check_estimator, summarize
+from prunus.explain.summary import summarize
 from prunus.explain.summary_record import TreeSummary
 from prunus.explain.values import table_columns
 from prunus.explain.wording import read_words
@@ -39,7 +40,7 @@ Record = dict[str, Any]
 
 def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
     """All data that the page of a tree shows, as plain types. The rows of X descend the tree once."""
-    check_estimator(estimator, "export_html")
+    check_single_tree(estimator)
     is_readable = isinstance(estimator, ReadableTree)
     describe: Callable[..., Record] = readable_record if is_readable else tree_record
     if X is None:

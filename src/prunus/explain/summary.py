@@ -5,13 +5,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from prunus.data import TableEncoder
-from prunus.errors import InputTypeError
-from prunus.estimators.base import ArgminTree
-from prunus.estimators.forest import ArgminForest
 from prunus.estimators.readable import ReadableTree
+from prunus.estimators.single_tree import check_single_tree
 from prunus.explain.column_splits import split_column
 from prunus.explain.curves import LeafCurves, grouped, leaf_curves, scaled
 from prunus.explain.formulas import Formula, SplitWeight, leaf_formulas, table_sum
@@ -24,7 +21,7 @@ from prunus.targets.links import IDENTITY, LOG
 from prunus.tree import Tree
 from prunus.tree.prediction import node_outputs
 
-__all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "check_estimator", "summarize", "tree_summary"]
+__all__ = ["NodeSummary", "SplitWeight", "TreeSummary", "summarize", "tree_summary"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -51,24 +48,12 @@ def tree_summary(estimator: Any, X: Any = None) -> TreeSummary:  # noqa: N803
     >>> summary.nodes[0].share, summary.n_leaves
     (1.0, 2)
     """
-    check_estimator(estimator, "tree_summary")
+    check_single_tree(estimator)
     if isinstance(estimator, ReadableTree):
         if X is not None:
             estimator.apply(X)  # every row follows one path, so that there is nothing to compare
         return summarize_readable(estimator)
     return summarize(estimator, None if X is None else send_rows(estimator, X))
-
-
-def check_estimator(estimator: Any, function: str) -> None:
-    """Raise an error unless the argument is a fitted estimator of prunus."""
-    if isinstance(estimator, ArgminForest):
-        raise InputTypeError(
-            f"the estimator for {function} must be a single tree, got an {type(estimator).__name__}. Pass "
-            "forest.estimators_[k] for the tree number k"
-        )
-    if not isinstance(estimator, (ArgminTree, ReadableTree)):
-        raise InputTypeError(f"the estimator for {function} must be one of prunus, got {type(estimator).__name__}")
-    check_is_fitted(estimator)
 
 
 def summarize(estimator: Any, rows: RowsInTree | None = None) -> TreeSummary:

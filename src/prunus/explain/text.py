@@ -113,6 +113,7 @@ class _Report:
         self.max_depth = max_depth
         self.spacing = spacing
         self.number = writer(decimals, exact=words.summary.exact)
+        self.decimals = decimals
         self.weights = weights
         self.max_features = max_features
         self.empty = empty
@@ -189,7 +190,7 @@ class _Report:
             name = self.words.clusters.get(node.node, "no cluster")
             return f"{name}: {about} {rows}" if about else f"{name} {rows}"
         if self.words.summary.classes is None:
-            spread = f" ± {self._listed(node.spread)}" if self.weights else ""
+            spread = f" ± {self._rounded(node.spread)}" if self.weights else ""
             if node.offset:
                 what = "log value" if self.words.summary.link == "log" else "value"
                 return f"{what}: {self._listed(node.offset)} + curves{spread} {rows}"
@@ -197,7 +198,7 @@ class _Report:
                 what = "log value" if self.words.summary.link == "log" else "value"
                 return f"{what}: {self._formula(node.formulas[0])}{spread} {rows}"
             return f"{'value' if node.value else 'mean'}: {self._listed(values)}{spread} {rows}"
-        weights = f"weights: {self._listed(node.distribution)} " if self.weights else ""
+        weights = f"weights: {self._rounded(node.distribution)} " if self.weights else ""
         told = f"{weights}class: {self.words.summary.outputs[values.index(max(values))]}"
         if len(node.formulas) == 1:
             told += f", {node.formulas[0].output}: {self._formula(node.formulas[0])}"
@@ -206,8 +207,10 @@ class _Report:
     def _exact(self, node: NodeSummary) -> str:
         """What a leaf of a readable tree predicts, with the numbers that predict."""
         summary = self.words.summary
-        spread = f" ± {self._listed(node.spread)}" if self.weights and node.spread else ""
-        weights = f"weights: {self._listed(node.distribution)} " if self.weights and summary.classes is not None else ""
+        spread = f" ± {self._rounded(node.spread)}" if self.weights and node.spread else ""
+        weights = (
+            f"weights: {self._rounded(node.distribution)} " if self.weights and summary.classes is not None else ""
+        )
         if len(node.formulas) > 1:
             return f"{weights}{len(node.formulas)} formulas{spread}"
         if node.formulas:
@@ -223,6 +226,10 @@ class _Report:
 
     def _listed(self, values: tuple[float, ...]) -> str:
         return f"[{', '.join(map(self.number, values))}]"
+
+    def _rounded(self, values: tuple[float, ...]) -> str:
+        """What is known of the rows of a node."""
+        return f"[{', '.join(map(writer(self.decimals, exact=False), values))}]"
 
 
 def _height(words: Words, node: NodeSummary) -> int:

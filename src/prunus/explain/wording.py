@@ -7,10 +7,11 @@ from typing import Any
 from prunus.data import OutputColumn
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.readable import ReadableTree
+from prunus.estimators.single_tree import check_single_tree
 from prunus.explain.formulas import SplitWeight
 from prunus.explain.readable import renamed, summarize_readable
 from prunus.explain.scale import told_scale
-from prunus.explain.summary import check_estimator, summarize
+from prunus.explain.summary import summarize
 from prunus.explain.summary_record import NodeSummary, TreeSummary
 from prunus.search.columns import KnownColumn
 
@@ -59,7 +60,7 @@ class Words:
 
 def read_words(estimator: Any, feature_names: Any = None, class_names: Any = None) -> Words:
     """The summary of a fitted tree, with these names for the columns of the table and for the classes or clusters."""
-    check_estimator(estimator, "a picture of a tree")
+    check_single_tree(estimator)
     if isinstance(estimator, ReadableTree):
         return _readable_words(estimator, feature_names, class_names)
     summary, tree, target = summarize(estimator), estimator.tree_, estimator.target_

@@ -15,9 +15,6 @@ __all__ = ["model_from_record", "model_to_record", "model_with_weights"]
 
 Record = dict[str, Any]
 
-_EARLIER_KINDS = {"SparseSplit": "SparseMLPSplit"}
-"""What classes were named when files were written, and are named now."""
-
 
 def model_to_record(model: TreeModel) -> Record:
     """A model without its weights, as a dict of plain types.
@@ -35,6 +32,7 @@ def model_to_record(model: TreeModel) -> Record:
         "depth": tree.depth,
         "pruning_strength": tree.pruning_strength,
         "batch_size": tree.batch_size,
+        "final_scale": tree.final_scale,
         "whitened": isinstance(inputs, Whiten),
         "split_inputs": model.split_inputs is not None,
         "split": _describe(tree.split, tuple(SPLITS.values())),
@@ -45,10 +43,11 @@ def model_to_record(model: TreeModel) -> Record:
 def model_from_record(record: Record) -> TreeModel:
     """A new model with the structure that a record describes; its weights are not those of the described model."""
     split, head = (_make(record[part]) for part in ("split", "head"))
-    tree = TreeLayer(split, record["depth"], record["pruning_strength"], batch_size=record["batch_size"])
+    depth, strength, size, scale = (record[name] for name in ("depth", "pruning_strength", "batch_size", "final_scale"))
+    tree = TreeLayer(split, depth, strength, batch_size=size, final_scale=scale)
     features = record["split"]["in_features"]
     inputs = Whiten(features) if record["whitened"] else None
-    return TreeModel(tree, head, inputs, Whiten(features) if record.get("split_inputs") else None)
+    return TreeModel(tree, head, inputs, Whiten(features) if record["split_inputs"] else None)
 
 
 def model_with_weights(record: Record, weights: dict[str, Tensor]) -> TreeModel:
@@ -82,7 +81,7 @@ def _make(record: Record) -> nn.Module:
     known: dict[str, Any] = {kind.__name__: kind for kind in (*SPLITS.values(), *LEAVES.values())}
     options = {name: value for name, value in record.items() if name != "kind"}
     kind: str = record["kind"]
-    module: nn.Module = known[_EARLIER_KINDS.get(kind, kind)](**options)
+    module: nn.Module = known[kind](**options)
     return module
 
 
