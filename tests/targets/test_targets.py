@@ -116,13 +116,6 @@ def test_a_target_comes_back_as_it_was(target: Target) -> None:
             assert_array_equal(getattr(again, name), value)
 
 
-def test_files_without_a_link_have_the_first_ones() -> None:
-    for target in (Classes.of(LABELS), numbers()):
-        arrays, record = target_to_record(target)
-        del record["link"]
-        assert type(target_from_record(arrays, record)) is type(target)
-
-
 def test_a_link_that_a_target_cannot_have() -> None:
     arrays, record = target_to_record(numbers())
     with pytest.raises(InputValueError, match="task and link must be those of a target, got 'numbers', 'probit'"):

@@ -32,8 +32,6 @@ Tensors = dict[str, Tensor]
 
 _PAIRS, _TUPLE = "pairs of keys and values", "tuple"
 _TASKS = {"ArgminTreeClassifier": "classes", "ArgminTreeRegressor": "numbers", "ArgminTreeClusterer": "clusters"}
-_EARLIER_SPLITS = {"sparse": "sparse_mlp"}
-"""What kinds of splits were named when files were written, and are named now."""
 _COUNTED = ("n_iter_", "best_iteration_", "history_")
 
 
@@ -96,11 +94,8 @@ def params_to_record(estimator: Any) -> Record:
 
 
 def params_from_record(record: Record) -> Record:
-    """The options of an estimator, by the names that they have now."""
-    params = {name: from_plain(value) for name, value in record.items()}
-    if params.get("split") in _EARLIER_SPLITS:
-        params["split"] = _EARLIER_SPLITS[params["split"]]
-    return params
+    """The options of an estimator that `params_to_record` described."""
+    return {name: from_plain(value) for name, value in record.items()}
 
 
 def _parts(tensors: Tensors) -> dict[str, Tensors]:

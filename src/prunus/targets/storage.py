@@ -7,7 +7,6 @@ import numpy as np
 from prunus.errors import InputTypeError, InputValueError
 from prunus.targets.classes import Classes
 from prunus.targets.columns import Columns
-from prunus.targets.links import IDENTITY, SOFTMAX
 from prunus.targets.log_numbers import LogNumbers
 from prunus.targets.numbers import Numbers
 from prunus.targets.target import Array, Target
@@ -39,7 +38,7 @@ def target_to_record(target: Target) -> tuple[dict[str, Array], Record]:
 def target_from_record(arrays: dict[str, Array], record: Record) -> Target:
     """The target that `target_to_record` described."""
     task = record["task"]
-    link = record.get("link", (SOFTMAX if task == Classes.task else IDENTITY).name)  # the first files had no other
+    link = record["link"]
     kinds = [kind for kind in KINDS if (kind.task, kind.link.name) == (task, link)]
     if not kinds:
         raise InputValueError(f"task and link must be those of a target, got {str(task)[:80]!r}, {str(link)[:80]!r}")

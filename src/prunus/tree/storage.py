@@ -55,7 +55,7 @@ def tree_from_record(arrays: Arrays, record: Record) -> Tree:
         leaves=Leaves(arrays["leaves.bias"], **leaves, network=layers.get("network"), kind=str(record["leaf"])),
         n_parameters=int(record["n_parameters"]),
         cluster=arrays.get("cluster"),
-        routing=record.get("routing", "soft"),
+        routing=record["routing"],
         limits=arrays.get("limits"),
         agreement=record.get("agreement"),
         **nodes,
