@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.* csrc/engine/* csrc/search/*)
 
-.PHONY: help demo test lint types unit docs test-harness test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-small-speed bench-small-clusters bench-stability rivals paper clean
+.PHONY: help demo test lint types unit docs test-benchmarks test-slow test-sanitizers test-triton test-gpu bench-ops bench-gpu bench-train bench-scale bench-accuracy bench-cluster bench-small bench-small-speed bench-small-clusters bench-stability rivals paper clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,8 +39,8 @@ unit: $(INSTALLED)
 docs: $(INSTALLED) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-test-harness: $(INSTALLED) ## Tests of harness, benchmarks and experiments
-	$(BIN)/pytest tests/harness tests/benchmarks tests/experiments harness benchmarks/accuracy_lists.py experiments/figures
+test-benchmarks: $(INSTALLED) ## Tests of the benchmarks
+	$(BIN)/pytest tests/benchmarks benchmarks/harness benchmarks/accuracy_lists.py benchmarks/paper/figures
 
 test-slow: $(INSTALLED) ## The long proofs
 	$(BIN)/pytest -m slow || test $$? -eq 5  # 5: there are none
@@ -127,8 +127,8 @@ $(RIVALS)/.installed: benchmarks/rivals.txt $(INSTALLED)
 
 rivals: $(RIVALS)/.installed ## Install what bench-small compares with into build/rivals
 
-paper: $(INSTALLED) ## Tables and figures of the paper, into experiments/results: make paper DATA=folder [NAMES="..."]
-	$(BIN)/python -m experiments $(NAMES) $(if $(DATA),--data $(DATA))
+paper: $(INSTALLED) ## Tables and figures of the paper, into benchmarks/paper/results: make paper DATA=folder [NAMES="..."]
+	$(BIN)/python -m benchmarks.paper $(NAMES) $(if $(DATA),--data $(DATA))
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) build dist site tree.html .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,12 +14,12 @@ from benchmarks.accuracy_bars import JUDGED, accuracy_bars
 from benchmarks.accuracy_cells import AccuracyRow, Budget, run_cell
 from benchmarks.accuracy_lists import CONTENDERS, benchmark_sets, n_trials
 from benchmarks.accuracy_report import format_accuracy_report, format_leaderboard, standings
-from harness.cells import SEEDS, Cell, CellStore, run_cells
-from harness.commands import add_cell_options, refuse_unknown
-from harness.machine import this_machine
-from harness.records import write_csv
-from harness.reports import format_bars
-from harness.sets.indexed import IndexEntry, read_index
+from benchmarks.harness.cells import SEEDS, Cell, CellStore, run_cells
+from benchmarks.harness.commands import add_cell_options, refuse_unknown
+from benchmarks.harness.machine import this_machine
+from benchmarks.harness.records import write_csv
+from benchmarks.harness.reports import format_bars
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
 
 __all__ = ["main"]
 

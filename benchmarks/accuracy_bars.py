@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from benchmarks.accuracy_lists import CONTENDERS, PRUNUS
 from benchmarks.accuracy_report import CHOSEN, CHOSEN_HARD, Standing, mean_of_sets
-from harness.reports import Bar
+from benchmarks.harness.reports import Bar
 
 __all__ = ["JUDGED", "accuracy_bars"]
 

@@ -9,13 +9,13 @@ from typing import Any
 from sklearn.metrics import accuracy_score, r2_score
 
 from benchmarks.accuracy_lists import CONTENDERS, LIKE_CART, Configuration, Contender, configurations, n_trials
-from harness.cells import Cell
-from harness.limits import run_limited
-from harness.methods import find_method
-from harness.sets.indexed import IndexEntry, read_index
-from harness.sets.loading import Part, SplitSet, load_table
-from harness.versions import version_of, versions_of_prunus
-from harness.worker import Answer, Job
+from benchmarks.harness.cells import Cell
+from benchmarks.harness.limits import run_limited
+from benchmarks.harness.methods import find_method
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
+from benchmarks.harness.sets.loading import Part, SplitSet, load_table
+from benchmarks.harness.versions import version_of, versions_of_prunus
+from benchmarks.harness.worker import Answer, Job
 from prunus.estimators.defaults import SOFT_TREES, default_recipe
 
 __all__ = ["AccuracyRow", "Budget", "run_cell", "tune"]

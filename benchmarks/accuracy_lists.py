@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from harness.sets.indexed import IndexEntry
-from harness.spaces import Choice, Decimals, Space, draw
+from benchmarks.harness.sets.indexed import IndexEntry
+from benchmarks.harness.spaces import Choice, Decimals, Space, draw
 
 __all__ = [
     "CONTENDERS",
@@ -67,7 +67,7 @@ class Contender:
     """A method with what is tuned. Options that are not named are the library's own."""
 
     method: str
-    """Name in `harness.methods.METHODS`."""
+    """Name in `benchmarks.harness.methods.METHODS`."""
     space: Space
     """A name that ends in `_factor` multiplies the default of prunus."""
     first: Configuration

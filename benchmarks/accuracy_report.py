@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.accuracy_cells import AccuracyRow
 from benchmarks.accuracy_lists import CONTENDERS, PRUNUS, PUBLISHED
-from harness.limits import OK
-from harness.reports import (
+from benchmarks.harness.limits import OK
+from benchmarks.harness.reports import (
     Bar,
     bold_largest,
     format_bars,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.problems import SCORES, random_traversal
-from harness.reports import Bar
-from harness.timing import interleaved, median, median_ratio
+from benchmarks.harness.problems import SCORES, random_traversal
+from benchmarks.harness.reports import Bar
+from benchmarks.harness.timing import interleaved, median, median_ratio
 from prunus.ops.backends import choose_backend
 
 __all__ = ["Row", "bars", "measure"]

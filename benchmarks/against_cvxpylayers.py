@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.reports import Bar
-from harness.solvers import SIZES, SOLVERS, SolverRow, measure_solver
+from benchmarks.harness.reports import Bar
+from benchmarks.harness.solvers import SIZES, SOLVERS, SolverRow, measure_solver
 
 __all__ = ["bars", "measure", "plot"]
 
@@ -35,6 +35,8 @@ def bars(rows: Sequence[SolverRow]) -> list[Bar]:
 
 def plot(rows: Sequence[SolverRow], path: Path) -> None:
     """Time above memory."""
-    from harness.solver_plot import plot_solvers  # here: quick runs draw nothing and need not wait for matplotlib
+    from benchmarks.harness.solver_plot import (
+        plot_solvers,  # here: quick runs draw nothing and need not wait for matplotlib
+    )
 
     plot_solvers(rows, path)

@@ -10,13 +10,13 @@ from pathlib import Path
 import torch
 
 from benchmarks.cluster_report import cluster_bars, format_cluster_report, format_cluster_tables
-from harness.cells import SEEDS, CellStore
-from harness.cluster_cells import LIMIT_S, SETS, TRIALS, ClusterRow, cell_grid, run_missing, standings
-from harness.clustering import METHODS
-from harness.commands import add_cell_options, refuse_unknown
-from harness.machine import this_machine
-from harness.records import write_csv
-from harness.reports import format_bars
+from benchmarks.harness.cells import SEEDS, CellStore
+from benchmarks.harness.cluster_cells import LIMIT_S, SETS, TRIALS, ClusterRow, cell_grid, run_missing, standings
+from benchmarks.harness.clustering import METHODS
+from benchmarks.harness.commands import add_cell_options, refuse_unknown
+from benchmarks.harness.machine import this_machine
+from benchmarks.harness.records import write_csv
+from benchmarks.harness.reports import format_bars
 
 __all__ = ["main"]
 

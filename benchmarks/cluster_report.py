@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Sequence
 
-from harness.cluster_cells import ClusterRow, ClusterStanding
-from harness.clustering import METHODS, PRUNUS
-from harness.reports import (
+from benchmarks.harness.cluster_cells import ClusterRow, ClusterStanding
+from benchmarks.harness.clustering import METHODS, PRUNUS
+from benchmarks.harness.reports import (
     Bar,
     bold_largest,
     format_bars,

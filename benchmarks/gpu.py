@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from harness.machine import this_machine
-from harness.problems import SCORES, random_traversal
-from harness.records import format_table, write_csv
-from harness.reports import Bar, format_bars
-from harness.timing import eager_gpu_seconds, graph_gpu_seconds
+from benchmarks.harness.machine import this_machine
+from benchmarks.harness.problems import SCORES, random_traversal
+from benchmarks.harness.records import format_table, write_csv
+from benchmarks.harness.reports import Bar, format_bars
+from benchmarks.harness.timing import eager_gpu_seconds, graph_gpu_seconds
 from prunus.ops import available_backends
 
 __all__ = ["Row", "bars", "copy_bandwidth", "main", "measure"]

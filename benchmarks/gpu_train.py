@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 from benchmarks.gpu_train_parts import PARTS, QUICK, WHOLE, Figure, Sizes
-from harness.machine import Machine, this_machine
-from harness.records import append_record, format_value, read_records, write_records
-from harness.reports import Bar, format_bars, format_report, markdown_table
+from benchmarks.harness.machine import Machine, this_machine
+from benchmarks.harness.records import append_record, format_value, read_records, write_records
+from benchmarks.harness.reports import Bar, format_bars, format_report, markdown_table
 
 __all__ = ["Stored", "bars", "main", "measure", "report"]
 

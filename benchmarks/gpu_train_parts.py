@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from benchmarks.gpu import LARGE, copy_bandwidth, measure_row
-from harness.timing import median
+from benchmarks.harness.timing import median
 from prunus import ArgminTreeClassifier
 from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head, training_defaults

@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
+from benchmarks.harness.cells import Cell, CellStore, run_cells
+from benchmarks.harness.commands import names, refuse_unknown, seeds
+from benchmarks.harness.machine import this_machine
+from benchmarks.harness.records import write_csv
+from benchmarks.harness.reports import format_bars
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
 from benchmarks.importances_cells import METHODS, ImportancesRow, run_cell
 from benchmarks.importances_report import format_importances_report, format_importances_tables, importances_bars
 from benchmarks.importances_report import standings as read_standings
-from harness.cells import Cell, CellStore, run_cells
-from harness.commands import names, refuse_unknown, seeds
-from harness.machine import this_machine
-from harness.records import write_csv
-from harness.reports import format_bars
-from harness.sets.indexed import IndexEntry, read_index
 
 __all__ = ["SEEDS", "SETS", "main"]
 

@@ -11,14 +11,14 @@ from scipy.stats import spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import train_test_split
 
-from harness.cells import SEEDS, Cell
-from harness.limits import run_limited
-from harness.methods import find_method
-from harness.methods.interface import is_table
-from harness.sets.indexed import IndexEntry, read_index
-from harness.sets.loading import Part, SplitSet, load_table
-from harness.versions import versions_of_prunus
-from harness.worker import Answer, Job
+from benchmarks.harness.cells import SEEDS, Cell
+from benchmarks.harness.limits import run_limited
+from benchmarks.harness.methods import find_method
+from benchmarks.harness.methods.interface import is_table
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
+from benchmarks.harness.sets.loading import Part, SplitSet, load_table
+from benchmarks.harness.versions import versions_of_prunus
+from benchmarks.harness.worker import Answer, Job
 
 __all__ = ["METHODS", "ImportancesRow", "measure", "root_columns", "run_cell"]
 

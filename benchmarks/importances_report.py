@@ -6,9 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from benchmarks.harness.limits import OK
+from benchmarks.harness.reports import (
+    Bar,
+    format_bars,
+    format_mean,
+    format_report,
+    format_versions,
+    group_rows,
+    markdown_table,
+)
 from benchmarks.importances_cells import METHODS, ImportancesRow
-from harness.limits import OK
-from harness.reports import Bar, format_bars, format_mean, format_report, format_versions, group_rows, markdown_table
 
 __all__ = [
     "ImportancesStanding",

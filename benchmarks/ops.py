@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from benchmarks import against_clamp, against_cvxpylayers, scaling
-from harness.machine import is_busy, this_machine
-from harness.records import format_table, write_csv
-from harness.reports import Bar, format_bars
+from benchmarks.harness.machine import is_busy, this_machine
+from benchmarks.harness.records import format_table, write_csv
+from benchmarks.harness.reports import Bar, format_bars
 
 __all__ = ["main"]
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import scale_cost, scale_files, scale_killed, scale_processes
+from benchmarks.harness.machine import this_machine
+from benchmarks.harness.records import format_table, write_csv
+from benchmarks.harness.reports import Bar, format_bars
 from benchmarks.measured import Measured
-from harness.machine import this_machine
-from harness.records import format_table, write_csv
-from harness.reports import Bar, format_bars
 
 __all__ = ["main"]
 

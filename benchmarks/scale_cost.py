@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import torch
 
-from harness.records import format_table
+from benchmarks.harness.records import format_table
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel
 from prunus.training import Samples, Trainer, TrainingOptions, find_loss
 from prunus.training.processes import Processes

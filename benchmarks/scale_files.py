@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.machine import this_machine
-from harness.records import format_table, write_csv
-from harness.reports import Bar, format_bars
+from benchmarks.harness.machine import this_machine
+from benchmarks.harness.records import format_table, write_csv
+from benchmarks.harness.reports import Bar, format_bars
 
 __all__ = ["Row", "bars", "main", "measure", "write_files"]
 

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.harness.reports import Bar
 from benchmarks.measured import Measured
-from harness.reports import Bar
 
 __all__ = ["measure"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from harness.problems import random_traversal
-from harness.timing import interleaved, median
+from benchmarks.harness.problems import random_traversal
+from benchmarks.harness.timing import interleaved, median
 from prunus.ops.backends import choose_backend
 from prunus.ops.heap import n_nodes
 
@@ -50,7 +50,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     import matplotlib as mpl  # here: quick runs draw nothing and need not wait for it
     from matplotlib.figure import Figure
 
-    from harness.solver_plot import STYLE
+    from benchmarks.harness.solver_plot import STYLE
 
     own = {(row.n, row.depth): row for row in rows}
     by_n, by_depth = [own[size] for size in BY_N], [own[size] for size in BY_DEPTH]

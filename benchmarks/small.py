@@ -9,17 +9,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.harness.cells import Cell, CellStore, run_cells
+from benchmarks.harness.commands import names, refuse_unknown, seeds
+from benchmarks.harness.records import read_records
+from benchmarks.harness.reports import format_bars
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
 from benchmarks.small_bars import goal_bars, rival_bars, standings
 from benchmarks.small_cells import Plan, SmallRow, label, run_cell, unlabel
 from benchmarks.small_lists import CART, CLASSES, CONTENDERS, LEAVES, OURS, RIVALS, SEEDS, VALUES
 from benchmarks.small_methods import is_installed
 from benchmarks.small_report import format_means, format_small_report
 from benchmarks.small_tables import MOST_ROWS, Protocol
-from harness.cells import Cell, CellStore, run_cells
-from harness.commands import names, refuse_unknown, seeds
-from harness.records import read_records
-from harness.reports import format_bars
-from harness.sets.indexed import IndexEntry, read_index
 
 __all__ = ["FILES", "main"]
 

@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.harness.limits import OK
+from benchmarks.harness.reports import Bar
 from benchmarks.small_cells import SmallRow
 from benchmarks.small_lists import (
     CART,
@@ -17,8 +19,6 @@ from benchmarks.small_lists import (
     VALUES,
     Goal,
 )
-from harness.limits import OK
-from harness.reports import Bar
 
 __all__ = ["Pair", "SmallStanding", "chosen", "goal_bars", "mean", "pair", "rival_bars", "standings"]
 

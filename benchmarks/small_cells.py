@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
+from benchmarks.harness.cells import Cell
+from benchmarks.harness.limits import FAILED, run_limited
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
+from benchmarks.harness.sets.loading import Part
+from benchmarks.harness.versions import versions_of_prunus
+from benchmarks.harness.worker import Answer, Job
+from benchmarks.harness.worker import find as find_place
 from benchmarks.small_lists import CLASSES, CONTENDERS, OURS
 from benchmarks.small_methods import Learned, Problem
 from benchmarks.small_tables import Protocol, SmallSplit, load_small, split_small
-from harness.cells import Cell
-from harness.limits import FAILED, run_limited
-from harness.sets.indexed import IndexEntry, read_index
-from harness.sets.loading import Part
-from harness.versions import versions_of_prunus
-from harness.worker import Answer, Job
-from harness.worker import find as find_place
 
 __all__ = ["Plan", "SmallRow", "label", "measure", "run_cell", "unlabel"]
 

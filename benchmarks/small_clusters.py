@@ -20,17 +20,17 @@ import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks.harness.cells import Cell, CellStore, run_cells
+from benchmarks.harness.commands import names, refuse_unknown
+from benchmarks.harness.limits import OK, run_limited
+from benchmarks.harness.reports import Bar, format_bars, format_report, format_versions, markdown_table
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
+from benchmarks.harness.versions import version_of, versions_of_prunus
+from benchmarks.harness.worker import Answer, Job
 from benchmarks.small_cells import label, unlabel
 from benchmarks.small_lists import CLASSES, LEAVES, VALUES, Contender
 from benchmarks.small_methods import find, is_installed
 from benchmarks.small_tables import MOST_ROWS, Protocol, SmallSplit, load_small, split_small
-from harness.cells import Cell, CellStore, run_cells
-from harness.commands import names, refuse_unknown
-from harness.limits import OK, run_limited
-from harness.reports import Bar, format_bars, format_report, format_versions, markdown_table
-from harness.sets.indexed import IndexEntry, read_index
-from harness.versions import version_of, versions_of_prunus
-from harness.worker import Answer, Job
 
 __all__ = ["ClusterRow", "bars", "explained_variance", "main", "measure", "standard_units"]
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from benchmarks.harness.limits import OK
+from benchmarks.harness.reports import format_bars, format_report, format_versions, markdown_table, wrap_paragraphs
 from benchmarks.small_bars import (
     BELOW,
     SmallStanding,
@@ -25,8 +27,6 @@ from benchmarks.small_lists import (
     TASKS,
     VALUES,
 )
-from harness.limits import OK
-from harness.reports import format_bars, format_report, format_versions, markdown_table, wrap_paragraphs
 
 __all__ = ["format_means", "format_small_report"]
 

@@ -28,7 +28,7 @@ THRESHOLDS = 40
 
 def fit_streed(problem: Problem) -> Learned:
     """The optimal tree of a depth, over a choice of thresholds."""
-    kind = find("harness.methods.streed").Optree
+    kind = find("benchmarks.harness.methods.streed").Optree
     return _of_harness(
         kind, problem, depth=problem.depth, max_questions=THRESHOLDS, time_limit=problem.limit_s, leaves=None
     )
@@ -36,7 +36,7 @@ def fit_streed(problem: Problem) -> Learned:
 
 def fit_obliquetree(problem: Problem) -> Learned:
     """A greedy tree of a depth, of which each split may combine two columns."""
-    kind = find("harness.methods.oblique_tree").ObliqueTree
+    kind = find("benchmarks.harness.methods.oblique_tree").ObliqueTree
     return _of_harness(kind, problem, max_depth=problem.depth, n_pair=2, leaves="n_leaves")
 
 

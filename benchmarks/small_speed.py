@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness.limits import OK, run_limited
+from benchmarks.harness.machine import peak_mb, resident_mb, this_machine
+from benchmarks.harness.records import format_table, write_csv
+from benchmarks.harness.reports import Bar, format_bars
+from benchmarks.harness.timing import interleaved, median
+from benchmarks.harness.worker import Answer, Job
 from benchmarks.measured import Measured
-from harness.limits import OK, run_limited
-from harness.machine import peak_mb, resident_mb, this_machine
-from harness.records import format_table, write_csv
-from harness.reports import Bar, format_bars
-from harness.timing import interleaved, median
-from harness.worker import Answer, Job
 from prunus import ReadableTreeClassifier, ReadableTreeRegressor
 
 __all__ = ["main", "measure_large"]

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.harness.cells import Cell, CellStore, run_cells
+from benchmarks.harness.commands import names, refuse_unknown
+from benchmarks.harness.sets.indexed import read_index
 from benchmarks.importances import SETS
 from benchmarks.small_lists import CART, CONTENDERS, TWO_COLUMNS
 from benchmarks.small_methods import is_installed
 from benchmarks.small_stability_cells import METHODS, VARIATIONS, StabilityRow, label, run_cell
 from benchmarks.small_stability_report import agreements, format_stability_report, format_stability_table
-from harness.cells import Cell, CellStore, run_cells
-from harness.commands import names, refuse_unknown
-from harness.sets.indexed import read_index
 
 __all__ = ["FITS", "main"]
 

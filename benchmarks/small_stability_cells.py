@@ -11,14 +11,14 @@ import pandas as pd
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from benchmarks.harness.cells import Cell
+from benchmarks.harness.limits import run_limited
+from benchmarks.harness.sets.indexed import IndexEntry, read_index
+from benchmarks.harness.versions import versions_of_prunus
+from benchmarks.harness.worker import Answer, Job
 from benchmarks.small_lists import CLASSES, VALUES
 from benchmarks.small_methods import LEAST_ROWS
 from benchmarks.small_tables import MISSING, MOST_ROWS, Protocol, SmallSplit, load_small, split_small
-from harness.cells import Cell
-from harness.limits import run_limited
-from harness.sets.indexed import IndexEntry, read_index
-from harness.versions import versions_of_prunus
-from harness.worker import Answer, Job
 
 __all__ = ["LEAVES", "METHODS", "VARIATIONS", "StabilityRow", "label", "measure", "run_cell", "unlabel"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from benchmarks.harness.limits import OK
+from benchmarks.harness.reports import format_report, format_versions, markdown_table
 from benchmarks.small_stability_cells import METHODS, VARIATIONS, StabilityRow
-from harness.limits import OK
-from harness.reports import format_report, format_versions, markdown_table
 
 __all__ = ["Agreement", "agreements", "format_stability_report", "format_stability_table"]
 

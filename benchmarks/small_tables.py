@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from harness.sets.indexed import IndexEntry, read_indexed
-from harness.sets.loading import Part
-from harness.sets.raw import class_numbers
+from benchmarks.harness.sets.indexed import IndexEntry, read_indexed
+from benchmarks.harness.sets.loading import Part
+from benchmarks.harness.sets.raw import class_numbers
 
 __all__ = ["MOST_ROWS", "Protocol", "SmallSplit", "load_small", "split_small"]
 

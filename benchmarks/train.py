@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from sklearn.tree import DecisionTreeRegressor
 
+from benchmarks.harness.limits import OK, run_limited
+from benchmarks.harness.machine import peak_mb, resident_mb, this_machine
+from benchmarks.harness.records import format_table, write_csv
+from benchmarks.harness.reports import Bar, format_bars
+from benchmarks.harness.timing import interleaved, median, median_ratio
+from benchmarks.harness.worker import Answer, Job
 from benchmarks.measured import Measured
 from benchmarks.train_engine import deep, fits, many, steps
-from harness.limits import OK, run_limited
-from harness.machine import peak_mb, resident_mb, this_machine
-from harness.records import format_table, write_csv
-from harness.reports import Bar, format_bars
-from harness.timing import interleaved, median, median_ratio
-from harness.worker import Answer, Job
 from prunus import ArgminTreeRegressor
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.training import Samples, Trainer, TrainingOptions, find_loss

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.harness.reports import Bar
+from benchmarks.harness.timing import interleaved, median, median_ratio
 from benchmarks.measured import Measured
-from harness.reports import Bar
-from harness.timing import interleaved, median, median_ratio
 from prunus import ArgminTreeRegressor
 from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head

@@ -11,12 +11,12 @@ from benchmarks.accuracy import main
 from benchmarks.accuracy_bars import JUDGED
 from benchmarks.accuracy_cells import AccuracyRow, Budget, run_cell, tune
 from benchmarks.accuracy_lists import CONTENDERS, PUBLISHED, benchmark_sets, configurations, n_trials
-from harness.cells import SEEDS, Cell, CellStore
-from harness.methods.interface import MethodBase, Targets, Task
-from harness.sets.indexed import read_index
-from harness.sets.loading import SplitSet, load_table
-from harness.spaces import Choice
-from tests.harness.folders import write_tables
+from benchmarks.harness.cells import SEEDS, Cell, CellStore
+from benchmarks.harness.methods.interface import MethodBase, Targets, Task
+from benchmarks.harness.sets.indexed import read_index
+from benchmarks.harness.sets.loading import SplitSet, load_table
+from benchmarks.harness.spaces import Choice
+from tests.benchmarks.harness.folders import write_tables
 
 NAMES = list(CONTENDERS)
 
@@ -129,7 +129,7 @@ def test_failures_and_timeouts_are_rows(folder: Path) -> None:
     assert (late.status, late.task, late.n) == ("OOT", "regression", 100)
     (folder / "pets.csv.gz").unlink()
     failed = run_cell(Cell("pets", 1, "CART"), entries["pets"], Budget(folder, 1, 60.0))
-    assert failed.status.startswith("failed: harness.sets.files.MissingDataError")
+    assert failed.status.startswith("failed: benchmarks.harness.sets.files.MissingDataError")
 
 
 def test_a_second_run_computes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ from benchmarks.accuracy_cells import AccuracyRow
 from benchmarks.accuracy_lists import CONTENDERS
 from benchmarks.accuracy_lists import HARD as ALL_HARD
 from benchmarks.accuracy_report import CHOSEN, format_accuracy_report, format_leaderboard, standings
-from harness.cells import CellStore
-from harness.reports import format_bars
+from benchmarks.harness.cells import CellStore
+from benchmarks.harness.reports import format_bars
 
 VALID = {"prunus constant": 90.0, "prunus linear": 95.0, "prunus mlp": 80.0}
 

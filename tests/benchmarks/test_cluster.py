@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cluster import main
-from harness.cells import Cell
-from harness.cluster_cells import ClusterRow
+from benchmarks.harness.cells import Cell
+from benchmarks.harness.cluster_cells import ClusterRow
 
 
 def measured(cell: Cell, _data: Path, _trials: int, _limit: float) -> ClusterRow:
-    """In place of a process for the cell, which `tests/harness/test_clustering.py` runs."""
+    """In place of a process for the cell, which `tests/benchmarks/harness/test_clustering.py` runs."""
     return ClusterRow(*cell, "ok", 1, 60, 5, 3, 0.5, 0.4, 1.0, 2.0, 9)
 
 
 def test_a_second_run_computes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("harness.cluster_cells.run_cell", measured)
+    monkeypatch.setattr("benchmarks.harness.cluster_cells.run_cell", measured)
     out = tmp_path / "out"
     arguments = [f"--data={tmp_path}", f"--out={out}", "--sets=letter", "--seeds=1225", "--methods=HKMeans"]
     assert main(arguments) == 0

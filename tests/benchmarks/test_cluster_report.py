@@ -5,10 +5,10 @@ from pathlib import Path
 
 import benchmarks
 from benchmarks.cluster_report import cluster_bars, format_cluster_report, format_cluster_tables
-from harness.cells import SEEDS, CellStore
-from harness.cluster_cells import SETS, ClusterRow, cell_grid, standings
-from harness.clustering import METHODS, does
-from harness.reports import format_bars
+from benchmarks.harness.cells import SEEDS, CellStore
+from benchmarks.harness.cluster_cells import SETS, ClusterRow, cell_grid, standings
+from benchmarks.harness.clustering import METHODS, does
+from benchmarks.harness.reports import format_bars
 
 SCORES = {"HKMeans": 0.5, "BIRCH": 0.51, "gHHC": 0.7, "prunus": 0.6, "prunus paper": 0.4}
 

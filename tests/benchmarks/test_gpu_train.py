@@ -9,8 +9,8 @@ import torch
 
 from benchmarks import gpu_train, gpu_train_parts
 from benchmarks.gpu_train_parts import EPOCH_LIMITS, PARTS, WHOLE, Figure, Sizes, table
-from harness.machine import this_machine
-from harness.records import read_records
+from benchmarks.harness.machine import this_machine
+from benchmarks.harness.records import read_records
 from tests.subprocesses import run_without
 
 SMALL = Sizes(

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import benchmarks
+from benchmarks.harness.cells import Cell, CellStore
+from benchmarks.harness.sets.indexed import read_index
+from benchmarks.harness.sets.loading import load_table
 from benchmarks.importances import SEEDS, SETS, main
 from benchmarks.importances_cells import METHODS, ImportancesRow, measure, root_columns, run_cell
 from benchmarks.importances_report import (
@@ -14,11 +17,8 @@ from benchmarks.importances_report import (
     importances_bars,
     standings,
 )
-from harness.cells import Cell, CellStore
-from harness.sets.indexed import read_index
-from harness.sets.loading import load_table
 from prunus import ArgminTreeRegressor
-from tests.harness.folders import write_tables
+from tests.benchmarks.harness.folders import write_tables
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import scale, scale_cost, scale_files, scale_killed, scale_processes
+from benchmarks.harness.reports import Bar
 from benchmarks.measured import Measured
-from harness.reports import Bar
 
 
 @pytest.fixture

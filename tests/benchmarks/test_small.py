@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.harness.cells import Cell
+from benchmarks.harness.sets.indexed import read_index
 from benchmarks.small import main
 from benchmarks.small_bars import chosen, goal_bars, mean, pair, rival_bars, standings
 from benchmarks.small_cells import GRACE_S, Plan, SmallRow, measure, run_cell
@@ -13,9 +15,7 @@ from benchmarks.small_lists import CART, CLASSES, CONTENDERS, FORMULAS, ONE_COLU
 from benchmarks.small_methods import is_installed
 from benchmarks.small_report import format_small_report
 from benchmarks.small_tables import MISSING, Protocol, SmallSplit, load_small, split_small
-from harness.cells import Cell
-from harness.sets.indexed import read_index
-from tests.harness.folders import write_tables
+from tests.benchmarks.harness.folders import write_tables
 
 
 @pytest.fixture

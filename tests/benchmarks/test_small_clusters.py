@@ -21,7 +21,7 @@ from benchmarks.small_clusters import (
 )
 from benchmarks.small_lists import CLASSES, LEAVES, VALUES
 from benchmarks.small_tables import SmallSplit
-from tests.harness.folders import write_tables
+from tests.benchmarks.harness.folders import write_tables
 
 
 def groups() -> SmallSplit:

