@@ -95,7 +95,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "hidden_layer_sizes": {
         "type": _sizes,
         "metavar": "N,N",
-        "help": "number of units in each hidden layer of the network, with --leaf mlp (default: 256,256)",
+        "help": "number of units in each hidden layer of the network, with --leaf mlp (default: 64,64,64)",
     },
     "dropout": {
         "type": float,

@@ -102,7 +102,8 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         weight.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
-        are at least 50,000 rows, and the CPU otherwise. `predict` says where predictions are made.
+        are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
+        made.
     tuning_seconds : float, default=None
         No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
         depends on how fast the machine is. None means that there is no limit.

@@ -122,7 +122,8 @@ class ArgminTreeClusterer(
         Share of the rows that is held out for validation if there is early stopping.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
-        are at least 50,000 rows, and the CPU otherwise. `predict` says where predictions are made.
+        are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
+        made.
     n_jobs : int, default=None
         Number of threads that training uses; None means as many as torch uses, -1 all cores. The learned tree does not
         depend on it.
