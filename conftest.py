@@ -1,6 +1,12 @@
-"""Settings of all tests: instructions that oneDNN may use, and what the examples in docstrings need."""
+"""Settings of all tests: Ctrl-C, instructions that oneDNN may use, and what the examples in docstrings need."""
 
 import os
+import signal
+
+# A shell lets programs in the background ignore Ctrl-C. Tests that interrupt a fit, and programs that they start, would
+# then never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Some virtual machines say that their processor has AMX, but do not enable it. Products in half precision by torch's
 # oneDNN then end with "Illegal instruction". oneDNN reads its limit when torch is imported, so it is set before that;

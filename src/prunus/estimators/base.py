@@ -1,24 +1,23 @@
 """The base class of the estimators: their options, and the steps of a fit."""
 
-from numbers import Integral, Real
-from pathlib import Path
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
 from prunus.estimators.callback_support import CallbackSupportMixin, with_callbacks
-from prunus.estimators.choosing_tree import AUTO, ChoosingTree
+from prunus.estimators.choosing_tree import ChoosingTree
 from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted import FittedTree, check_width, encode
 from prunus.estimators.learned import LearnedTree
 from prunus.estimators.notebook import NotebookPicture
+from prunus.estimators.options import AUTO, TreeOptions
 from prunus.estimators.preparation import (
     Rows,
     encode_training,
@@ -32,14 +31,14 @@ from prunus.estimators.preparation import (
 from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import MakeTarget, StreamedTree
 from prunus.estimators.torch_state import plain_torch
-from prunus.nn.registry import LEAVES, SPLITS
 from prunus.targets import Target
 from prunus.training.epochs import take_epochs
 from prunus.training.processes import processes
 
-__all__ = ["AUTO", "ArgminTree"]
+__all__ = ["ArgminTree"]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTree(
     ChoosingTree,
     StreamedTree,
@@ -47,97 +46,17 @@ class ArgminTree(
     FittedTree,
     NotebookPicture,
     CallbackSupportMixin,  # type: ignore[misc]
+    TreeOptions,
     BaseEstimator,  # type: ignore[misc]
 ):
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
+    callbacks: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "depth": [Interval(Integral, 0, 16, closed="both")],
-        "pruning_strength": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "routing": [StrOptions({"soft", "hard"})],
-        "split": [StrOptions(set(SPLITS)), callable],
-        "max_split_features": [Interval(Integral, 1, None, closed="left"), None],
-        "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
-        "max_leaf_features": [Interval(Integral, 1, None, closed="left"), None],
-        "leaf": [StrOptions(set(LEAVES))],
-        "hidden_layer_sizes": ["array-like"],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "pieces": [Interval(Integral, 0, 64, closed="both")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({AUTO})],
-        "weight_decay": [Interval(Real, 0, None, closed="left"), StrOptions({AUTO})],
-        "optimizer": [StrOptions({"adamw", "qhadam", "sgd"}), callable],
-        "schedule": [StrOptions({"cosine", "plateau", "constant"})],
-        "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO}), None],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "device": [str, torch.device],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "warm_start": ["boolean"],
-        "checkpoint": [str, Path, None],
-        "verbose": ["verbose"],
+        **TreeOptions._parameter_constraints,
         "callbacks": [None, list, tuple],
     }
-
-    def __init__(
-        self,
-        *,
-        depth: Any = 4,
-        pruning_strength: float = 1.0,
-        routing: str = "soft",
-        split: Any = "linear",
-        max_split_features: int | None = None,
-        max_leaf_nodes: int | None = None,
-        max_leaf_features: int | None = None,
-        leaf: str = "constant",
-        hidden_layer_sizes: Any = (64, 64, 64),
-        dropout: float = 0.0,
-        pieces: Any = 0,
-        loss: Any = "squared_error",
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        device: Any = AUTO,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        self.depth = depth
-        self.pruning_strength = pruning_strength
-        self.routing = routing
-        self.split = split
-        self.max_split_features = max_split_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_leaf_features = max_leaf_features
-        self.leaf = leaf
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.dropout = dropout
-        self.pieces = pieces
-        self.loss = loss
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.schedule = schedule
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.callbacks = callbacks
 
     @with_callbacks  # type: ignore[untyped-decorator]
     @plain_torch()

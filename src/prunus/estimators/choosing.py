@@ -15,6 +15,7 @@ from prunus.errors import TrainingError
 from prunus.estimators.bags import Bags
 from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
 from prunus.estimators.devices import choose_device
+from prunus.estimators.options import AUTO
 from prunus.estimators.preparation import Rows, merge_alike, to_samples
 from prunus.estimators.screening import narrowed
 from prunus.training import EpochRecord
@@ -26,7 +27,6 @@ from prunus.tree.prediction import row_outputs
 
 __all__ = ["CHOSEN", "Candidate", "Lesson", "candidates", "choose", "tree_kinds"]
 
-AUTO = "auto"
 CHOSEN = ("leaf", "depth", "pieces")
 """The options that may be "auto"; the weight decay is chosen with them, if it is "auto" as well."""
 FEW = 3_000

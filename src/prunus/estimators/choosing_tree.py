@@ -2,29 +2,18 @@
 
 import copy
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, Self
-
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.choosing import AUTO, CHOSEN, Lesson, choose
+from prunus.estimators.choosing import CHOSEN, Lesson, choose
+from prunus.estimators.options import AUTO
 from prunus.estimators.preparation import Rows
 from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import MakeTarget
 from prunus.estimators.torch_state import plain_torch
-from prunus.nn.registry import LEAVES
 
-__all__ = ["AUTO", "AUTO_CONSTRAINTS", "ChoosingTree"]
-
-AUTO_CONSTRAINTS: dict[str, list[Any]] = {
-    "depth": [Interval(Integral, 0, 16, closed="both"), StrOptions({AUTO})],
-    "leaf": [StrOptions({*LEAVES, AUTO})],
-    "pieces": [Interval(Integral, 0, 64, closed="both"), StrOptions({AUTO})],
-    "tuning_seconds": [Interval(Real, 0, None, closed="neither"), None],
-}
-"""What the options of estimators that choose may be."""
+__all__ = ["ChoosingTree"]
 
 
 class ChoosingTree:

@@ -1,6 +1,7 @@
 """The classifier."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,15 +12,16 @@ from sklearn.utils._param_validation import StrOptions
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.base import AUTO, ArgminTree
-from prunus.estimators.choosing_tree import AUTO_CONSTRAINTS
+from prunus.estimators.base import ArgminTree
 from prunus.estimators.file_predictions import ScoredFiles
+from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.targets import Classes, TwoClasses
 
 __all__ = ["ArgminTreeClassifier"]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: ignore[misc]
     """A single decision tree for classification, whose splits, routes and pruning are learned by gradient descent.
 
@@ -97,16 +99,10 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
         trains for `max_epochs` on all rows, with no validation unless `eval_set` is given.
     validation_fraction : float, default=0.15
         Share of the rows that is held out for validation if there is early stopping and no `eval_set`.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
-        weight.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
         made.
-    tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
     n_jobs : int, default=None
         Number of threads that training uses; None means as many as torch uses, -1 all cores. The learned tree does not
         depend on it.
@@ -124,6 +120,12 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
     callbacks : list or None, default=None
         Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
         after each epoch. If one returns True, training stops.
+    tuning_seconds : float, default=None
+        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
+        depends on how fast the machine is. None means that there is no limit.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
+        weight.
 
     Attributes
     ----------
@@ -175,78 +177,19 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: i
     True
     """
 
+    depth: int | Auto = 4
+    pieces: int | Auto = 0
+    loss: Any = "cross_entropy"
+    tuning_seconds: float | None = None
+    class_weight: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
         **AUTO_CONSTRAINTS,
         "loss": [StrOptions({"cross_entropy", "binary_cross_entropy"}), callable],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    target_: Classes
-
-    def __init__(
-        self,
-        *,
-        depth: int | str = 4,
-        pruning_strength: float = 1.0,
-        routing: str = "soft",
-        split: Any = "linear",
-        max_split_features: int | None = None,
-        max_leaf_nodes: int | None = None,
-        max_leaf_features: int | None = None,
-        leaf: str = "constant",
-        hidden_layer_sizes: Any = (64, 64, 64),
-        dropout: float = 0.0,
-        pieces: int | str = 0,
-        loss: Any = "cross_entropy",
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        class_weight: Any = None,
-        device: Any = AUTO,
-        tuning_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        super().__init__(
-            depth=depth,
-            pruning_strength=pruning_strength,
-            routing=routing,
-            split=split,
-            max_split_features=max_split_features,
-            max_leaf_nodes=max_leaf_nodes,
-            max_leaf_features=max_leaf_features,
-            leaf=leaf,
-            hidden_layer_sizes=hidden_layer_sizes,
-            dropout=dropout,
-            pieces=pieces,
-            loss=loss,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            optimizer=optimizer,
-            schedule=schedule,
-            early_stopping_rounds=early_stopping_rounds,
-            validation_fraction=validation_fraction,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            verbose=verbose,
-            callbacks=callbacks,
-        )
-        self.tuning_seconds = tuning_seconds
-        self.class_weight = class_weight
+    target_: Classes = field(init=False)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803

@@ -1,6 +1,6 @@
 """The clusterer."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -12,11 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.base import ArgminTree
 from prunus.estimators.cluster_start import model_inputs, start_clustered, start_without_targets
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.fitted_clusters import FittedClusters
 from prunus.estimators.hierarchy import flat_labels, merge_closest, read_hierarchy
+from prunus.estimators.options import AUTO
 from prunus.estimators.preparation import read_weight
 from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import Given, open_files
@@ -42,6 +43,7 @@ FAR = 1e6
 """Numbers are not limited, but that single precision has their squares."""
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTreeClusterer(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -62,19 +64,6 @@ class ArgminTreeClusterer(
     ----------
     depth : int, default=8
         Largest depth of the tree, from 0 to 16.
-    max_leaf_nodes : int or None, default=64
-        Largest number of clusters at the bottom of the hierarchy: the closest ones are merged until there are no more
-        than this. None means 2**depth.
-    n_clusters : int or None, default=None
-        Number of flat clusters in `labels_` and `predict`. None means that each leaf of the tree is a cluster.
-    max_split_features : {1, 2} or None, default=None
-        Largest number of columns in a split, for clusters that are explained by short rules. The tree is then not
-        trained: it is searched, and has at most `n_clusters` leaves if that is set. All columns of the table are told
-        apart as in k-means: the leaves are those whose rows have the smallest squared distance from their means, in
-        standard units. Rows that are far from all others count in full, where a trained tree limits them.
-    targets : list of column names or positions, or None, default=None
-        The columns of the table that are predicted from the others. None means that all columns are reconstructed from
-        the path of a row.
     pruning_strength : float, default=1.0
         How strongly nodes that few rows of a batch reach are pruned; 0 prunes nothing. It is relative to `batch_size`.
     routing : {"soft", "hard"}, default="soft"
@@ -86,6 +75,14 @@ class ArgminTreeClusterer(
         features; "elu" passes this sum through an exponential linear unit, so that no score is below -1; "mlp" is a
         small neural network that the nodes share; "sparse_mlp" is a network whose units combine a few features each. A
         callable ``split(n_inputs, depth)`` returns a torch module with scores of shape (n, 2**depth - 1).
+    max_split_features : {1, 2} or None, default=None
+        Largest number of columns in a split, for clusters that are explained by short rules. The tree is then not
+        trained: it is searched, and has at most `n_clusters` leaves if that is set. All columns of the table are told
+        apart as in k-means: the leaves are those whose rows have the smallest squared distance from their means, in
+        standard units. Rows that are far from all others count in full, where a trained tree limits them.
+    max_leaf_nodes : int or None, default=64
+        Largest number of clusters at the bottom of the hierarchy: the closest ones are merged until there are no more
+        than this. None means 2**depth.
     leaf : {"auto", "constant", "additive", "linear", "mlp"}, default="auto"
         What the prediction of the columns is made from: "constant" is a value for each node, "additive" the same plus
         one linear model for all nodes, "linear" a linear model for each node, and "mlp" a neural network on the
@@ -140,6 +137,11 @@ class ArgminTreeClusterer(
     callbacks : list or None, default=None
         Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
         after each epoch. If one returns True, training stops.
+    n_clusters : int or None, default=None
+        Number of flat clusters in `labels_` and `predict`. None means that each leaf of the tree is a cluster.
+    targets : list of column names or positions, or None, default=None
+        The columns of the table that are predicted from the others. None means that all columns are reconstructed from
+        the path of a row.
 
     Attributes
     ----------
@@ -196,6 +198,14 @@ class ArgminTreeClusterer(
     (100, 15)
     """
 
+    depth: int = 8
+    max_leaf_nodes: int | None = 64
+    leaf: str = AUTO
+    n_clusters: int | None = None
+    targets: Any = None
+    pieces: int = field(init=False, default=0)
+    max_leaf_features: None = field(init=False, default=None)
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: limits for name, limits in ArgminTree._parameter_constraints.items() if name != "pieces"},
         "max_split_features": [Interval(Integral, 1, 2, closed="both"), None],
@@ -205,67 +215,6 @@ class ArgminTreeClusterer(
         "split": [StrOptions(set(SPLITS)), callable],
         "loss": [StrOptions({"squared_error", "absolute_error", "huber"}), callable],
     }
-
-    def __init__(
-        self,
-        *,
-        depth: int = 8,
-        max_leaf_nodes: int | None = 64,
-        n_clusters: int | None = None,
-        max_split_features: int | None = None,
-        targets: Any = None,
-        pruning_strength: float = 1.0,
-        routing: str = "soft",
-        split: Any = "linear",
-        leaf: str = AUTO,
-        hidden_layer_sizes: Any = (64, 64, 64),
-        dropout: float = 0.0,
-        loss: Any = "squared_error",
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        device: Any = AUTO,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        super().__init__(
-            depth=depth,
-            pruning_strength=pruning_strength,
-            routing=routing,
-            split=split,
-            max_split_features=max_split_features,
-            max_leaf_nodes=max_leaf_nodes,
-            leaf=leaf,
-            hidden_layer_sizes=hidden_layer_sizes,
-            dropout=dropout,
-            loss=loss,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            optimizer=optimizer,
-            schedule=schedule,
-            early_stopping_rounds=early_stopping_rounds,
-            validation_fraction=validation_fraction,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            verbose=verbose,
-            callbacks=callbacks,
-        )
-        self.n_clusters = n_clusters
-        self.targets = targets
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803, ARG002

@@ -1,7 +1,7 @@
 """The base class of the forests: their options, and the steps of a fit."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from numbers import Integral, Real
@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.bags import Bags
-from prunus.estimators.base import AUTO, ArgminTree
+from prunus.estimators.base import ArgminTree
 from prunus.estimators.choosing import tree_kinds
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.devices import choose_device
@@ -25,6 +25,7 @@ from prunus.estimators.fitted_forest import FittedForest
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
 from prunus.estimators.notebook import NotebookPicture
+from prunus.estimators.options import AUTO, Auto, TreeOptions
 from prunus.estimators.out_of_bag import OutOfBag
 from prunus.estimators.preparation import (
     Rows,
@@ -69,13 +70,29 @@ class _Lesson(NamedTuple):
     """Reads the rows of the tree of a number from files; None if all rows are in memory."""
 
 
-class ArgminForest(OutOfBag, FittedForest, NotebookPicture, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class ForestOptions:
+    """How trees of a forest differ from each other."""
+
+    n_trees: int = 16
+    bootstrap: bool = False
+    max_features: float = 1.0
+    oob_score: bool = False
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestOptions, BaseEstimator):  # type: ignore[misc]
     """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
 
+    depth: int | Auto = AUTO
+    leaf: str = AUTO
+    pieces: int | Auto = AUTO
+    tuning_seconds: float | None = None
+
     _tree_kind: ClassVar[type[Any]]
-    _seed: int
-    chosen_: dict[str, Any]
-    keeps_checkpoint: bool = False
+    _seed: int = field(init=False)
+    chosen_: dict[str, Any] = field(init=False)
+    keeps_checkpoint: bool = field(init=False, default=False)
     """Whether checkpoints outlive `fit`: the command line removes them only after the model has been saved."""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_trees": [Interval(Integral, 1, None, closed="left")],
@@ -83,73 +100,6 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, BaseEstimator):  # t
         "max_features": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")],
         "oob_score": ["boolean"],
     }
-
-    def __init__(
-        self,
-        *,
-        n_trees: int = 16,
-        bootstrap: bool = False,
-        max_features: float = 1.0,
-        oob_score: bool = False,
-        depth: int | str = AUTO,
-        pruning_strength: float = 1.0,
-        routing: str = "soft",
-        split: Any = "linear",
-        max_split_features: int | None = None,
-        max_leaf_nodes: int | None = None,
-        max_leaf_features: int | None = None,
-        leaf: str = AUTO,
-        hidden_layer_sizes: Any = (64, 64, 64),
-        dropout: float = 0.0,
-        pieces: int | str = AUTO,
-        loss: Any = "squared_error",
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        device: Any = AUTO,
-        tuning_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.bootstrap = bootstrap
-        self.max_features = max_features
-        self.oob_score = oob_score
-        self.depth = depth
-        self.pruning_strength = pruning_strength
-        self.routing = routing
-        self.split = split
-        self.max_split_features = max_split_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_leaf_features = max_leaf_features
-        self.leaf = leaf
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.dropout = dropout
-        self.pieces = pieces
-        self.loss = loss
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.schedule = schedule
-        self.early_stopping_rounds = early_stopping_rounds
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.tuning_seconds = tuning_seconds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.verbose = verbose
 
     def _new_tree(self, **options: Any) -> Any:
         """A tree of the forest that is not fitted yet, with the options of the forest and these."""

@@ -1,12 +1,12 @@
 """The forest of classifiers."""
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, _fit_context
 
-from prunus.estimators.base import AUTO
 from prunus.estimators.classifier import ArgminTreeClassifier
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.forest import OF_TREES, ArgminForest
@@ -15,6 +15,7 @@ from prunus.targets import Classes
 __all__ = ["ArgminForestClassifier"]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # type: ignore[misc]
     """Several trees for classification, each learned by gradient descent, whose probabilities are averaged.
 
@@ -109,16 +110,10 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
         Share of the rows that each tree holds out for validation if there is early stopping and no `eval_set`. The
         parts of consecutive trees follow each other in a random order of the rows, so that with 7 trees each row is
         held out by some tree.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
-        weight.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
         made.
-    tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
     n_jobs : int, default=None
         Number of threads; trees are trained side by side. None means as many as torch uses, -1 all cores. The learned
         trees do not depend on it, unless a table in files is larger than its memory limit: the trees that are trained
@@ -133,6 +128,12 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
     verbose : int, default=0
         If it is above 0, training shows how many trees there are: a bar on a terminal or in a notebook, else a few
         lines on stderr.
+    tuning_seconds : float, default=None
+        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
+        depends on how fast the machine is. None means that there is no limit.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
+        weight.
 
     Attributes
     ----------
@@ -169,83 +170,15 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # typ
     (True, 4)
     """
 
+    loss: Any = "cross_entropy"
+    class_weight: Any = None
+
     _tree_kind = ArgminTreeClassifier
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: kinds for name, kinds in ArgminTreeClassifier._parameter_constraints.items() if name not in OF_TREES},
         **ArgminForest._parameter_constraints,
     }
-    target_: Classes
-
-    def __init__(
-        self,
-        *,
-        n_trees: int = 16,
-        bootstrap: bool = False,
-        max_features: float = 1.0,
-        oob_score: bool = False,
-        depth: int | str = AUTO,
-        pruning_strength: float = 1.0,
-        routing: str = "soft",
-        split: Any = "linear",
-        max_split_features: int | None = None,
-        max_leaf_nodes: int | None = None,
-        max_leaf_features: int | None = None,
-        leaf: str = AUTO,
-        hidden_layer_sizes: Any = (64, 64, 64),
-        dropout: float = 0.0,
-        pieces: int | str = AUTO,
-        loss: Any = "cross_entropy",
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        class_weight: Any = None,
-        device: Any = AUTO,
-        tuning_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_trees=n_trees,
-            bootstrap=bootstrap,
-            max_features=max_features,
-            oob_score=oob_score,
-            depth=depth,
-            pruning_strength=pruning_strength,
-            routing=routing,
-            split=split,
-            max_split_features=max_split_features,
-            max_leaf_nodes=max_leaf_nodes,
-            max_leaf_features=max_leaf_features,
-            leaf=leaf,
-            hidden_layer_sizes=hidden_layer_sizes,
-            dropout=dropout,
-            pieces=pieces,
-            loss=loss,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            optimizer=optimizer,
-            schedule=schedule,
-            early_stopping_rounds=early_stopping_rounds,
-            validation_fraction=validation_fraction,
-            device=device,
-            tuning_seconds=tuning_seconds,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    target_: Classes = field(init=False)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803

@@ -1,5 +1,6 @@
 """The forest of regressors."""
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +10,6 @@ from sklearn.metrics import r2_score
 
 from prunus.data.arrays import reading
 from prunus.errors import InputValueError
-from prunus.estimators.base import AUTO
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.forest import OF_TREES, ArgminForest
 from prunus.estimators.regressor import ArgminTreeRegressor
@@ -18,6 +18,7 @@ from prunus.targets import Numbers
 __all__ = ["ArgminForestRegressor"]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):  # type: ignore[misc]
     """Several trees for regression, each learned by gradient descent, whose predictions are averaged.
 
@@ -92,12 +93,6 @@ default="squared_error"
         positive, and the tree learns the logarithms of the predictions. A callable ``loss(output, target)`` takes
         outputs and targets of shape (n, n_outputs), both scaled to mean 0 and variance 1, and returns a loss for each
         row, or their mean.
-    quantile : float, default=0.5
-        The quantile that is predicted if `loss` is "quantile", between 0 and 1: with 0.9, about 90 % of the values of y
-        are below the predictions. Other losses ignore it.
-    tweedie_power : float, default=1.5
-        The variance of y grows like this power of its mean if `loss` is "tweedie", between 1 (as for "poisson") and 2
-        (as for "gamma"). Other losses ignore it.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows.
     batch_size : int or "auto", default="auto"
@@ -125,9 +120,6 @@ default="squared_error"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
         made.
-    tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
     n_jobs : int, default=None
         Number of threads; trees are trained side by side. None means as many as torch uses, -1 all cores. The learned
         trees do not depend on it, unless a table in files is larger than its memory limit: the trees that are trained
@@ -142,6 +134,15 @@ default="squared_error"
     verbose : int, default=0
         If it is above 0, training shows how many trees there are: a bar on a terminal or in a notebook, else a few
         lines on stderr.
+    tuning_seconds : float, default=None
+        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
+        depends on how fast the machine is. None means that there is no limit.
+    quantile : float, default=0.5
+        The quantile that is predicted if `loss` is "quantile", between 0 and 1: with 0.9, about 90 % of the values of y
+        are below the predictions. Other losses ignore it.
+    tweedie_power : float, default=1.5
+        The variance of y grows like this power of its mean if `loss` is "tweedie", between 1 (as for "poisson") and 2
+        (as for "gamma"). Other losses ignore it.
 
     Attributes
     ----------
@@ -176,85 +177,15 @@ default="squared_error"
     (True, 4)
     """
 
+    quantile: float = 0.5
+    tweedie_power: float = 1.5
+
     _tree_kind = ArgminTreeRegressor
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: kinds for name, kinds in ArgminTreeRegressor._parameter_constraints.items() if name not in OF_TREES},
         **ArgminForest._parameter_constraints,
     }
-    target_: Numbers
-
-    def __init__(
-        self,
-        *,
-        n_trees: int = 16,
-        bootstrap: bool = False,
-        max_features: float = 1.0,
-        oob_score: bool = False,
-        depth: int | str = AUTO,
-        pruning_strength: float = 1.0,
-        routing: str = "soft",
-        split: Any = "linear",
-        max_split_features: int | None = None,
-        max_leaf_nodes: int | None = None,
-        max_leaf_features: int | None = None,
-        leaf: str = AUTO,
-        hidden_layer_sizes: Any = (64, 64, 64),
-        dropout: float = 0.0,
-        pieces: int | str = AUTO,
-        loss: Any = "squared_error",
-        quantile: float = 0.5,
-        tweedie_power: float = 1.5,
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        device: Any = AUTO,
-        tuning_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_trees=n_trees,
-            bootstrap=bootstrap,
-            max_features=max_features,
-            oob_score=oob_score,
-            depth=depth,
-            pruning_strength=pruning_strength,
-            routing=routing,
-            split=split,
-            max_split_features=max_split_features,
-            max_leaf_nodes=max_leaf_nodes,
-            max_leaf_features=max_leaf_features,
-            leaf=leaf,
-            hidden_layer_sizes=hidden_layer_sizes,
-            dropout=dropout,
-            pieces=pieces,
-            loss=loss,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            optimizer=optimizer,
-            schedule=schedule,
-            early_stopping_rounds=early_stopping_rounds,
-            validation_fraction=validation_fraction,
-            device=device,
-            tuning_seconds=tuning_seconds,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            verbose=verbose,
-        )
-        self.quantile = quantile
-        self.tweedie_power = tweedie_power
+    target_: Numbers = field(init=False)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803

@@ -32,7 +32,7 @@ class HardenedTree:
     """What an estimator needs for `routing="hard"`; the options are those of the estimator."""
 
     routing: str
-    depth: int
+    depth: Any
     split: Any
     loss: Any
     pruning_strength: float

@@ -4,8 +4,9 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from prunus.data.tables import Table, read_table
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.file_predictions import by_chunks
 from prunus.estimators.notebook import NotebookPicture
+from prunus.estimators.options import AUTO, Auto
 from prunus.estimators.preparation import MERGE_LIMIT, read_weight, sorted_order
 from prunus.estimators.readable_importances import importances
 from prunus.estimators.scanned import IN_MEMORY, fits_into_memory
@@ -35,9 +37,10 @@ from prunus.tree.paths import path_nodes
 
 __all__ = ["ReadableTree", "TreeSize", "of_files", "read_files", "suggesting"]
 
-AUTO = "auto"
 MOST_REPEATED = 100_000
 """Rows with whole weights are repeated if they then are not more than this; otherwise they keep their weights."""
+Kind = TypeVar("Kind")
+
 SUGGESTIONS = {"max_depth": "max_leaf_nodes", "depth": "max_leaf_nodes", "max_features": "max_split_features"}
 """Options of other trees, and what is nearest to them here."""
 EQUAL = 1e-12
@@ -54,8 +57,9 @@ class TreeSize(NamedTuple):
     """The standard error of the score."""
 
 
-def suggesting(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor whose error for an option of other trees names the one that is meant here."""
+def suggesting(kind: type[Kind]) -> type[Kind]:
+    """A class whose error for an option of other trees names the one that is meant here."""
+    init: Any = kind.__init__
 
     @functools.wraps(init)
     def with_suggestion(self: Any, *args: Any, **options: Any) -> None:
@@ -64,7 +68,8 @@ def suggesting(init: Callable[..., None]) -> Callable[..., None]:
                 raise InputTypeError(_suggestion(type(self), name))
         init(self, *args, **options)
 
-    return with_suggestion
+    kind.__init__ = with_suggestion  # type: ignore[method-assign]
+    return kind
 
 
 def _suggestion(kind: type, name: str) -> str:
@@ -94,8 +99,17 @@ def read_files(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     return given.X, given.y, given.sample_weight
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
     """A small tree that is searched as a whole; each estimator adds what is to be predicted."""
+
+    max_leaf_nodes: int | Auto = 8
+    max_split_features: int = 2
+    max_leaf_features: int = 0
+    min_samples_leaf: int | Auto = AUTO
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), StrOptions({AUTO})],
@@ -106,32 +120,13 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-    target_: Any
-    record_: ReadableRecord
-    columns_: tuple[KnownColumn, ...]
-    family_: tuple[TreeSize, ...]
-    chosen_: dict[str, Any]
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[np.object_]
-
-    def __init__(
-        self,
-        *,
-        max_leaf_nodes: int | str = 8,
-        max_split_features: int = 2,
-        max_leaf_features: int = 0,
-        min_samples_leaf: int | str = AUTO,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_split_features = max_split_features
-        self.max_leaf_features = max_leaf_features
-        self.min_samples_leaf = min_samples_leaf
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    target_: Any = field(init=False)
+    record_: ReadableRecord = field(init=False)
+    columns_: tuple[KnownColumn, ...] = field(init=False)
+    family_: tuple[TreeSize, ...] = field(init=False)
+    chosen_: dict[str, Any] = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: npt.NDArray[np.object_] = field(init=False)
 
     def set_params(self, **params: Any) -> Self:
         """Set options.
@@ -159,7 +154,7 @@ class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
         given = read_weight(sample_weight, shape)
         known, columns = learn_columns(X, given)
         problem = _problem(columns, target, targets, given, n_classes)
-        limits = Limits(self.max_leaf_nodes, self.max_split_features, self.max_leaf_features, self.min_samples_leaf)  # type: ignore[arg-type]
+        limits = Limits(self.max_leaf_nodes, self.max_split_features, self.max_leaf_features, self.min_samples_leaf)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         found = search.find_tree(
             problem, limits, n_jobs=_threads(self.n_jobs), seed=seed, report=_write_line if self.verbose > 0 else None

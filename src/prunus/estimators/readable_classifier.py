@@ -1,5 +1,6 @@
 """The readable classifier."""
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from prunus.estimators.file_predictions import ScoredFiles
-from prunus.estimators.readable import AUTO, ReadableTree, of_files, read_files, suggesting
+from prunus.estimators.readable import ReadableTree, of_files, read_files, suggesting
 from prunus.search.predict import class_scores, find_leaves
 from prunus.targets import Classes
 
@@ -17,6 +18,8 @@ __all__ = ["ReadableTreeClassifier"]
 Doubles = npt.NDArray[np.float64]
 
 
+@suggesting
+@dataclass(kw_only=True, repr=False, eq=False)
 class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):  # type: ignore[misc]
     """A classification tree that a person can read: few leaves, few columns in a split, round numbers.
 
@@ -35,15 +38,15 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):  # typ
         Largest number of terms in the formula of a leaf; with 0 a leaf has constant probabilities.
     min_samples_leaf : int or "auto", default="auto"
         Smallest number of training rows in a leaf. "auto" chooses it on held-out rows.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
-        weight.
     n_jobs : int, default=None
         Number of threads; None and -1 mean all cores. The tree does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of all random choices; with an int, a fit can be repeated exactly.
     verbose : int, default=0
         If it is above 0, the search tells on stderr what it does.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
+        weight.
 
     Attributes
     ----------
@@ -78,35 +81,13 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):  # typ
     (True, True)
     """
 
+    class_weight: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ReadableTree._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    target_: Classes
-
-    @suggesting
-    def __init__(
-        self,
-        *,
-        max_leaf_nodes: int | str = 8,
-        max_split_features: int = 2,
-        max_leaf_features: int = 0,
-        min_samples_leaf: int | str = AUTO,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            max_leaf_nodes=max_leaf_nodes,
-            max_split_features=max_split_features,
-            max_leaf_features=max_leaf_features,
-            min_samples_leaf=min_samples_leaf,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    target_: Classes = field(init=False)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803

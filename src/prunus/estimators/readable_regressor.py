@@ -1,5 +1,6 @@
 """The readable regressor."""
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -7,13 +8,15 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin, _fit_context
 
 from prunus.estimators.file_predictions import ScoredFiles
-from prunus.estimators.readable import AUTO, ReadableTree, of_files, read_files, suggesting
+from prunus.estimators.readable import ReadableTree, of_files, read_files, suggesting
 from prunus.search.predict import find_leaves, leaf_outputs
 from prunus.targets import Numbers
 
 __all__ = ["ReadableTreeRegressor"]
 
 
+@suggesting
+@dataclass(kw_only=True, repr=False, eq=False)
 class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):  # type: ignore[misc]
     """A regression tree that a person can read: few leaves, few columns in a split, round numbers.
 
@@ -69,29 +72,7 @@ class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):  # type:
     (True, True)
     """
 
-    target_: Numbers
-
-    @suggesting
-    def __init__(
-        self,
-        *,
-        max_leaf_nodes: int | str = 8,
-        max_split_features: int = 2,
-        max_leaf_features: int = 0,
-        min_samples_leaf: int | str = AUTO,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            max_leaf_nodes=max_leaf_nodes,
-            max_split_features=max_split_features,
-            max_leaf_features=max_leaf_features,
-            min_samples_leaf=min_samples_leaf,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+    target_: Numbers = field(init=False)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803

@@ -1,5 +1,6 @@
 """The regressor."""
 
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -8,9 +9,9 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from prunus.estimators.base import AUTO, ArgminTree
-from prunus.estimators.choosing_tree import AUTO_CONSTRAINTS
+from prunus.estimators.base import ArgminTree
 from prunus.estimators.file_predictions import ScoredFiles
+from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.targets import LogNumbers, Numbers
 from prunus.training import Loss, find_loss
@@ -21,6 +22,7 @@ POWERS = {"poisson": 1.0, "gamma": 2.0}
 """The power of the mean that the variance grows like, for the losses that fix it."""
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTreeRegressor(ScoredFiles, RegressorMixin, ArgminTree):  # type: ignore[misc]
     """A single decision tree for regression, whose splits, routes and pruning are learned by gradient descent.
 
@@ -80,12 +82,6 @@ default="squared_error"
         positive, and the tree learns the logarithms of the predictions. A callable ``loss(output, target)`` takes
         outputs and targets of shape (n, n_outputs), both scaled to mean 0 and variance 1, and returns a loss for each
         row, or their mean.
-    quantile : float, default=0.5
-        The quantile that is predicted if `loss` is "quantile", between 0 and 1: with 0.9, about 90 % of the values of y
-        are below the predictions. Other losses ignore it.
-    tweedie_power : float, default=1.5
-        The variance of y grows like this power of its mean if `loss` is "tweedie", between 1 (as for "poisson") and 2
-        (as for "gamma"). Other losses ignore it.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows.
     batch_size : int or "auto", default="auto"
@@ -111,9 +107,6 @@ default="squared_error"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
         made.
-    tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
     n_jobs : int, default=None
         Number of threads that training uses; None means as many as torch uses, -1 all cores. The learned tree does not
         depend on it.
@@ -131,6 +124,15 @@ default="squared_error"
     callbacks : list or None, default=None
         Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
         after each epoch. If one returns True, training stops.
+    quantile : float, default=0.5
+        The quantile that is predicted if `loss` is "quantile", between 0 and 1: with 0.9, about 90 % of the values of y
+        are below the predictions. Other losses ignore it.
+    tweedie_power : float, default=1.5
+        The variance of y grows like this power of its mean if `loss` is "tweedie", between 1 (as for "poisson") and 2
+        (as for "gamma"). Other losses ignore it.
+    tuning_seconds : float, default=None
+        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
+        depends on how fast the machine is. None means that there is no limit.
 
     Attributes
     ----------
@@ -184,6 +186,12 @@ default="squared_error"
     True
     """
 
+    depth: int | Auto = 4
+    pieces: int | Auto = 0
+    quantile: float = 0.5
+    tweedie_power: float = 1.5
+    tuning_seconds: float | None = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
         **AUTO_CONSTRAINTS,
@@ -192,74 +200,7 @@ default="squared_error"
         "tweedie_power": [Interval(Real, 1, 2, closed="neither")],
     }
 
-    target_: Numbers
-
-    def __init__(
-        self,
-        *,
-        depth: int | str = 4,
-        pruning_strength: float = 1.0,
-        routing: str = "soft",
-        split: Any = "linear",
-        max_split_features: int | None = None,
-        max_leaf_nodes: int | None = None,
-        max_leaf_features: int | None = None,
-        leaf: str = "constant",
-        hidden_layer_sizes: Any = (64, 64, 64),
-        dropout: float = 0.0,
-        pieces: int | str = 0,
-        loss: Any = "squared_error",
-        quantile: float = 0.5,
-        tweedie_power: float = 1.5,
-        max_epochs: int | str = AUTO,
-        batch_size: int | str = AUTO,
-        learning_rate: float | str = AUTO,
-        weight_decay: float | str = AUTO,
-        optimizer: Any = "adamw",
-        schedule: str = "cosine",
-        early_stopping_rounds: int | str | None = AUTO,
-        validation_fraction: float = 0.15,
-        device: Any = AUTO,
-        tuning_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        super().__init__(
-            depth=depth,
-            pruning_strength=pruning_strength,
-            routing=routing,
-            split=split,
-            max_split_features=max_split_features,
-            max_leaf_nodes=max_leaf_nodes,
-            max_leaf_features=max_leaf_features,
-            leaf=leaf,
-            hidden_layer_sizes=hidden_layer_sizes,
-            dropout=dropout,
-            pieces=pieces,
-            loss=loss,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            optimizer=optimizer,
-            schedule=schedule,
-            early_stopping_rounds=early_stopping_rounds,
-            validation_fraction=validation_fraction,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            verbose=verbose,
-            callbacks=callbacks,
-        )
-        self.tuning_seconds = tuning_seconds
-        self.quantile = quantile
-        self.tweedie_power = tweedie_power
+    target_: Numbers = field(init=False)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
