@@ -255,7 +255,7 @@ def test_options_are_not_looked_at_before_fit() -> None:
 
 def test_options_have_names_only() -> None:
     with pytest.raises(TypeError, match="positional"):
-        ArgminTreeRegressor(3)
+        ArgminTreeRegressor(3)  # type: ignore[call-arg]
 
 
 def test_a_folder_for_the_checkpoint_is_made(tmp_path: Path) -> None:

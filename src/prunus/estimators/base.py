@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from prunus.data import TableEncoder
-from prunus.estimators.callback_support import CallbackSupportMixin, with_callbacks
+from prunus.estimators.callback_support import with_callbacks
 from prunus.estimators.choosing_tree import ChoosingTree
 from prunus.estimators.defaults import Recipe, default_recipe
 from prunus.estimators.devices import choose_device
@@ -29,6 +28,7 @@ from prunus.estimators.preparation import (
     to_training,
 )
 from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.scikit_learn import BaseEstimator, CallbackSupportMixin
 from prunus.estimators.streamed_fit import MakeTarget, StreamedTree
 from prunus.estimators.torch_state import plain_torch
 from prunus.targets import Target
@@ -45,9 +45,9 @@ class ArgminTree(
     LearnedTree,
     FittedTree,
     NotebookPicture,
-    CallbackSupportMixin,  # type: ignore[misc]
+    CallbackSupportMixin,
     TreeOptions,
-    BaseEstimator,  # type: ignore[misc]
+    BaseEstimator,
 ):
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 

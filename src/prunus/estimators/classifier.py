@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from prunus.data import TableEncoder
@@ -15,6 +15,7 @@ from prunus.errors import InputValueError
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
+from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.targets import Classes, TwoClasses
 
@@ -22,7 +23,7 @@ __all__ = ["ArgminTreeClassifier"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):  # type: ignore[misc]
+class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
     """A single decision tree for classification, whose splits, routes and pruning are learned by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.

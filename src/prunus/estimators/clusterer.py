@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.data import TableEncoder
@@ -20,6 +20,7 @@ from prunus.estimators.hierarchy import flat_labels, merge_closest, read_hierarc
 from prunus.estimators.options import AUTO
 from prunus.estimators.preparation import read_weight
 from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.hardening import HardTree
 from prunus.hardening.clusters import search_clusters
@@ -45,9 +46,9 @@ FAR = 1e6
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTreeClusterer(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    ClusterMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
     FittedClusters,
     ArgminTree,
 ):

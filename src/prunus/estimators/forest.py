@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from prunus.data import TableEncoder
@@ -33,6 +32,7 @@ from prunus.estimators.preparation import (
     to_training,
 )
 from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.estimators.streamed_fit import Given, draw_rows, open_files, read_scanned
 from prunus.estimators.torch_state import plain_torch
 from prunus.training import EpochRecord, ProgressBar
@@ -81,7 +81,7 @@ class ForestOptions:
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestOptions, BaseEstimator):  # type: ignore[misc]
+class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestOptions, BaseEstimator):
     """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
 
     depth: int | Auto = AUTO

@@ -5,18 +5,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 
 from prunus.estimators.classifier import ArgminTreeClassifier
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.forest import OF_TREES, ArgminForest
+from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.targets import Classes
 
 __all__ = ["ArgminForestClassifier"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):  # type: ignore[misc]
+class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):
     """Several trees for classification, each learned by gradient descent, whose probabilities are averaged.
 
     Trees differ by their random start, by the rows that they hold out for validation and, if it is asked for, by the

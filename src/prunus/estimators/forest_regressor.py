@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.metrics import r2_score
 
 from prunus.data.arrays import reading
@@ -13,13 +13,14 @@ from prunus.errors import InputValueError
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.forest import OF_TREES, ArgminForest
 from prunus.estimators.regressor import ArgminTreeRegressor
+from prunus.estimators.scikit_learn import RegressorMixin
 from prunus.targets import Numbers
 
 __all__ = ["ArgminForestRegressor"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):  # type: ignore[misc]
+class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):
     """Several trees for regression, each learned by gradient descent, whose predictions are averaged.
 
     Trees differ by their random start, by the rows that they hold out for validation and, if it is asked for, by the

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
@@ -27,6 +27,7 @@ from prunus.estimators.options import AUTO, Auto
 from prunus.estimators.preparation import MERGE_LIMIT, read_weight, sorted_order
 from prunus.estimators.readable_importances import importances
 from prunus.estimators.scanned import IN_MEMORY, fits_into_memory
+from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.search.columns import Column, KnownColumn, as_matrix, learn_columns, read_columns
 from prunus.search.predict import find_leaves
@@ -100,7 +101,7 @@ def read_files(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ReadableTree(NotebookPicture, BaseEstimator):  # type: ignore[misc]
+class ReadableTree(NotebookPicture, BaseEstimator):
     """A small tree that is searched as a whole; each estimator adds what is to be predicted."""
 
     max_leaf_nodes: int | Auto = 8

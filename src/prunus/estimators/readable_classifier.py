@@ -5,11 +5,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.readable import ReadableTree, of_files, read_files, suggesting
+from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.search.predict import class_scores, find_leaves
 from prunus.targets import Classes
 
@@ -20,7 +21,7 @@ Doubles = npt.NDArray[np.float64]
 
 @suggesting
 @dataclass(kw_only=True, repr=False, eq=False)
-class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):  # type: ignore[misc]
+class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
     """A classification tree that a person can read: few leaves, few columns in a split, round numbers.
 
     The tree is searched as a whole, not split by split, and its size and form are chosen on held-out rows. What is

@@ -5,10 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.readable import ReadableTree, of_files, read_files, suggesting
+from prunus.estimators.scikit_learn import RegressorMixin
 from prunus.search.predict import find_leaves, leaf_outputs
 from prunus.targets import Numbers
 
@@ -17,7 +18,7 @@ __all__ = ["ReadableTreeRegressor"]
 
 @suggesting
 @dataclass(kw_only=True, repr=False, eq=False)
-class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):  # type: ignore[misc]
+class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):
     """A regression tree that a person can read: few leaves, few columns in a split, round numbers.
 
     The tree is searched as a whole, not split by split, and its size and form are chosen on held-out rows. What is

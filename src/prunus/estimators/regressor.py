@@ -6,12 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
+from prunus.estimators.scikit_learn import RegressorMixin
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.targets import LogNumbers, Numbers
 from prunus.training import Loss, find_loss
@@ -23,7 +24,7 @@ POWERS = {"poisson": 1.0, "gamma": 2.0}
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminTreeRegressor(ScoredFiles, RegressorMixin, ArgminTree):  # type: ignore[misc]
+class ArgminTreeRegressor(ScoredFiles, RegressorMixin, ArgminTree):
     """A single decision tree for regression, whose splits, routes and pruning are learned by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values. Neither the table nor y has to be scaled.
