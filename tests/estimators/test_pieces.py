@@ -1,7 +1,7 @@
 """Numbers that are cut into pieces: which parts of a tree use the pieces."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_curves_bend(routing: str) -> None:
 
 @pytest.mark.parametrize("routing", ["soft", "hard"])
 @pytest.mark.parametrize("loss", ["squared_error", "gamma"])
-def test_pieces_are_no_disaster_with_few_rows(routing: str, loss: str) -> None:
+def test_pieces_are_no_disaster_with_few_rows(routing: Literal["soft", "hard"], loss: str) -> None:
     """Linear models of all nodes with all pieces once had a negative score here."""
     random = np.random.default_rng(1)
     x = random.standard_t(2, size=(900, 6))

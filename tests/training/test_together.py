@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -310,7 +310,7 @@ def test_runs_of_trainers_end_as_they_would_alone(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("routing", ["soft", "hard"])
 def test_a_forest_whose_trees_take_their_epochs_together_is_the_usual_one(
-    routing: str, monkeypatch: pytest.MonkeyPatch
+    routing: Literal["soft", "hard"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined: list[int] = []
     x, y = make_friedman1(400, random_state=0)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ FITTED = ("squared_error", "poisson", "gamma", "tweedie", "cross_entropy", "bina
 class HardenedTree:
     """What an estimator needs for `routing="hard"`; the options are those of the estimator."""
 
-    routing: str
+    routing: Literal["soft", "hard"]
     depth: Any
     split: Any
     loss: Any

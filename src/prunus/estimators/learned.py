@@ -38,7 +38,7 @@ class LearnedTree(BuiltTree):
     """A mixin with the steps of a fit from samples on; the options are those of the estimator."""
 
     optimizer: Any
-    schedule: str
+    schedule: Any
     model_: TreeModel
     history_: History
     n_iter_: int

@@ -38,7 +38,7 @@ class TreeOptions:
 
     depth: Any = 4
     pruning_strength: float = 1.0
-    routing: str = "soft"
+    routing: Literal["soft", "hard"] = "soft"
     split: Any = "linear"
     max_split_features: int | None = None
     max_leaf_nodes: int | None = None
@@ -53,7 +53,7 @@ class TreeOptions:
     learning_rate: float | Auto = AUTO
     weight_decay: float | Auto = AUTO
     optimizer: Any = "adamw"
-    schedule: str = "cosine"
+    schedule: Literal["cosine", "plateau", "constant"] = "cosine"
     early_stopping_rounds: int | Auto | None = AUTO
     validation_fraction: float = 0.15
     device: Any = AUTO
