@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from prunus import ArgminTreeClassifier, ArgminTreeRegressor
+from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.errors import InputValueError
 from prunus.estimators import choosing
 from prunus.estimators.choosing import Candidate, candidates
@@ -327,3 +327,15 @@ SMALL: dict[str, Any] = {"max_epochs": 2, "hidden_layer_sizes": (4,)}
 @pytest.mark.slow
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+@pytest.mark.parametrize("kind", [ArgminTreeClassifier, ArgminForestRegressor])
+def test_a_time_for_choices_needs_something_to_choose(kind: Any) -> None:
+    with pytest.raises(InputValueError, match="tuning_seconds must be None unless leaf, depth or pieces is 'auto'"):
+        kind(depth=2, leaf="constant", pieces=0, tuning_seconds=5.0).fit(X, Y)
+
+
+@pytest.mark.parametrize(("option", "loss"), [("quantile", "quantile"), ("tweedie_power", "tweedie")])
+def test_options_of_other_losses_are_refused(option: str, loss: str) -> None:
+    with pytest.raises(InputValueError, match=f"{option} must be .* unless loss is '{loss}', got loss='huber'"):
+        ArgminTreeRegressor(loss="huber").set_params(**{option: 1.2 if option == "tweedie_power" else 0.9}).fit(X, V)

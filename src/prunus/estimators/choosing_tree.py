@@ -13,7 +13,15 @@ from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.streamed_fit import MakeTarget
 from prunus.estimators.torch_state import plain_torch
 
-__all__ = ["ChoosingTree"]
+__all__ = ["ChoosingTree", "check_tuning_seconds"]
+
+
+def check_tuning_seconds(tuning_seconds: float | None) -> None:
+    """Raise an error if a time for choices is given where nothing is chosen."""
+    if tuning_seconds is not None:
+        raise InputValueError(
+            f"tuning_seconds must be None unless leaf, depth or pieces is 'auto', got {tuning_seconds}"
+        )
 
 
 class ChoosingTree:
@@ -44,6 +52,7 @@ class ChoosingTree:
     ) -> Self:
         """Choose the options that are "auto", and fit; a fit that continues another one keeps what that has chosen."""
         if not self._chooses:
+            check_tuning_seconds(self.tuning_seconds)
             self._fit_tree(X, y, sample_weight, eval_set, make_target, max_epochs=max_epochs)
             vars(self).pop("chosen_", None)
             return self

@@ -18,6 +18,7 @@ from prunus.errors import InputValueError
 from prunus.estimators.bags import Bags
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.choosing import tree_kinds
+from prunus.estimators.choosing_tree import check_tuning_seconds
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.devices import choose_device
 from prunus.estimators.fitted_forest import FittedForest
@@ -188,6 +189,7 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestO
         """What is best for options that are "auto"; None if none are. A warm start keeps what was chosen."""
         tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint, n_jobs=self.n_jobs)
         if not tree._chooses:
+            check_tuning_seconds(self.tuning_seconds)
             return None
         if before is not None:
             return before.chosen_

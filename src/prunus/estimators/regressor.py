@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from prunus.errors import InputValueError
 from prunus.estimators.base import ArgminTree
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
@@ -249,6 +250,15 @@ default="squared_error"
 
     def _find_loss(self) -> Loss:
         return find_loss(self.loss, quantile=self.quantile, tweedie_power=self.tweedie_power)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        for name, usual, loss in (("quantile", 0.5, "quantile"), ("tweedie_power", 1.5, "tweedie")):
+            value = getattr(self, name)
+            if value != usual and self.loss != loss:
+                raise InputValueError(
+                    f"{name} must be {usual} unless loss is {loss!r}, got loss={self.loss!r} and {name}={value}"
+                )
 
     def _make_target(self, y: Any) -> Numbers:
         """The kind of target that the loss needs."""
