@@ -6,17 +6,21 @@ may be built without it.
 
 import math
 import os
+import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from prunus.errors import InputValueError, ProcessGroupError
+from prunus.ops.native import PRECISIONS
+from prunus.training.shared_memory import SharedMemory
 
 __all__ = ["Processes", "alone", "join_processes", "leave_processes", "processes"]
 
@@ -149,6 +153,29 @@ class _Group(Processes):
         with self._told():
             self.quick = distributed.new_group(backend="gloo", timeout=PATIENCE)
             self.patient = distributed.new_group(backend="gloo", timeout=LONG_PATIENCE)
+        self.memory = self._share_memory()
+
+    def _share_memory(self) -> SharedMemory | None:
+        """Memory for sums, if all processes are on one machine."""
+        made = SharedMemory.create(self.size) if self.is_first else None
+        path = self.broadcast(None if made is None else made[1])
+        file = SharedMemory.open(path) if made is None else made[0]
+        machines = self.gather(None if file is None else platform.node())
+        if made is not None:
+            Path(made[1]).unlink()
+        if file is None:
+            return None
+        if len(set(machines)) > 1:
+            os.close(file)
+            return None
+        memory = SharedMemory(file, self.rank, self.size)
+        self.gather(None)  # all have their locks
+        return memory
+
+    def _waiting(self, seconds: float) -> None:
+        assert self.memory is not None
+        if seconds > PATIENCE.total_seconds() or not self.memory.has_all():
+            raise self._lost()
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -169,6 +196,9 @@ class _Group(Processes):
 
     def sum_(self, array: Any) -> None:
         tensor = array if isinstance(array, Tensor) else torch.from_numpy(array)
+        if self.memory is not None and tensor.device.type == "cpu" and tensor.dtype in PRECISIONS:
+            self.memory.sum_(tensor.view(-1), self._waiting)
+            return
         with self._told():
             self.distributed.all_reduce(tensor, group=self._group_of(tensor))
 
