@@ -24,14 +24,14 @@ HARD_BARS = {
     "prunus hard linear 3 columns": 83.0,
 }
 ONE_COLUMN, ABOVE_CART = "prunus hard constant 1 column", 10
-"""This contender must be above CART on so many sets, with at most as many leaves."""
+"""This contender must be above CART on this many sets, with at most as many leaves."""
 FROM_SOFT = 0.7
 """By so much the mean accuracy of hard trees may be below that of soft ones."""
 AUTO, FOREST, HARD_AUTO = "prunus auto", "prunus forest 16", "prunus hard auto"
 AUTO_BARS = {AUTO: (87.3, 88.9), FOREST: (88.3, 89.5)}
 """Mean R^2 and mean accuracy of options that are chosen by the estimator itself."""
 RIVAL, AHEAD = "LightGBM", 7
-"""The forest must be ahead of this one on so many sets with classes."""
+"""The forest must be ahead of this one on this many sets with classes."""
 
 
 def accuracy_bars(stands: Sequence[Standing]) -> list[Bar]:

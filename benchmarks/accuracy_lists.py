@@ -197,17 +197,17 @@ PRUNUS = ["prunus constant", "prunus linear", "prunus mlp"]
 
 LARGE_ROWS = 10_000
 LARGE = {"pieces": 8}
-"""What is tried next for a table with so many training rows: the defaults with this."""
+"""What is tried next for a table with this many training rows: the defaults with this."""
 
 
 def n_trials(name: str, trials: int) -> int:
-    """Configurations that a contender may try where the others may try so many."""
+    """Configurations that a contender may try where the others may try this many."""
     least, most = CONTENDERS[name].trials
     return max(least, trials if most is None else min(trials, most))
 
 
 def configurations(name: str, set_name: str, seed: int, trials: int, rows: int = 0) -> list[Configuration]:
-    """The configurations to try on a table with so many training rows, all different; more trials add to fewer.
+    """The configurations to try on a table with this many training rows, all different; more trials add to fewer.
 
     >>> configurations("prunus mlp", "airfoil", 1225, 1)[0]["depth"]
     4

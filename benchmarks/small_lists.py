@@ -38,7 +38,7 @@ CART, ONE_COLUMN, TWO_COLUMNS, FORMULAS = (
 
 @dataclass(frozen=True)
 class Contender:
-    """A method that grows a tree with at most so many leaves."""
+    """A method that grows a tree with at most this many leaves."""
 
     fit: str
     """Place of the function that fits it, ``module:name``."""

@@ -51,7 +51,7 @@ def fit_contree(problem: Problem) -> Learned:
 
 
 def fit_figs(problem: Problem) -> Learned:
-    """A sum of trees with one split less than a tree of so many leaves, all of them together."""
+    """A sum of trees with one split less than a tree of this many leaves, all of them together."""
     imodels = find("imodels")
     kind = imodels.FIGSClassifier if problem.has_classes else imodels.FIGSRegressor
     return _fitted(kind(max_rules=problem.leaves - 1, random_state=problem.seed), problem)

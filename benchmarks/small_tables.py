@@ -1,4 +1,4 @@
-"""Tables of the benchmark of small trees: at most so many rows of each, and the parts that a seed draws."""
+"""Tables of the benchmark of small trees: at most this many rows of each, and the parts that a seed draws."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,7 +69,7 @@ class SmallSplit:
 
 
 def load_small(folder: Path, entry: IndexEntry, rows: int, cache: Path | None = None) -> Any:
-    """A table with at most so many of its rows; kept in the cache folder, as large files take seconds to read."""
+    """A table with at most this many of its rows; kept in the cache folder, as large files take seconds to read."""
     path = None if cache is None else cache / f"{entry.name}-{rows}-{(entry.sha256 or '')[:12]}.pkl"
     if path is not None and path.exists():
         return pd.read_pickle(path)

@@ -76,7 +76,7 @@ class CellStore(Generic[R]):
             append_record(self.path, row)
 
     def is_finished(self, cell: Cell, trials: int) -> bool:
-        """Whether a cell need not run again: it has a result with so many trials. One that failed has none."""
+        """Whether a cell need not run again: it has a result with this many trials. One that failed has none."""
         row = self.rows.get(cell)
         return row is not None and row.status == OK and row.trials == trials
 

@@ -63,7 +63,7 @@ def does(method: str, set_name: str) -> bool:
 
 
 def n_trials(method: str, trials: int) -> int:
-    """Configurations that a method tries where the paper's scheme tries so many."""
+    """Configurations that a method tries where the paper's scheme tries this many."""
     return trials if method == PAPER else 1
 
 

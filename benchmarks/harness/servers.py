@@ -78,7 +78,7 @@ class Server:
         return self._number()
 
     def exit_code(self, seconds: float) -> int | None:
-        """Exit code of the run; None if it has not ended after so many seconds."""
+        """Exit code of the run; None if it has not ended after this many seconds."""
         if not self.work.forks:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self._process.wait(seconds)

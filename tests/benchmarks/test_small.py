@@ -36,7 +36,7 @@ def row(
 
 
 def rows_of(gains: dict[str, float], task: str, method: str, leaves: int = 8) -> list[SmallRow]:
-    """CART with 50 points on each set, and a method with so many more; two seeds."""
+    """CART with 50 points on each set, and a method with this many more; two seeds."""
     return [
         row(name, task, kind, 50 + seed + more, seed=seed, leaves=leaves)
         for name, gain in gains.items()

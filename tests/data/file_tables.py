@@ -13,7 +13,7 @@ FORMATS = ("parquet", "arrow", "csv", "csv.gz")
 
 
 def write(table: Any, path: Path, rows: int = 100) -> Path:
-    """Write a table in the format that the path ends in, with groups of so many rows, if the format has groups."""
+    """Write a table in the format that the path ends in, with groups of this many rows, if the format has groups."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         parquet.write_table(table, path, row_group_size=rows)

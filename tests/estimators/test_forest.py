@@ -142,7 +142,7 @@ def test_columns_that_a_tree_does_not_see_have_no_effect(options: dict[str, Any]
 
 def test_columns_that_a_tree_does_not_see_have_no_effect_in_wide_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prunus.estimators.learned.noise_columns", lambda *_: None)  # it would leave out most columns
-    x = table(40, columns=2100)  # so many are not decorrelated
+    x = table(40, columns=2100)  # this many are not decorrelated
     (tree,) = regressor(n_trees=1, max_features=2000).fit(x, values(x)).estimators_
     unseen = tree.feature_importances_ == 0
     assert unseen.sum() == 100

@@ -126,7 +126,7 @@ def odd_option(dice: random.Random, kind: type) -> dict[str, Any]:
     own = OWN.get(name)
     if own and dice.random() < 0.5:
         return {name: dice.choice(own)}
-    if name not in ("max_epochs", "early_stopping_rounds") and dice.random() < 0.2:  # so many epochs take forever
+    if name not in ("max_epochs", "early_stopping_rounds") and dice.random() < 0.2:  # this many epochs take forever
         return {name: dice.choice(LARGE)}
     if name == "max_epochs":
         return {name: dice.choice([value for value in ANYTHING if not isinstance(value, str)])}

@@ -15,7 +15,7 @@ from tests.tolerances import ROUNDING
 
 N, D, K = 4000, 3, 2
 LARGE = 10_000
-"""With so many rows a penalty matters little."""
+"""With this many rows a penalty matters little."""
 
 
 def zero_models(nodes: int = 3, *, d: int = D, k: int = K) -> LeafModels:

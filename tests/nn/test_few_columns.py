@@ -1,4 +1,4 @@
-"""Linear splits of at most so many columns, which are chosen during training."""
+"""Linear splits of at most this many columns, which are chosen during training."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ STRENGTHS = [1e-3, 1.0, 30.0, 1e4]
 
 
 def cut(s: Tensor, size: int, weight: Tensor | None = None) -> Chunks:
-    """Chunks of so many samples."""
+    """Chunks of this many samples."""
     parts = torch.split(s, size)
     if weight is None:
         return lambda: [(part, None) for part in parts]

@@ -19,7 +19,7 @@ SECONDS = 120
 
 
 def call_in_group(function: Callable[..., Any], size: int, folder: Path, *arguments: Any) -> list[Any]:
-    """What a function returns in each of so many processes, with one thread each; None of a process that has died."""
+    """What a function returns in each of this many processes, with one thread each; None of a process that has died."""
     context: Any = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
     if sys.platform != "win32":
         context.set_forkserver_preload(["tests.training.process_runs"])  # they are forked with all modules imported

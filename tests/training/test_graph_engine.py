@@ -203,7 +203,7 @@ def test_a_rate_beyond_single_precision_gives_a_loss_that_is_not_finite(split: s
 
 
 def stream_of(samples: Samples, *, chunk: int = 2, longer: bool = False) -> SampleStream:
-    """The samples as a stream in chunks of so many batches; `longer` makes each chunk longer than the last."""
+    """The samples as a stream in chunks of this many batches; `longer` makes each chunk longer than the last."""
 
     def shuffled(epoch: int, batch_size: int) -> Iterator[Samples]:
         mixed = samples[torch.randperm(len(samples), generator=torch.Generator().manual_seed(epoch))]

@@ -8,11 +8,11 @@ from benchmarks.harness.house.sources import Module, Place, code_lines
 __all__ = ["LINES", "find_repeats"]
 
 LINES = 6
-"""So many lines of code, one after the other, are a repeat."""
+"""This many lines of code, one after the other, are a repeat."""
 
 
 def find_repeats(modules: Sequence[Module], lines: int = LINES) -> list[Place]:
-    """Pairs of places that share so many lines of code or more, wherever they are; each pair is at its first place.
+    """Pairs of places that share this many lines of code or more, wherever they are; each pair is at its first place.
 
     Lines are compared without indentation, comments, docstrings, imports and blank lines, which do not separate lines
     either. A pair reaches as far as its lines are the same, and counts once. What is written three times makes three
@@ -33,7 +33,7 @@ def find_repeats(modules: Sequence[Module], lines: int = LINES) -> list[Place]:
 
 
 def _starts(texts: dict[str, list[str]], lines: int) -> set[tuple[str, int, str, int]]:
-    """Pairs of modules and positions at which so many lines are the same, the earlier one first."""
+    """Pairs of modules and positions at which this many lines are the same, the earlier one first."""
     places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
     for name, text in texts.items():
         for i in range(len(text) - lines + 1):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["write_predictions"]
 
 PART_ROWS = 1_000_000
-"""A part ends with the group of rows that has at least so many rows in it."""
+"""A part ends with the group of rows that has at least this many rows in it."""
 _PART = "{:08}-{:08}-{}.arrow"
 """Name of a part: its first group, the one after its last, and how many rows it has."""
 

@@ -15,9 +15,9 @@ Doubles = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 FOLDS, REPEATS, SMALL = 10, 3, 2_000
-"""Small tables are cross-validated with so many folds, more than once; of larger ones one fold is held out."""
+"""Small tables are cross-validated with this many folds, more than once; of larger ones one fold is held out."""
 MOST_ROWS = 30_000
-"""The others learn from at most so many rows of a larger table, as the search does."""
+"""The others learn from at most this many rows of a larger table, as the search does."""
 TREES, ROUNDS = 100, 50
 """Trees of the random forest, and of the boosted ensemble for each class."""
 
@@ -96,14 +96,14 @@ class _Rivals:
         """Rows to learn from and rows that are held out."""
 
     def cart(self, leaves: int) -> float:
-        """The score of CART with so many leaves."""
+        """The score of CART with this many leaves."""
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
         kind = DecisionTreeClassifier if self.is_classes else DecisionTreeRegressor
         return self._judged(kind(max_leaf_nodes=leaves, **self.options))
 
     def ensemble(self) -> tuple[str, float]:
-        """The name of an ensemble that is quick on so many rows, and its score."""
+        """The name of an ensemble that is quick on this many rows, and its score."""
         from sklearn import ensemble
         from threadpoolctl import threadpool_limits  # scikit-learn needs it
 

@@ -109,7 +109,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "loss": {
         "choices": [name for names in LOSSES.values() for name in names],
-        "help": "what training makes small; for classes: "
+        "help": "the loss that training minimizes; for classes: "
         + ", ".join(LOSSES["classification"])
         + "; for numbers: "
         + ", ".join(LOSSES["regression"]),
@@ -163,7 +163,7 @@ def add_tree_options(parser: argparse.ArgumentParser, *names: str, auto: bool = 
             "--tuning-seconds",
             type=float,
             metavar="X",
-            help="begin no candidate after so many seconds, but for the first one (default: no limit)",
+            help="start no new candidate after this many seconds; the first always runs (default: no limit)",
         )
     group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of all random choices (default: 0)")
 

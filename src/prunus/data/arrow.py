@@ -12,7 +12,7 @@ from prunus.data.values import objects
 
 __all__ = ["ArrowTable", "arrow_family"]
 
-# Whole numbers of so many digits, and powers of ten up to this one, are exact in double precision.
+# Whole numbers of this many digits, and powers of ten up to this one, are exact in double precision.
 _EXACT_DIGITS, _EXACT_POWER = 15, 22
 
 

@@ -59,7 +59,7 @@ class CsvPart:
         return [sum(self.rows)] if self.compressed else self.rows
 
     def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Record batches of at most so many rows of a block."""
+        """Record batches of at most this many rows of a block."""
         for block in self._blocks(_BLOCK) if self.compressed else [self._block(group)]:
             yield from self._parse(block, self.names, columns).to_batches(rows)
 

@@ -22,9 +22,9 @@ Integers = npt.NDArray[np.integer]
 FOLDS = 5
 """The effect that a training row gets is computed without its fold, which is about a fifth of all rows."""
 BEYOND_CHANCE = 3.0
-"""Levels must differ by so many standard deviations more than chance would explain; else they have no effects."""
+"""Levels must differ by this many standard deviations more than chance would explain; else they have no effects."""
 MOST_LEVELS = 10_000
-"""The most frequent levels have effects, at most so many: each is stored, and is written by exports."""
+"""The most frequent levels have effects, at most this many: each is stored, and is written by exports."""
 _DIGITS = 6
 """Number of digits of an effect, compared with the scale of its column, so that files are small."""
 
@@ -125,7 +125,7 @@ class LevelSums:
     def prior_weight(self) -> Doubles:
         """The weight of the overall mean beside the rows of a level, (k,); infinite without effects.
 
-        The best weight is that of so many rows: the variance of the target within levels, divided by the variance of
+        The best weight is that of this many rows: the variance of the target within levels, divided by the variance of
         the means of levels. Both are estimated as in an analysis of variance.
         """
         count, total = self.count.sum(1), self.total.sum(1)
@@ -245,7 +245,7 @@ def _without_fold(sums: LevelSums, j: int, mean: float, prior: float) -> Doubles
 
 
 def _shrunken(total: Doubles, count: Doubles, mean: float, prior: float) -> Doubles:
-    """Means of levels, drawn to the overall mean as if there were so many more rows that have it."""
+    """Means of levels, drawn to the overall mean as if there were this many more rows that have it."""
     if not np.isfinite(prior):
         return np.full(total.shape, mean)
     weight = np.maximum(count + prior, np.finfo(np.float64).tiny)

@@ -33,7 +33,7 @@ class Part(Protocol):
         """Numbers of rows of the groups; `types` are known afterwards."""
 
     def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Record batches of at most so many rows, one after the other, of a group."""
+        """Record batches of at most this many rows, one after the other, of a group."""
 
 
 def open_part(file: File) -> Part:
@@ -72,7 +72,7 @@ class ParquetPart:
         return [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
 
     def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Record batches of at most so many rows of a row group."""
+        """Record batches of at most this many rows of a row group."""
         types = import_arrow("pyarrow").types
         text = [name for name, kind in self.types(columns).items() if types.is_string(kind) or types.is_binary(kind)]
         with self._open(metadata=self.metadata, read_dictionary=text) as parquet:
@@ -124,7 +124,7 @@ class ArrowPart:
         return [rows for _, _, rows in self.places]
 
     def read(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Views of at most so many rows of a record batch."""
+        """Views of at most this many rows of a record batch."""
         number, first, count = self.places[group]
         batch = self._batch(number, columns).select(list(columns))
         for start in range(first, first + count, rows):

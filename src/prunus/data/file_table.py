@@ -135,7 +135,7 @@ class FileTable:
         Parameters
         ----------
         part : (int, int), default=(0, 1)
-            Read only the k-th of so many parts of the table: ``(k, of)``. The parts are groups of rows; together they
+            Read only the k-th of this many parts of the table: ``(k, of)``. The parts are groups of rows; together they
             are the table, and no row is in two of them.
         ahead : int, default=2
             Number of chunks that a thread reads ahead; 0 for no thread.
@@ -196,7 +196,7 @@ class FileTable:
         chunk_rows : int, optional
             Rows of each result but the last; by default as many as a chunk has.
         part : (int, int), default=(0, 1)
-            Read only the k-th of so many parts, ``(k, of)``, which are other ones in each epoch.
+            Read only the k-th of this many parts, ``(k, of)``, which are other ones in each epoch.
         ahead : int, default=2
             Number of results that the thread makes ahead; 0 for no thread.
 

@@ -153,7 +153,7 @@ def _groups(outputs: Sequence[OutputColumn], numbers: set[int]) -> Iterator[tupl
 
 
 def _cut(numbers: Sequence[Numbered], flags: Sequence[Numbered]) -> Iterator[Block]:
-    """Blocks of at most so many numbers; all columns of a feature are in one block."""
+    """Blocks of at most this many numbers; all columns of a feature are in one block."""
     flag_of = {output.feature: (i, output) for i, output in flags}
     block: list[Numbered] = []
     for _, group in groupby(numbers, key=lambda numbered: numbered[1].feature):

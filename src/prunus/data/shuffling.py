@@ -113,7 +113,7 @@ def shuffle_rows(
     items : iterable of sequences of arrays
         Arrays with one entry for each row, of the same dtypes and widths in all items.
     rows : int
-        Rows in the buffer; tables of up to so many rows are shuffled completely.
+        Rows in the buffer; tables of up to this many rows are shuffled completely.
     chunk_rows : int
         Rows in each chunk of the result but the last.
     rng : numpy.random.Generator

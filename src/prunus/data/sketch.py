@@ -21,7 +21,7 @@ _BLOCK = 16 * _KEPT
 _RESULT = 8 * _KEPT
 """Numbers in the sample that stands for all."""
 _ALL = 1 << 20
-"""After so many numbers, only one of every eight neighbors is sorted, for sorting takes most of the time."""
+"""After this many numbers, only one of every eight neighbors is sorted, for sorting takes most of the time."""
 _SAMPLED = np.arange(0, 2 * _BLOCK, 8) + np.random.default_rng(0).integers(0, 8, _BLOCK // 4)
 """The places of those among the numbers that wait, which are fewer than two blocks."""
 

@@ -15,7 +15,7 @@ __all__ = ["TableStatistics"]
 
 _EXACT_ROWS = 100_000
 _EXACT_VALUES = 10_000_000
-"""Tables of so many rows, or values if they are wide, are kept, so that they are encoded as if they came at once."""
+"""Tables of this many rows, or values if they are wide, are kept, so that they are encoded as if they came at once."""
 _FEWEST_LEVELS = 100_000
 
 

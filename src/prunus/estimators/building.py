@@ -47,7 +47,7 @@ def build_model(
 ) -> TreeModel:
     """A model for this many inputs and outputs.
 
-    With `max_columns`, splits are linear functions of at most so many columns, and `owner` is the column that each
+    With `max_columns`, splits are linear functions of at most this many columns, and `owner` is the column that each
     input belongs to. `is_piece` says which inputs are pieces of a number: with leaves that share curves, these are for
     the curves alone, and splits do not use them.
 

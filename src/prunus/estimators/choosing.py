@@ -38,7 +38,7 @@ HELD_OUT = 0.2
 ROUNDS = ((0.25, 2), (0.5, 1))
 """For each round the share of the epochs for which candidates are trained, and how many of them are kept."""
 ALMOST = 1.1
-"""A loss that is at most so many times the best one is almost as good. With 4 trees of each kind that is almost as
+"""A loss that is at most this many times the best one is almost as good. With 4 trees of each kind that is almost as
 good, the mean R^2 of 13 sets was 86.5 and the mean accuracy of 10 sets 88.1; with the best kind alone 86.2 and 87.7."""
 
 
@@ -110,7 +110,7 @@ def choose(
     seed : int
         The candidates and their validation rows depend on it.
     seconds : float, optional
-        No candidate is begun after this time, but for the first one; by default there is no limit.
+        No new candidate starts after this time; the first always runs. By default there is no limit.
 
     Returns
     -------

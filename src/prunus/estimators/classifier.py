@@ -76,7 +76,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
         Splits, and the linear models of the nodes, do not use pieces then. With other leaves the splits are linear in
         each piece. For tables in which thresholds matter, such as amounts of money or counts, 8 is worth a try.
     loss : {"cross_entropy", "binary_cross_entropy"} or callable, default="cross_entropy"
-        The loss that training makes small. "binary_cross_entropy" is for two classes: the tree then has one output, the
+        The loss to minimize. "binary_cross_entropy" is for two classes: the tree then has one output, the
         logit of the second class. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes), before
         softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
@@ -122,8 +122,8 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
         Functions of an epoch's record, a dict, or objects with a method ``on_epoch_end(record)``, which are called
         after each epoch. If one returns True, training stops.
     tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
+        No new candidate for options that are "auto" starts after this many seconds; the first always runs. The result
+        then depends on how fast the machine is. None means that there is no limit.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
         weight.
@@ -210,7 +210,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
         Returns
         -------
         ArgminTreeClassifier
-            Itself.
+            The fitted estimator.
         """
         given = open_files(self, Given(X, y, sample_weight, eval_set))
         fitted: Self = self._fit(*given, lambda _, y: self._make_target(y))
@@ -233,7 +233,7 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
         Returns
         -------
         ArgminTreeClassifier
-            Itself.
+            The fitted estimator.
         """
         known = None if classes is None else np.unique(np.asarray(classes))
         if known is not None and self.__sklearn_is_fitted__() and not np.array_equal(known, self.classes_):

@@ -93,7 +93,7 @@ class ArgminTreeClusterer(
     dropout : float, default=0.0
         Share of these units that each training step leaves out at random: at least 0 and below 1.
     loss : {"squared_error", "absolute_error", "huber"} or callable, default="squared_error"
-        The loss that training makes small. A callable ``loss(output, target)`` takes the predicted and the true
+        The loss to minimize. A callable ``loss(output, target)`` takes the predicted and the true
         columns, both scaled to mean 0 and variance 1, and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows and from how training
@@ -233,7 +233,7 @@ class ArgminTreeClusterer(
         Returns
         -------
         ArgminTreeClusterer
-            Itself.
+            The fitted estimator.
         """
         given = open_files(self, Given(X, None, sample_weight, None), needs_target=False)
         self._fit(*given, lambda encoder, _: Columns.asked_for(self.targets, encoder))

@@ -9,9 +9,9 @@ from prunus.errors import InputValueError
 __all__ = ["choose_device", "prediction_device"]
 
 GPU_ROWS, GPU_NETWORK_ROWS = 200_000, 50_000
-"""From so many training rows on, without and with a network, a fit runs on a GPU. It must be so much faster there that
-the seconds in which the first fit of a kind compiles kernels pay off. On an NVIDIA H200, 50,000 rows with networks took
-0.5 s instead of 1.3 s on 16 cores, and 900,000 without one 1.1 s instead of 5.6 s. The limit of 200,000 is a guess
+"""From this many training rows on, without and with a network, a fit runs on a GPU. It must be so much faster there
+that the seconds in which the first fit of a kind compiles kernels pay off. On an NVIDIA H200, 50,000 rows with networks
+took 0.5 s instead of 1.3 s on 16 cores, and 900,000 without one 1.1 s instead of 5.6 s. The limit of 200,000 is a guess
 between that and 10,000 rows, which took as long on both."""
 GPU_PREDICTED_ROWS = 10_000
 """Fewer rows than this are predicted on the CPU before a GPU has started, unless the caller asks for the GPU."""

@@ -265,7 +265,7 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestO
                 torch.set_num_threads(of_torch)
 
     def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> Epochs[ArgminTree]:
-        """Tree number k, trained by so many threads."""
+        """Tree number k, trained by this many threads."""
         bags, rows, valid, target, encoder, kinds, recipes, device, draw = lesson
         if draw is not None:
             rows = draw(k)

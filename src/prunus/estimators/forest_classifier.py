@@ -85,7 +85,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):
         Splits, and the linear models of the nodes, do not use pieces then. With other leaves the splits are linear in
         each piece. For tables in which thresholds matter, such as amounts of money or counts, 8 is worth a try.
     loss : {"cross_entropy", "binary_cross_entropy"} or callable, default="cross_entropy"
-        The loss that training makes small. "binary_cross_entropy" is for two classes: the tree then has one output, the
+        The loss to minimize. "binary_cross_entropy" is for two classes: the tree then has one output, the
         logit of the second class. A callable ``loss(output, target)`` takes outputs of shape (n, n_classes), before
         softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
@@ -130,8 +130,8 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):
         If it is above 0, training shows how many trees there are: a bar on a terminal or in a notebook, else a few
         lines on stderr.
     tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
+        No new candidate for options that are "auto" starts after this many seconds; the first always runs. The result
+        then depends on how fast the machine is. None means that there is no limit.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes: a dict from labels to weights, or "balanced" if all classes are to have the same total
         weight.
@@ -199,7 +199,7 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):
         Returns
         -------
         ArgminForestClassifier
-            Itself.
+            The fitted estimator.
         """
         return self._fit(X, y, sample_weight, eval_set)
 

@@ -89,7 +89,7 @@ class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):
         each piece. For tables in which thresholds matter, such as amounts of money or counts, 8 is worth a try.
     loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"} or callable, \
 default="squared_error"
-        The loss that training makes small. "quantile" predicts the quantile `quantile`. "poisson", "gamma" and
+        The loss to minimize. "quantile" predicts the quantile `quantile`. "poisson", "gamma" and
         "tweedie" are deviances for counts, costs and sums of costs: y must not be negative, for "gamma" it must be
         positive, and the tree learns the logarithms of the predictions. A callable ``loss(output, target)`` takes
         outputs and targets of shape (n, n_outputs), both scaled to mean 0 and variance 1, and returns a loss for each
@@ -136,8 +136,8 @@ default="squared_error"
         If it is above 0, training shows how many trees there are: a bar on a terminal or in a notebook, else a few
         lines on stderr.
     tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
+        No new candidate for options that are "auto" starts after this many seconds; the first always runs. The result
+        then depends on how fast the machine is. None means that there is no limit.
     quantile : float, default=0.5
         The quantile that is predicted if `loss` is "quantile", between 0 and 1: with 0.9, about 90 % of the values of y
         are below the predictions. Other losses ignore it.
@@ -206,7 +206,7 @@ default="squared_error"
         Returns
         -------
         ArgminForestRegressor
-            Itself.
+            The fitted estimator.
         """
         return self._fit(X, y, sample_weight, eval_set)
 

@@ -134,7 +134,7 @@ def _check_groups(columns: list[OutputColumn]) -> None:
 
 
 def check_target(target: Any, arrays: Arrays, columns: int) -> None:
-    """Raise an error unless this target has the arrays that it needs, for so many columns of the encoded table."""
+    """Raise an error unless this target has the arrays that it needs, for this many columns of the encoded table."""
     if isinstance(target, Classes):
         if arrays or not np.array_equal(np.unique(target.labels), target.labels) or not len(target.labels):
             raise InputValueError("classes must be sorted and different, got others")

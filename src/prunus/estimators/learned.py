@@ -63,7 +63,7 @@ class LearnedTree(BuiltTree):
         """
         some = in_memory(train)
         device = some.x.device
-        # 3. If there are more columns than rows, those that tell nothing of the target are left out.
+        # 3. If there are more columns than rows, the uninformative ones are left out.
         left_out = None if before is not None or some is not train else noise_columns(some, target, encoder)
         if left_out is not None:
             train = some = without_inputs(some, left_out)

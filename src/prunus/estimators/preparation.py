@@ -39,8 +39,9 @@ __all__ = [
 MERGE_LIMIT = 10_000
 """With more rows than this, equal rows are not merged: training in batches depends on the order of rows anyway."""
 MOST_EFFECTS = 8
-"""A level has effects on the so many most frequent classes: each has a column, which costs time for every row, and of
-many classes most are so rare that few levels tell anything of them. Of more outputs than this, none has effects."""
+"""A level has effects on at most this many classes, the most frequent ones: each has a column, which costs time for
+every row, and of many classes most are so rare that few levels tell anything of them. Of more outputs than this, none
+has effects."""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class ArgminTreeRegressor(ScoredFiles, RegressorMixin, ArgminTree):
         each piece. For tables in which thresholds matter, such as amounts of money or counts, 8 is worth a try.
     loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"} or callable, \
 default="squared_error"
-        The loss that training makes small. "quantile" predicts the quantile `quantile`. "poisson", "gamma" and
+        The loss to minimize. "quantile" predicts the quantile `quantile`. "poisson", "gamma" and
         "tweedie" are deviances for counts, costs and sums of costs: y must not be negative, for "gamma" it must be
         positive, and the tree learns the logarithms of the predictions. A callable ``loss(output, target)`` takes
         outputs and targets of shape (n, n_outputs), both scaled to mean 0 and variance 1, and returns a loss for each
@@ -133,8 +133,8 @@ default="squared_error"
         The variance of y grows like this power of its mean if `loss` is "tweedie", between 1 (as for "poisson") and 2
         (as for "gamma"). Other losses ignore it.
     tuning_seconds : float, default=None
-        No candidate of options that are "auto" is begun after so many seconds, but for the first one; the result then
-        depends on how fast the machine is. None means that there is no limit.
+        No new candidate for options that are "auto" starts after this many seconds; the first always runs. The result
+        then depends on how fast the machine is. None means that there is no limit.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ default="squared_error"
         Returns
         -------
         ArgminTreeRegressor
-            Itself.
+            The fitted estimator.
         """
         given = open_files(self, Given(X, y, sample_weight, eval_set))
         fitted: Self = self._fit(*given, lambda _, y: self._make_target(y))
@@ -243,7 +243,7 @@ default="squared_error"
         Returns
         -------
         ArgminTreeRegressor
-            Itself.
+            The fitted estimator.
         """
         fitted: Self = self._fit(X, y, sample_weight, None, lambda _, y: self._make_target(y), max_epochs=1)
         return fitted

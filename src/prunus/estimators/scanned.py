@@ -30,7 +30,7 @@ __all__ = [
 IN_MEMORY = 32
 """Bytes that a fit in memory takes for each value of a table: as it is read, encoded, divided, and as an input."""
 SAMPLE_ROWS, VALIDATION_ROWS = 200_000, 100_000
-"""Rows that are kept in memory to start and read the tree, and to validate, if there is memory for so many."""
+"""Rows that are kept in memory to start and read the tree, and to validate, if there is memory for this many."""
 _SHARE = 0.1
 """Share of the memory for the sample; half as much is for validation rows."""
 VALIDATION_SEED, SAMPLE_SEED = 0, 1
@@ -57,7 +57,7 @@ def held_out_by_hash(table: FileTable, fraction: float) -> ValidationRows:
 
 
 def sample_rows(table: FileTable, most: int, seed: int) -> Chunk:
-    """About so many rows of a table, or all, in memory, drawn by their hashes; other seeds draw other rows."""
+    """About this many rows of a table, or all, in memory, drawn by their hashes; other seeds draw other rows."""
     share = most / len(table)
     found = table.collect(None if share >= 1 else lambda chunk: held_out(chunk.hashes, share, seed))
     if found is None:
@@ -89,7 +89,7 @@ class _Part(NamedTuple):
 
 
 def _scan(table: FileTable, validation_fraction: float, part: tuple[int, int]) -> _Part:
-    """Read one of so many parts of a table once."""
+    """Read one of this many parts of a table once."""
     validation = held_out_by_hash(table, validation_fraction)
     of_sample = min(1.0, rows_in_memory(table, SAMPLE_ROWS) / len(table))
     statistics, targets = TableStatistics(), TargetStatistics()
@@ -150,7 +150,7 @@ class ScannedTable:
         return replace(self, validation=ValidationRows(0.0), valid=None, targets=self.targets.without_validation())
 
     def encoder(self, pieces: int, clip: float = CLIP) -> TableEncoder:
-        """An encoder of the table with so many pieces for each number, and scaled numbers within these limits."""
+        """An encoder of the table with this many pieces for each number, and scaled numbers within these limits."""
         statistics = copy(self.statistics)
         statistics.blank = TableEncoder(pieces=pieces, clip=clip).fit([[0.0]])
         return statistics.encoder()

@@ -1,4 +1,4 @@
-"""Tables with more columns than rows: columns that tell nothing of the target are left out.
+"""Tables with more columns than rows: uninformative columns are left out.
 
 A thousand columns that are pure noise agree with a thousand targets by chance wherever one looks, and a split or a leaf
 that may use them all learns little else. Tests of single columns find those that matter, as long as they are few.
@@ -24,14 +24,14 @@ Marks = npt.NDArray[np.bool_]
 FALSE_DISCOVERIES = 0.05
 """Expected share of noise among the columns that are kept."""
 BEYOND_CHANCE = 3.0
-"""If all others together tell more of the target than chance would explain, by so many standard deviations, many
+"""If all others together tell more of the target than chance would explain, by this many standard deviations, many
 columns matter a little, and none are left out."""
 TESTED_ROWS = 4_096
-"""Columns are tested with about so many rows at most."""
+"""Columns are tested with about this many rows at most."""
 
 
 def noise_columns(train: Samples, target: Target, encoder: TableEncoder) -> Marks | None:
-    """Which inputs to leave out since their columns of the table tell nothing of the target; None if none are.
+    """Which inputs to leave out since their columns of the table are uninformative; None if none are.
 
     It happens only if there are more inputs than rows, not counting pieces of numbers: a linear function of them fits
     any targets. With fewer, weak columns that tests miss are often worth more than what noise costs. Each column is

@@ -153,7 +153,7 @@ def read_scanned(
 def draw_rows(
     table: FileTable, encoder: TableEncoder, target: Any, weighing: Weighing, seed: int, at_once: int, number: int
 ) -> Rows:
-    """Rows for a tree of a forest, drawn by their hashes, if so many trees are trained at once; each has its number."""
+    """Rows for the tree of this number, drawn by their hashes; `at_once` trees are trained at once."""
     most = int(table.memory_limit / (IN_MEMORY * len(table.columns) * at_once))
     rows = sample_rows(table, min(most, len(table)), 1_000_003 * seed + number)
     return _positive(encode_chunk(rows, encoder, target, weighing))

@@ -14,9 +14,9 @@ __all__ = ["TargetStatistics", "Weighing", "chunk_targets"]
 Doubles = npt.NDArray[np.float64]
 
 REPEATED = 3
-"""Each label is given so many times where labels stand for rows: scikit-learn warns of labels that all differ."""
+"""Each label is given this many times where labels stand for rows: scikit-learn warns of labels that all differ."""
 MOST_LABELS = 100_000
-"""Numbers of rows are counted for so many different values of the target at most; with more it must be a number."""
+"""Numbers of rows are counted for this many different values of the target at most; with more it must be a number."""
 ALL, POSITIVE, HELD_OUT, WEIGHT, HELD_OUT_WEIGHT = range(5)
 """What is counted: rows, those of positive weight, those of these that are held out; weights of all and of these."""
 

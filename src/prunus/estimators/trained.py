@@ -13,7 +13,7 @@ from prunus.training import Samples
 __all__ = ["check_learned", "diverged", "prediction_limits"]
 
 CHECKED_SAMPLES, CHECKED_ROUTES = 2_048, 1 << 22
-"""At the end of training the outputs of about so many samples are looked at, with at most so many routes in all."""
+"""At the end of training the outputs of about this many samples are looked at, with at most this many routes in all."""
 
 
 @torch.no_grad()

@@ -27,7 +27,7 @@ Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating]
 
 TYPICAL = 2.5
-"""A column without pieces is shown from so many standard units below its center to as many above it."""
+"""A column without pieces is shown from this many standard units below its center to as many above it."""
 _LARGEST = float(np.finfo(np.float64).max)
 UNNAMED = "\0"
 """Stands for a level that has no name: of two levels only the less frequent one has a column."""

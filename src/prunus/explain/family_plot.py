@@ -35,7 +35,7 @@ def plot_family(
     estimator : ReadableTreeClassifier or ReadableTreeRegressor
         The fitted estimator.
     X : table of shape (n, n_features_in_), optional
-        Rows for CART and the forest; of more than 20,000 so many are drawn.
+        Rows for CART and the forest; of more than 20,000 this many are drawn.
     y : array-like of shape (n,) or (n, n_outputs), optional
         Their classes or values.
     ax : matplotlib Axes, optional

@@ -22,7 +22,7 @@ __all__ = ["FamilyScores", "SizeScores", "family_scores"]
 FOLDS = 5
 N_TREES = 100
 MOST_ROWS = 20_000
-"""Of more rows so many are drawn for the other models, which would take minutes otherwise."""
+"""Of more rows this many are drawn for the other models, which would take minutes otherwise."""
 
 
 @dataclass(frozen=True)

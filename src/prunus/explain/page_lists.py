@@ -15,7 +15,7 @@ Rows = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
 MAX_LEAVES = 32
-"""With at most so many leaves there are rows of each leaf."""
+"""With at most this many leaves there are rows of each leaf."""
 MAX_ROUTES = 1 << 22
 """Largest number of routes that are looked at to find the rows that are divided most."""
 DIVIDED = 0.01
@@ -69,7 +69,7 @@ def _listed(n: int, lists: dict[str, Rows], also: Rows, few: int) -> tuple[Rows,
 
 
 def _steps(n: int, few: int) -> Rows:
-    """So many of n rows at equal steps."""
+    """At most `few` of n rows, at equal steps."""
     return np.unique(np.linspace(0, n - 1, few).astype(np.int64))
 
 
@@ -109,7 +109,7 @@ def _divided(passed: RowsInTree | ReadableRows) -> Rows:
 
 
 def _of_leaves(passed: RowsInTree | ReadableRows, most: int) -> Rows:
-    """Some rows of each leaf, at most so many in all; none if there are too many leaves."""
+    """Some rows of each leaf, at most this many in all; none if there are too many leaves."""
     leaves = passed.leaves
     each = most // len(leaves)
     if len(leaves) > MAX_LEAVES or each == 0:

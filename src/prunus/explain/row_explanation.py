@@ -79,7 +79,7 @@ class SumOfTerms:
     which are not compared with typical values."""
 
     def lines(self, most: int) -> Iterator[str]:
-        """The sum as text, with at most so many columns."""
+        """The sum as text, with at most this many columns."""
         if not (self.contributions or self.network or self.formula):
             yield f"Value of the leaf, {self.output}: {_number(self.total)}"
             return

@@ -15,7 +15,7 @@ from prunus.tree.paths import Nodes
 __all__ = ["Bent", "grow_where_bent"]
 
 DIRECTIONS = 3
-"""So many directions are tried in a leaf."""
+"""This many directions are tried in a leaf."""
 SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
 """Thresholds are tried that leave these shares of the rows on the left."""
 PENALTY = 1.0
@@ -150,7 +150,7 @@ def _hessians(x: Doubles, rest: Doubles) -> list[Doubles]:
 
 
 def _few_columns(hessian: Doubles, rows: Bent) -> Doubles:
-    """The direction of the largest bend in at most so many columns, (d,)."""
+    """The direction of the largest bend in at most this many columns, (d,)."""
     values, vectors = np.linalg.eigh(hessian)
     largest = vectors[:, np.abs(values).argmax()]
     size = np.bincount(rows.owner, weights=np.square(largest))

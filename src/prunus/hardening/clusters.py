@@ -12,7 +12,7 @@ from prunus.tree.paths import Nodes
 __all__ = ["search_clusters"]
 
 MOST_ROWS, MOST_OUTPUTS = 30_000, 64
-"""A tree is searched from at most so many rows, and tells at most so many principal components apart."""
+"""A tree is searched from at most this many rows, and tells at most this many principal components apart."""
 
 
 def search_clusters(

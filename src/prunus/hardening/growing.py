@@ -13,7 +13,7 @@ from prunus.tree.paths import Nodes, passing
 __all__ = ["Guide", "grow_along_models", "node_means", "set_constants"]
 
 FEWEST_ROWS = 2
-"""A leaf has at least so many training rows."""
+"""A leaf has at least this many training rows."""
 SMALL = 1e-4
 """A leaf is not split if its values vary by less than this share of the variance of all values."""
 PAIRS = 3
@@ -88,7 +88,7 @@ def node_means(ends: Nodes, prior: Doubles, wanted: Doubles, weight: Doubles, ro
         What was predicted before, and what is wanted.
     weight : array of shape (n,)
     rows : float
-        The prior counts as much as so many rows.
+        The prior counts as much as this many rows.
     nodes : int
         Number of nodes, T.
     """

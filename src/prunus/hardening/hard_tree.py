@@ -40,10 +40,10 @@ TrainStudent = Callable[[TreeModel, Loss, TrainingOptions, Samples], Epochs[obje
 """Trains a model on samples, with a loss and options."""
 
 MAX_STEPS = 4
-"""At most so many of the last levels turn linear models into constants."""
+"""At most this many of the last levels turn linear models into constants."""
 MAX_LEARNED = {"numbers": 4, "classes": 6}
-"""At most so many of the first levels are learned by gradient descent; those below are split where the soft tree bends,
-which is better for numbers than more learned levels. Scores of classes bend less."""
+"""At most this many of the first levels are learned by gradient descent; those below are split where the soft tree
+bends, which is better for numbers than more learned levels. Scores of classes bend less."""
 LEAST_SHARE = 0.05
 """The weight of a row of which the soft tree is certain, in the choice of splits."""
 PRIOR_ROWS = {"numbers": 5.0, "classes": 20.0}

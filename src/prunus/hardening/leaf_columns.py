@@ -28,17 +28,17 @@ PRICES = (0.0, 1.0)
 USUAL_PRICE = 1.0
 """The price if there are no held-out rows."""
 RIDGE = 0.1
-"""Changes of slopes are penalized as if so many rows said that there is none, while columns are chosen."""
+"""Changes of slopes are penalized as if this many rows said that there is none, while columns are chosen."""
 LEAST_SPREAD = 0.3
 """Columns with a smaller standard deviation are rare events, and scaled as if they had this one."""
 LEAST_CURVATURE = 0.05
 """The weight of a row of which the models are certain, as a share of the mean weight."""
 SHORTLIST = 64
-"""At most so many columns of the table, those that say most alone, are looked at together."""
+"""At most this many columns of the table, those that say most alone, are looked at together."""
 MOST_VALUES = 20_000_000
 """Of the rows of a leaf only some are looked at if they have more values than this."""
 MOST_DIRECTIONS = 16
-"""The curvature of the loss is measured along at most so many directions."""
+"""The curvature of the loss is measured along at most this many directions."""
 STEP = 1e-4
 NEARLY_EQUAL = 1e-9
 NO_ERROR = 1e-12
@@ -46,7 +46,7 @@ NO_ERROR = 1e-12
 
 
 def with_few_columns(models: LeafModels, rows: Fit, owner: Nodes, most: int, price: float) -> LeafModels:
-    """Models of leaves with at most so many columns of the table each.
+    """Models of leaves with at most this many columns of the table each.
 
     Each leaf chooses its columns. Its model is replaced by the nearest one that uses only these, and that is fitted to
     the rows as the model was before, with a penalty on the change.
@@ -257,7 +257,7 @@ class _Leaf:
         return values - self.shares @ values / self.count
 
     def choice(self, owner: Nodes, most: int, price: float) -> Nodes:
-        """The encoded columns of at most so many columns of the table.
+        """The encoded columns of at most this many columns of the table.
 
         The rows say what is wanted, and the model with all columns says it as well: of few rows more of it is believed.
         """

@@ -34,7 +34,7 @@ FEW_STRENGTHS = (0.1, 1.0, 10.0)
 MAX_REFITTED = 400
 """With more columns than this only constants are refitted."""
 MAX_ROWS, ITERATIONS = 50_000, 30
-"""Gradient descent takes at most so many rows and iterations."""
+"""Gradient descent takes at most this many rows and iterations."""
 LBFGS = uncompiled(torch.optim.LBFGS)
 
 

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float32]
 REACH = 0.5
 """A made row lies between two rows, at most this share of the way from the one to the other."""
 FEWEST_MADE, MOST_MADE = 8_192, 65_536
-"""As many rows are made as the table has, but at least and at most so many."""
+"""As many rows are made as the table has, but at least and at most this many."""
 
 
 ROWS, GPU_ROWS = 2_048, 65_536
@@ -83,7 +83,7 @@ class Lessons:
     wanted: Tensor
     """The outputs of the teacher, (n, k)."""
     shared: Tensor
-    """The part of them, (n, k), that the tree gets for nothing."""
+    """The part of them, (n, k), that the tree inherits."""
     weight: Tensor | None
 
     def samples(self, columns: Tensor) -> Samples:

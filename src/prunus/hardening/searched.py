@@ -29,9 +29,9 @@ PRIOR_ROWS = (0.0, 5.0, 20.0, np.inf)
 SMALLER = 1.2
 """Numbers of leaves are tried that differ by about this factor."""
 MAX_TRIED, MAX_SEARCHED = {1: 50_000, 2: 15_000}, {1: 500_000, 2: 50_000}
-"""For each number of columns in a split: choices are made on at most so many rows, and splits found for so many."""
+"""For each number of columns in a split: choices are made on at most this many rows, and splits found for this many."""
 MOST_LEAVES = 4096
-"""A search makes at most so many leaves."""
+"""A search makes at most this many leaves."""
 PRICE = 1e-4
 """Without held-out rows, a split must lower the mean squared error of all rows by this."""
 

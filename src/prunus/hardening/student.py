@@ -36,7 +36,7 @@ class Course:
     decorrelation: float = 0.5
 
     def options(self, rows: int, seed: int) -> TrainingOptions:
-        """The options of training for so many lessons."""
+        """The options of training for this many lessons."""
         batch = min(self.batch_size, rows)
         return TrainingOptions(
             max_epochs=max(1, round(self.steps / math.ceil(rows / batch))),

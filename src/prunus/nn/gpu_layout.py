@@ -25,7 +25,7 @@ ALIGNED = 4
 
 
 FEW_OUTPUTS = 8
-"""Up to so many outputs of constant leaves are computed where routes are, output by output."""
+"""Up to this many outputs of constant leaves are computed where routes are, output by output."""
 
 
 class Matrix(NamedTuple):

@@ -12,9 +12,9 @@ from prunus.ops.checks import shape
 __all__ = ["can_spread", "spread_splits"]
 
 BENT_SAMPLES, BENT_FEATURES = 4_096, 256
-"""So many samples tell where the root starts, unless there are more features than this: it would take too long."""
+"""This many samples tell where the root starts, unless there are more features than this: it would take too long."""
 SAMPLES_OF_OTHERS = 256
-"""About so many samples place the splits that none reach."""
+"""About this many samples place the splits that none reach."""
 
 
 class AffineSplit(Protocol):

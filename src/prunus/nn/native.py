@@ -46,7 +46,7 @@ class NativePart(NamedTuple):
 
 
 def _all_parts(count: int) -> list[str]:
-    """The names of so many parts of the flat array: those of `PARTS`, then those of the layers of a network."""
+    """The names of this many parts of the flat array: those of `PARTS`, then those of the layers of a network."""
     layers = count - len(PARTS)
     return [*PARTS, *(part for layer in range(layers) for part in layer_parts(layer))][:count]
 
@@ -228,7 +228,7 @@ class FlatParameters:
         return torch.cat((self.leaf_inputs.columns_used, routes))
 
     def _width(self, part: str, count: int) -> int:
-        """The length of a row of the flat array, with padding, for a parameter with so many columns."""
+        """The length of a row of the flat array, with padding, for a parameter with this many columns."""
         if part in ("split_biases", "constants", "bias"):
             return count
         if part == "split_weights" and self.split_columns is not None:

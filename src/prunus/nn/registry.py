@@ -66,7 +66,7 @@ def build_split(
 ) -> nn.Module:
     """A new split of this kind, or the one that the user's function returns.
 
-    With `max_columns`, it is a linear one of at most so many columns, see `LinearSplit`.
+    With `max_columns`, it is a linear one of at most this many columns, see `LinearSplit`.
     """
     if max_columns is not None:
         return LinearSplit(features, depth, max_columns, owner)

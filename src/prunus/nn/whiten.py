@@ -94,7 +94,7 @@ class Whiten(nn.Module):
         Returns
         -------
         Whiten
-            Itself.
+            The fitted module.
         """
         total, mean, second = _moments(x, weight)
         if not total > 0:

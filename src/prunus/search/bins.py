@@ -17,7 +17,7 @@ MISSING = 255
 MOST_BINS = 254
 """The most bins of a column."""
 LARGEST = 1e30
-"""Numbers farther away than so many standard units count as this, which single precision can hold."""
+"""Numbers farther away than this many standard units count as this, which single precision can hold."""
 
 
 @dataclass(frozen=True)

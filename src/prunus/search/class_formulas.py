@@ -27,11 +27,11 @@ NEVER = 1e-9
 RIDGE = 1e-6
 """Added to the variance of each term while terms are chosen."""
 SHORTLIST = 32
-"""So many terms, at most, are looked at again."""
+"""This many terms, at most, are looked at again."""
 SHARE_OF_CHOICE = 0.5
 """The choice among p terms costs log p for numbers; for classes, whose rows say less, half of it predicts better."""
 ROUNDS = 3
-"""Terms are chosen so many times, at most, with the weights that the last ones give to rows."""
+"""Terms are chosen this many times, at most, with the weights that the last ones give to rows."""
 
 
 def class_leaves(

@@ -28,7 +28,7 @@ AUTO_LEAVES = 16
 STARTS = 2
 """Searches of the tree of the best kind, of which the one that is worth most is taken."""
 MOST_SEARCHED = 30_000
-"""With more rows than this, so many are drawn for the search; all rows then fit rounded numbers and leaves."""
+"""With more rows than this, this many are drawn for the search; all rows then fit rounded numbers and leaves."""
 
 
 def find_tree(

@@ -99,7 +99,7 @@ def node_statistics(splits: Splits, leaf: npt.NDArray[np.int64], problem: Proble
 def formula_leaves(
     splits: Splits, leaf: npt.NDArray[np.int64], problem: Problem, prior: Doubles, most: int
 ) -> dict[int, Leaf]:
-    """The leaves with formulas, of at most so many terms, that nodes would be; without those that are best constant."""
+    """The leaves with formulas of at most this many terms that nodes would be; without those that are best constant."""
     weight = np.ones(len(leaf)) if problem.weight is None else problem.weight
     if problem.n_classes:
         outcome = Outcome(None, problem.y.astype(np.int64), weight, problem.n_classes)

@@ -17,7 +17,7 @@ __all__ = ["fit_formulas"]
 Rows = npt.NDArray[np.int64]
 
 MOST_ROWS = 30_000
-"""Of the rows of a leaf so many, at most, are looked at: few numbers need no more."""
+"""Of the rows of a leaf this many, at most, are looked at: few numbers need no more."""
 
 
 def fit_formulas(

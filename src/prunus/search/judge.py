@@ -32,7 +32,7 @@ class Judged:
     scores: dict[str, float]
     """The score of each candidate: accuracy, or R^2."""
     sizes: dict[int, tuple[float, float]]
-    """The score of the best candidate with so many leaves, and its standard error."""
+    """The score of the best candidate with this many leaves, and its standard error."""
 
     @property
     def notes(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def share_leaf(weights: Doubles, prior: Doubles, rows: float) -> Leaf:
 
 
 def _rounded_shares(shares: Doubles, digits: int) -> Doubles:
-    """Shares of so many digits that add up to 1: those that lose most by rounding down are rounded up."""
+    """Shares of this many digits that add up to 1: those that lose most by rounding down are rounded up."""
     units = shares * 10**digits
     counts = np.floor(units + 1e-9)
     missing = round(10**digits - counts.sum())

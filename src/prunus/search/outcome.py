@@ -119,7 +119,7 @@ class Outcome:
 
 
 def sums_at(place: Rows, values: Doubles, count: int) -> Doubles:
-    """The sum of the values at each of so many places, (count,)."""
+    """The sum of the values at each of this many places, (count,)."""
     return np.bincount(place, values, minlength=count).astype(np.float64, copy=False)
 
 

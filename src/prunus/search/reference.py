@@ -154,14 +154,14 @@ def _groups(rows: SearchRows, some: Places, bins: npt.NDArray[np.uint8]) -> Iter
 
 
 def _chance(rows: SearchRows, some: Places, levels: int) -> float:
-    """What the best group of so many levels gains if they mean nothing."""
+    """What the best group of this many levels gains if they mean nothing."""
     weight, y = rows.weight[some], rows.y[some]
     variance = float(np.average(((y - np.average(y, axis=0, weights=weight)) ** 2).sum(1), weights=weight))
     return 0.64 * variance * max(0, levels - 2)
 
 
 def greedy_tree(rows: SearchRows, leaves: int, price: float = 0.0) -> SearchTree:
-    """Split the leaf that gains most until there are so many; then take back splits that gain less than a price."""
+    """Split the leaf that gains most until there are this many; then take back splits that gain less than a price."""
     root = _Branch(np.arange(len(rows.weight)))
     root.look(rows)
     while len(root.leaves()) < leaves:

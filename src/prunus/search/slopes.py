@@ -17,7 +17,7 @@ __all__ = ["SearchedTree", "choose_slopes", "search_best", "search_kinds"]
 Rows = npt.NDArray[np.int64]
 
 MOST_CANDIDATES = 40
-"""Of many columns so many, the best alone, are looked at together."""
+"""Of many columns this many, the best alone, are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def search_kinds(
 def search_best(
     table: EngineTable, kind: Candidate, leaves: int, *, effort: Effort, starts: int, seed: int, threads: int
 ) -> SearchedTree:
-    """The tree of a kind that is worth most for all rows, of so many searches."""
+    """The tree of a kind that is worth most for all rows, of this many searches."""
     rows = np.arange(len(table.weight))
     constant = best_tree(table, kind.constant.job(rows, leaves, seed, effort), starts, threads)
     if not kind.slopes:

@@ -34,7 +34,7 @@ PRICE_OF_LEVEL = 0.64
 """What a group of levels gains by chance for each level beyond two, in units of the variance: 2 / pi. The standard
 deviation of that is about the root of their number, and is part of the price."""
 FEW_MISSING = 5.0
-"""What missing values count as is drawn to the mean as strongly as by so many rows."""
+"""What missing values count as is drawn to the mean as strongly as by this many rows."""
 SPARE_ROWS = 3
 """A formula needs this many rows more than it has terms."""
 FLAT = 1e-9
@@ -231,7 +231,7 @@ def _best_beginning(order: Rows, count: Doubles, sums: Doubles) -> tuple[float, 
 
 
 def cost_of_terms(chosen: int, price: float, count: float) -> float:
-    """What so many terms must gain, in units of twice the log likelihood.
+    """What this many terms must gain, in units of twice the log likelihood.
 
     That is Akaike's criterion, corrected for few rows.
 

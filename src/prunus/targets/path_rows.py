@@ -50,8 +50,8 @@ class PathRows(NamedTuple):
     def residual_quantiles(self, level: float, prior_rows: float) -> Doubles:
         """Quantiles of the differences of what is wanted and of the outputs of the rows in each node, (T, k).
 
-        They are drawn to 0 as if so many rows had told that it is 0. A quantile near 0 or 1 is known less well than the
-        median, so that these rows then count as more.
+        They are drawn to 0 as if `prior_rows` rows had told that it is 0. A quantile near 0 or 1 is known less well
+        than the median, so that these rows then count as more.
         """
         found = np.zeros((self.n_nodes, self.wanted.shape[1]))
         residual = self.wanted.astype(np.float64) - self.outputs

@@ -91,7 +91,7 @@ def in_threads(
     threads: int,
     initializer: Callable[[], object] | None = None,
 ) -> list[Result]:
-    """Let runs take all their epochs in so many threads, see `side_by_side`."""
+    """Let runs take all their epochs in this many threads, see `side_by_side`."""
 
     def whole(task: Callable[[Event], Epochs[Result]], interrupted: Event) -> Result:
         return take_epochs(task(interrupted))
@@ -104,7 +104,7 @@ def side_by_side(
     threads: int,
     initializer: Callable[[], object] | None = None,
 ) -> list[Result]:
-    """Call functions in so many threads, and return their results in the order of the functions.
+    """Call functions in this many threads, and return their results in the order of the functions.
 
     What they train is trained by this process alone, also in a group of processes. `initializer` is called in the
     thread before each function.

@@ -16,13 +16,13 @@ __all__ = ["refresh_masses", "sampling_step", "solve_masses"]
 MASS_SAMPLES = 16_384
 """Between epochs node masses are solved on at most this many samples; in the end they are solved on all."""
 PASSES = 4
-"""Masses of a stream are solved in at most so many passes over it, beginning with those of the sample in memory."""
+"""Masses of a stream are solved in at most this many passes over it, beginning with those of the sample in memory."""
 PASS_CHUNK, PASS_CELLS = 8_192, 2**27
 """Number of samples whose scores are computed at once in such a pass; on a GPU number of routes to all nodes."""
 
 
 def sampling_step(samples: int) -> int:
-    """Node masses are solved on every such sample of so many."""
+    """Node masses are solved on every such sample of this many."""
     return math.ceil(samples / MASS_SAMPLES)
 
 

@@ -25,7 +25,7 @@ from prunus.training.torch_engine import RefreshMasses, decaying
 __all__ = ["NativeEngine", "why_not"]
 
 SLICE_SECONDS = 0.05
-"""A call to the engine returns after so many seconds, so that Ctrl-C is noticed."""
+"""A call to the engine returns after this many seconds, so that Ctrl-C is noticed."""
 MAX_THREADS = 64
 CHUNK = 65_536
 

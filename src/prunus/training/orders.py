@@ -9,14 +9,14 @@ from torch import Tensor
 __all__ = ["ROUNDS", "keyed_orders", "random_orders"]
 
 ROUNDS = 8
-"""With so many rounds, orders of a few samples pass tests of randomness, too."""
+"""With this many rounds, orders of a few samples pass tests of randomness, too."""
 MIN_BITS = 8
 FACTORS = 0x9E3779B1, 0x85EBCA6B
 """Odd numbers, by which a product mixes the bits of another number."""
 
 
 def random_orders(counts: Sequence[int], generators: Sequence[torch.Generator], device: torch.device) -> Tensor:
-    """Random orders of so many samples each, by one generator each on a device, (orders, most samples).
+    """Random orders of this many samples each, by one generator each on a device, (orders, most samples).
 
     Shorter ones are followed by the numbers of samples that are not there.
 

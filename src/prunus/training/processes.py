@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 Task = TypeVar("Task")
 
 PATIENCE = timedelta(minutes=10)
-"""A process that has not come to a common sum for so long is taken for dead."""
+"""A process that has not come to a common sum for so long is considered lost."""
 LONG_PATIENCE = timedelta(days=7)
 """The same where processes work on tasks of their own, which may take very different times."""
 

@@ -11,7 +11,7 @@ from prunus.training.callbacks import EpochRecord
 __all__ = ["ProgressBar"]
 
 SECONDS, STEP, LONGEST = 1.0, 0.1, 60.0
-"""Lines are at least so many seconds apart. One follows after this share of the epochs, or after the longest time."""
+"""Lines are at least this many seconds apart. One follows after this share of the epochs, or after the longest time."""
 BLINK = 0.1
 """Seconds between two changes of the text in a notebook, at least."""
 _WIDTH = 30

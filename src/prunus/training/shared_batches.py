@@ -41,7 +41,7 @@ class SharedBatches:
                 del layer.solve_together
 
     def begin(self, rows: int) -> float:
-        """Begin a step with so many own rows; returns their share in the batch."""
+        """Begin a step with this many own rows; returns their share in the batch."""
         self.counts = self.processes.counts(rows)
         return rows / sum(self.counts)
 

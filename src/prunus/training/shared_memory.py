@@ -63,7 +63,7 @@ class SharedMemory:
 
     @staticmethod
     def create(size: int) -> tuple[int, str] | None:
-        """A new file for so many processes: its number and its path; None if this system cannot share memory."""
+        """A new file for this many processes: its number and its path; None if this system cannot share memory."""
         if fcntl is None or native_sum() is None:
             return None
         folder = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 : in memory, where there is such a folder

@@ -233,7 +233,7 @@ class TorchEngine:
             self.draws.generator(self.parameters[0].device).set_state(state["random_cuda"])
 
     def _announce_progress(self, steps: int) -> None:
-        """Tell the modules how much of the training is over after so many steps."""
+        """Tell the modules how much of the training is over after this many steps."""
         share = self.pace.share(steps)
         for module in self.progress_modules:
             module.on_progress(share)

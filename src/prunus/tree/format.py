@@ -84,7 +84,7 @@ def check_tree(arrays: dict[str, Array], record: dict[str, Any], *, columns: int
 def _layers(
     part: str, entry: dict[str, Any], arrays: dict[str, Array], inputs: int, outputs: int
 ) -> dict[str, tuple[str, Shape]]:
-    """What layers must be that lead from so many inputs to so many outputs."""
+    """What layers must be that lead from this many inputs to this many outputs."""
     count = entry["count"]
     if not isinstance(count, int) or not 1 <= count <= len(arrays) or entry["unit"] not in UNITS:
         raise InputValueError(f"{part} must have layers with one of the units {UNITS}, got {entry}")

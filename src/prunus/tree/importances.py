@@ -21,7 +21,7 @@ Columns = npt.NDArray[np.int64]
 Compare = Callable[[Doubles], Doubles]
 """Puts outputs, (n, k), on a scale where squared differences mean the same everywhere, see `Target.compared`."""
 MOST_ROWS, FEWEST_ROWS = 1_024, 128
-"""Values are shuffled among at most, and at least, so many of the training rows."""
+"""Values are shuffled among at most, and at least, this many of the training rows."""
 PRODUCTS = 1 << 24
 """Between these limits there are so many rows that all features together need about so many products."""
 

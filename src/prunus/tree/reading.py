@@ -31,7 +31,7 @@ Correct = Callable[[npt.NDArray[np.floating], Floats, Doubles | None, Nodes, int
 """Computes the correction of each node, (T, k), given what is wanted of the rows and their outputs, (n, k), their
 weights, (n,), the nodes that they end in, (n,), and the number of nodes, T."""
 COMPARED = 10_000
-"""Soft and hard predictions are compared on at most so many of the training rows."""
+"""Soft and hard predictions are compared on at most this many of the training rows."""
 
 
 class TrainedRows(NamedTuple):
@@ -126,7 +126,7 @@ def best_pruning(total: Doubles, lam: float) -> Bools:
 
 
 def keep_largest(kept: Bools, total: Doubles, max_leaves: int) -> Bools:
-    """The kept nodes without those that fewest rows pass, (T,), so that there are at most so many leaves.
+    """The kept nodes without those that fewest rows pass, (T,), so that there are at most this many leaves.
 
     >>> keep_largest(np.ones(7, dtype=bool), np.array([9.0, 6.0, 3.0, 4.0, 2.0, 2.0, 1.0]), 3).tolist()
     [True, True, True, True, True, False, False]

@@ -33,7 +33,7 @@ class LinearSplit(Split, nn.Linear):
         Depth of the tree, from 0 to 16.
     max_columns : int, optional
         Largest number of columns in each split; by default all. During training, the columns with the smallest weights
-        leave a split one after another until so many are left, so inputs should have one scale.
+        leave a split one after another until this many are left, so inputs should have one scale.
     owner : sequence of int of length d, optional
         The column of the table that each input belongs to; by default each input is a column.
 
@@ -119,7 +119,7 @@ class LinearSplit(Split, nn.Linear):
 
     @torch.no_grad()
     def keep_columns(self, count: int | Tensor) -> None:
-        """Keep so many columns in each split, those with the largest weights.
+        """Keep this many columns in each split, those with the largest weights.
 
         The number may be in a tensor without dimensions on the device, so that the host need not know it.
         """

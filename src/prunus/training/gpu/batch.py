@@ -12,9 +12,9 @@ from prunus.ops.triton.step import blocks_of
 __all__ = ["Batch"]
 
 MAX_PARTS, PART = 32, 128
-"""Gradients of the weights are summed over so many parts of a batch at most, each with at least so many samples."""
+"""Gradients of the weights are summed over this many parts of a batch at most, each with at least this many samples."""
 PARTS_OF_ALL = 256
-"""With several trees, all batches together have so many parts at most."""
+"""With several trees, all batches together have this many parts at most."""
 
 
 class Batch:
@@ -104,5 +104,5 @@ class Batch:
 
 
 def _parts(size: int, most: int) -> int:
-    """The largest number of equal parts, at most so many, each with enough samples."""
+    """The largest number of equal parts, at most this many, each with enough samples."""
     return next((p for p in range(min(most, max(1, size // PART)), 0, -1) if size % p == 0), math.gcd(1, size))

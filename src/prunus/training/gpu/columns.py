@@ -33,7 +33,7 @@ class UsedColumns:
         self.effective: Tensor | None = None
 
     def choose(self, weights: Tensor, count: Tensor) -> None:
-        """Keep so many columns in each split, those with the largest weights, (trees, splits, at least inputs)."""
+        """Keep this many columns in each split, those with the largest weights, (trees, splits, at least inputs)."""
         own = weights[..., : self.used.shape[2]] * self.used
         size = own.square() @ self.of_columns
         rank = size.argsort(dim=2, descending=True, stable=True).argsort(dim=2)

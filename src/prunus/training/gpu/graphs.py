@@ -22,7 +22,7 @@ _CAPTURING = threading.Lock()
 """Torch allows one capture at a time. Threads may also get the same stream, so other steps on it must wait, too."""
 
 TakeStep = Callable[[int, int], None]
-"""``take_step(ahead, size)`` takes the step after the next `ahead` steps of an epoch, on a batch of so many samples."""
+"""``take_step(ahead, size)`` takes the step after the next `ahead` steps of an epoch, on a batch of `size` samples."""
 
 
 class StepGraphs:
@@ -99,7 +99,7 @@ class StepGraphs:
         self.step.add_(count)
 
     def _graph(self, count: int, size: int) -> torch.cuda.CUDAGraph | None:
-        """The graph of so many steps; None if they cannot be captured, or not yet."""
+        """The graph of this many steps; None if they cannot be captured, or not yet."""
         if self.reason is not None or self.tried.get(size, 0) < STEPS_BEFORE:
             return None
         if (count, size) not in self.graphs:

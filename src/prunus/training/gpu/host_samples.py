@@ -22,7 +22,7 @@ DATA_SHARE = 0.4
 SAMPLE_SHARE = 0.1
 """If they do not fit, some of them that take at most this share stay there."""
 SAMPLE_ROWS = 1 << 20
-"""At most so many of them."""
+"""At most this many of them."""
 CHUNK_BYTES = 1 << 28
 """Size of a chunk that is copied at once: it takes much longer to copy than to start the copy."""
 LOCKED_FROM = 1 << 30
@@ -158,7 +158,7 @@ class _Buffers:
         return _Loaded(Samples(*moved), self.copied[self.turn])
 
     def _memory(self, count: int) -> list[Tensor]:
-        """Page-locked memory for so many rows; it is made for the first chunk, which is the largest."""
+        """Page-locked memory for this many rows; it is made for the first chunk, which is the largest."""
         own = self.pinned[self.turn]
         if not own or len(own[0]) < count:
             own[:] = [torch.empty(count, *v.shape[1:], dtype=v.dtype, pin_memory=True) for v in self.sources]
@@ -174,7 +174,7 @@ def _gather(source: Tensor, rows: Tensor | slice, out: Tensor, piece: slice) -> 
 
 
 def _pieces(count: int) -> list[slice]:
-    """Equal pieces of so many rows, one for each thread."""
+    """Equal pieces of this many rows, one for each thread."""
     ends = [count * k // GATHERERS for k in range(GATHERERS + 1)]
     return [slice(begin, end) for begin, end in pairwise(ends) if begin < end]
 

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 AT_ONCE = 32
 """Most trees that a GPU trains at once."""
 COPIES = 3
-"""A tree on a GPU needs memory for its inputs, those of its nodes and batches: so many times its inputs."""
+"""A tree on a GPU needs memory for its inputs, those of its nodes and batches: this many times its inputs."""
 
 
 class Group(Protocol):
@@ -44,7 +44,7 @@ def together(runs: Sequence[Epochs[Result]], device: torch.device, inputs: int) 
     """Take the epochs of several runs on one device that is no CPU; returns their results in the order of the runs.
 
     Each is trained by this process alone, also in a group of processes. On an NVIDIA GPU, as many at once as fit its
-    memory take their epochs together (`take_together`), if each has so many bytes of inputs.
+    memory take their epochs together (`take_together`), if each has this many bytes of inputs.
     """
     is_gpu = device.type == "cuda"
     size = _at_once(device, inputs) if is_gpu else 1
@@ -157,13 +157,13 @@ class _Together(Generic[Result]):
 
 
 def _rounds(runs: Sequence[Epochs[Result]], most: int) -> Iterator[Sequence[Epochs[Result]]]:
-    """The runs in rounds of about equal size, at most so many in each."""
+    """The runs in rounds of about equal size, at most this many in each."""
     size = -(-len(runs) // max(1, -(-len(runs) // most))) or 1
     return (runs[begin : begin + size] for begin in range(0, len(runs), size))
 
 
 def _at_once(device: torch.device, inputs: int) -> int:
-    """How many trees a GPU trains at once, if each has so many bytes of inputs."""
+    """How many trees a GPU trains at once, if each has this many bytes of inputs."""
     of_torch = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     free = torch.cuda.mem_get_info(device)[0] + of_torch
     return max(1, min(AT_ONCE, free // max(1, COPIES * inputs)))

@@ -151,7 +151,7 @@ class Trees:
         return _read({"train_loss": self.total / self.counts} | self._evaluate())
 
     def take(self, samples: int) -> None:
-        """Take the steps for so many samples of the tables."""
+        """Take the steps for this many samples of the tables."""
         whole, last = divmod(samples, self.batch_size)
         self.graphs.run(whole, self.batch_size)
         if last:
@@ -177,7 +177,7 @@ class Trees:
 
     @torch.no_grad()
     def take_step(self, ahead: int, size: int) -> None:
-        """Take the step after the next `ahead` ones, on batches of so many samples."""
+        """Take the step after the next `ahead` ones, on batches of this many samples."""
         numbers, passes, lam = Numbers(self.plan.numbers, self.plan.step, ahead), self.passes, self._strength(size)
         batch, tables = self.batch(size, trains=True, counts=self._counts(size)), self.tables
         kernels.gather(

@@ -22,7 +22,7 @@ def write_orders(counts: Tensor, keys: Tensor, out: Tensor, min_bits: int, facto
         Numbers from 0 to 2**32 - 1.
     out : int64 Tensor of shape (trees, most samples)
     min_bits : int
-        Numbers of samples have at least so many bits.
+        Numbers of samples have at least this many bits.
     factors : two ints
         By which numbers are mixed.
     """
