@@ -383,6 +383,12 @@ def test_a_file_of_a_newer_version(path: Path) -> None:
         prunus.load(rewritten(path, format=3, prunus="9.1"))
 
 
+def test_a_file_of_an_older_format(path: Path) -> None:
+    prunus.save(regressor().fit(X, values(X)), path)
+    with pytest.raises(ModelFileError, match="has format 1, and prunus reads format 2: fit again"):
+        prunus.load(rewritten(path, format=1))
+
+
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "1"}', "null", "no json"])
 def test_headers_that_are_none(text: str, path: Path) -> None:
     save_file({"a": torch.zeros(1)}, path, metadata={"prunus": text})

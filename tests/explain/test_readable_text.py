@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 
 from prunus import ReadableTreeClassifier, export_rules, export_text
-from prunus.search.record import ReadableRecord
+from prunus.search.record import ReadableRecord, Split, Term
 from tests.estimators.readable_problems import (
+    SIZE,
     SPLITS,
     examples,
     fitted,
+    level_of,
     record_of_formulas,
     record_of_values,
     stones,
@@ -118,6 +120,14 @@ def test_missing_values_are_named_only_where_they_arrive() -> None:
     text = export_text(tree)
     assert "size is missing" in text
     assert "or missing" not in text
+
+
+def test_only_numbers_are_said_to_be_missing() -> None:
+    tree = fitted(tree_of(Split((Term(SIZE, 1.0), level_of("E")), np.inf)))
+    assert "size + (color is E) < infinity" in export_text(tree, show_empty=True)
+    both = export_text(fitted(tree_of(SPLITS["one of two is missing"])), show_empty=True)
+    assert "size is not missing and age is not missing" in both
+    assert "size is missing or age is missing" in both
 
 
 def test_a_formula_shows_its_range() -> None:

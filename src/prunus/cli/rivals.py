@@ -89,9 +89,9 @@ class _Rivals:
         self.is_small = len(y) <= SMALL
         self.has_valid = len(valid) > 0
         folds = RepeatedKFold(
-            n_splits=min(FOLDS, len(y)), n_repeats=REPEATS, random_state=estimator.random_state
-        ).split(x)
-        self.parts = [(np.arange(len(y) - len(valid)), valid)] if self.has_valid else list(folds)
+            n_splits=min(FOLDS, len(y)), n_repeats=REPEATS if self.is_small else 1, random_state=estimator.random_state
+        )
+        self.parts = [(np.arange(len(y) - len(valid)), valid)] if self.has_valid else list(folds.split(x))
         self.parts = self.parts if self.is_small else self.parts[:1]
         """Rows to learn from and rows that are held out."""
 

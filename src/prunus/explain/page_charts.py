@@ -172,6 +172,9 @@ def _split_chart(node: NodeSummary, rows: Passed, here: Rows, columns: TableColu
     """The column of a split, its weighted sum in the units of the table, or the cases of its groups of levels."""
     assert node.threshold is not None
     left, column = rows.goes_left(node.node, here), node.column
+    if column is None and not np.isfinite(node.threshold):  # it only asks whether one of two numbers is missing
+        codes = np.where(np.isnan(rows.sums(node, here)), -1, 0)
+        return {"kind": "levels", "name": "missing", "bars": list(_bars(["not missing"], codes, here, left, coloring))}
     if column is None and node.question is not None and not comparisons(node.question):
         return _case_chart(node.question, rows, here, left, coloring)
     if column is None:
@@ -195,12 +198,8 @@ def _split_chart(node: NodeSummary, rows: Passed, here: Rows, columns: TableColu
 def _case_chart(
     question: Question, rows: Passed, here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring
 ) -> Record:
-    """How many rows are in each case of a split of two groups of levels, or of missing numbers."""
+    """How many rows are in each case of a split of two groups of levels."""
     assert isinstance(rows, ReadableRows)
-    if not np.isfinite(question.split.threshold):
-        sums = split_sums(question.split, rows.columns, here)
-        codes, names = np.where(np.isnan(sums), -1, 0), ["not missing"]
-        return {"kind": "levels", "name": "missing", "bars": list(_bars(names, codes, here, left, coloring))}
     on = [split_sums(Split((term,), 0.0), rows.columns, here) / term.weight for term in question.split.terms]
     absent = np.isnan(np.sum(on, axis=0))  # a boolean is missing
     codes = np.where(absent, -1, sum(np.where(values > 0, 1, 0) << i for i, values in enumerate(on)))

@@ -114,8 +114,8 @@ def comparisons(question: Question) -> tuple[Comparison, ...]:
     [(True, '<', 1.5), (False, '<', 3.2)]
     """
     split, n = question.split, len(question.columns)
-    if not isfinite(split.threshold):
-        return ()
+    if not isfinite(split.threshold) and all(term.levels is None for term in split.terms):
+        return ()  # it only asks whether numbers are missing
     switches = [i for i in range(n) if is_switch(question, i)]
     numbers = [i for i in range(n) if i not in switches]
     if not numbers and n <= 2 and _of_switches(question, left=True) is not None:
