@@ -14,7 +14,7 @@ import pytest
 import prunus
 from prunus.cli import main
 from prunus.estimators import choosing
-from prunus.estimators.choosing import Candidate
+from prunus.fitting.choosing import Candidate
 from prunus.training import EpochRecord
 from tests.cli.tables import SOFT, Shell, csv, frame
 

@@ -18,8 +18,8 @@ from prunus.data import FileTable
 from prunus.errors import InputValueError
 from prunus.estimators import devices
 from prunus.estimators.device_rows import through_device
-from prunus.estimators.devices import choose_device, prediction_device
-from prunus.estimators.fitted import count_rows, rows_to_write
+from prunus.fitting.devices import choose_device, prediction_device
+from prunus.estimators.predicting import count_rows, rows_to_write
 from prunus.training.gpu.host_samples import on_device
 from prunus.tree.placed import PlacedTree
 from tests.data.file_tables import write
@@ -194,7 +194,7 @@ def test_files_are_predicted_in_larger_parts_on_a_gpu(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(type(tree), "_on_device", on_gpu)
-    monkeypatch.setattr("prunus.estimators.file_predictions.ROWS", 7)
+    monkeypatch.setattr("prunus.estimators.predicting.ROWS", 7)
     assert_allclose(tree.predict(FileTable(tmp_path / "rows.parquet"), device="cuda"), tree.target_mean_[0])
     assert sum(sizes) == 300
     assert max(sizes) > 7
@@ -205,7 +205,7 @@ def test_a_fit_to_more_rows_than_the_device_can_hold(monkeypatch: pytest.MonkeyP
     options: dict[str, Any] = {"leaf": "linear", "depth": 3, "max_epochs": 15, "batch_size": 64}
     expected = regressor(**options).fit(x, values(x))
     small = partial(on_device, free=100_000)
-    monkeypatch.setattr("prunus.estimators.preparation.on_device", small)
+    monkeypatch.setattr("prunus.fitting.rows.on_device", small)
     tree = regressor(**options).fit(x, values(x))
     assert tree.score(x, values(x)) == pytest.approx(expected.score(x, values(x)), abs=0.03)
     hard = regressor(**options, routing="hard").fit(x, values(x))

@@ -20,7 +20,7 @@ from prunus import (
 )
 from prunus.data import TableEncoder
 from prunus.errors import ModelFileError
-from prunus.estimators.preparation import encode_training
+from prunus.fitting.rows import encode_training
 from prunus.estimators.validation import out_of_bag, validation_rows
 
 Array = npt.NDArray[Any]

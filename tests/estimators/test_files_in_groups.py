@@ -10,7 +10,7 @@ import torch.distributed
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.data import FileTable
-from prunus.estimators.scanned import ScannedTable
+from prunus.fitting.scanned import ScannedTable
 from tests.data.file_tables import write
 from tests.estimators.test_files import COLUMNS, TEST, TRAIN
 from tests.training.groups import call_in_group

@@ -26,7 +26,7 @@ from prunus import (
     save,
 )
 from prunus.estimators import defaults
-from prunus.estimators.choosing import candidates
+from prunus.fitting.choosing import candidates
 from prunus.hardening import lessons
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 

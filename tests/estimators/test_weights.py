@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.preparation import Rows, merge_rows
+from prunus.fitting.rows import Rows, merge_rows
 from tests.estimators.problems import LEAVES, Floats, as_pandas, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import SAME_TRAINING
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from prunus import ArgminForestClassifier, ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.data import TableEncoder
-from prunus.estimators.screening import noise_columns
+from prunus.fitting.screening import noise_columns
 from prunus.targets import Numbers
 from prunus.training import Samples
 

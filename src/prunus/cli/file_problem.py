@@ -48,9 +48,11 @@ class FileProblem:
 
     def held_out(self, estimator: Any) -> tuple[int, Scores | None]:
         """How many rows were held out, and their scores; trees of a forest hold out rows of their own."""
-        from prunus.estimators.validation import validation_chunk
+        from prunus.fitting.scanned import held_out_by_hash
 
-        rows = validation_chunk(estimator, self.table)
+        rows = None
+        if "valid_loss" in getattr(estimator, "history_", {}):
+            rows = self.table.collect(held_out_by_hash(self.table, float(estimator.validation_fraction)).mask)
         return (0, None) if rows is None else (rows.n_rows, scores(estimator, frame_of(rows.X), rows.y))
 
     def record(self) -> dict[str, Any]:

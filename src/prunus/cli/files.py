@@ -152,7 +152,7 @@ def _is_small(path: str, limit: float) -> bool:
 
 def _parquet_values(file: Path) -> float:
     """Bytes that a fit to a Parquet file takes; 0 if it is damaged, so that reading it says how."""
-    from prunus.estimators.scanned import IN_MEMORY
+    from prunus.fitting.scanned import IN_MEMORY
 
     try:
         metadata = require("pyarrow.parquet", "tables").read_metadata(os.fspath(file))
@@ -190,7 +190,7 @@ def draw_data(table: "FileTable", options: argparse.Namespace) -> Source:
 
     Text is read as dates where all rows can be: where the files have dates.
     """
-    from prunus.estimators.scanned import IN_MEMORY, sample_rows
+    from prunus.fitting.scanned import IN_MEMORY, sample_rows
 
     rows = sample_rows(table, int(table.memory_limit / (IN_MEMORY * len(table.columns))), options.seed)
     source = Source(shown(table.paths), frame_of(rows.batch))

@@ -165,7 +165,7 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
 
 def _files(checkpoint: Path, options: argparse.Namespace) -> list[Path]:
     """The files with the state of training of one run."""
-    from prunus.estimators.hardened import checkpoint_files, forest_checkpoints  # torch takes seconds to import
+    from prunus.fitting.options import checkpoint_files, forest_checkpoints  # torch takes seconds to import
 
     of_trees = [checkpoint] if options.forest is None else forest_checkpoints(checkpoint, options.forest)
     return [file for of_tree in of_trees for file in checkpoint_files(of_tree)]
@@ -219,7 +219,7 @@ def _fit(estimator: Any, problem: Problem | FileProblem, checkpoint: Path | None
 
 def _read(options: argparse.Namespace) -> Problem | FileProblem:
     """The table, which is read into memory if it is not too large."""
-    from prunus.estimators.scanned import fits_into_memory
+    from prunus.fitting.scanned import fits_into_memory
 
     data = open_data(options)
     if not isinstance(data, str) and not fits_into_memory(data):

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table, and write predictions."""
-    from prunus.estimators.scanned import fits_into_memory
+    from prunus.fitting.scanned import fits_into_memory
 
     inputs = [options.model, *input_files(options.data)]
     path = None if options.out is None else check_table(options.out, "--out", force=options.force, inputs=inputs)

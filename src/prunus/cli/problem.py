@@ -73,17 +73,15 @@ class Problem:
 
         Each row of a forest is predicted by the trees that have not trained on it.
         """
-        from prunus.estimators.validation import out_of_bag, validation_rows
-
         rows = self.valid
         if is_readable(estimator):
             return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
         if self.holds_out_itself and is_forest(estimator):
-            predictions = out_of_bag(estimator, self.X, self.y, self.weight)
+            predictions = estimator.out_of_bag(self.X, self.y, self.weight)
             rows = np.flatnonzero(~np.isnan(predictions[:, 0]))
             return len(rows), mean_scores(estimator, predictions[rows], self.y[rows]) if len(rows) else None
-        if self.holds_out_itself:
-            rows = validation_rows(estimator, self.X, self.y, self.weight)
+        if self.holds_out_itself and estimator.validation_rows_ is not None:
+            rows = estimator.validation_rows_
         return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
 
     @property

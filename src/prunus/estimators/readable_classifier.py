@@ -8,9 +8,10 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from prunus.estimators.file_predictions import ScoredFiles
-from prunus.estimators.readable import ReadableTree, of_files, read_files, suggesting
+from prunus.estimators.predicting import of_files, score
+from prunus.estimators.readable import ReadableTree, suggesting
 from prunus.estimators.scikit_learn import ClassifierMixin
+from prunus.fitting.source import read_files
 from prunus.search.predict import class_scores, find_leaves
 from prunus.targets import Classes
 
@@ -21,7 +22,7 @@ Doubles = npt.NDArray[np.float64]
 
 @suggesting
 @dataclass(kw_only=True, repr=False, eq=False)
-class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
+class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
     """A classification tree that a person can read: few leaves, few columns in a split, round numbers.
 
     The tree is searched as a whole, not split by split, and its size and form are chosen on held-out rows. What is
@@ -90,6 +91,8 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
     }
     target_: Classes = field(init=False)
 
+    score = score
+
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Search a tree.
@@ -108,9 +111,9 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
         ReadableTreeClassifier
             The fitted estimator.
         """
-        X, y, sample_weight = read_files(self, X, y, sample_weight)  # noqa: N806
-        target = Classes.of(y, self.class_weight)
-        return self._fit_record(X, y, sample_weight, target, n_classes=target.n_outputs)
+        source = read_files(X, y, sample_weight, type(self).__name__)
+        target = Classes.of(source.y, self.class_weight)
+        return self._fit_record(source, target, n_classes=target.n_outputs)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:

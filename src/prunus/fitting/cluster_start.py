@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from prunus.estimators.building import start_model
+from prunus.fitting.building import start_model
 from prunus.nn import TreeModel, Whiten
 from prunus.ops.chunks import chunked
 from prunus.ops.routes import tree_leaves

@@ -1,4 +1,4 @@
-"""From a user's table, targets and weights to training samples."""
+"""From a user's table, targets and weights to the rows that a tree learns from."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
@@ -14,26 +13,21 @@ from prunus.data import TableEncoder
 from prunus.data.arrays import reading, sound_weight
 from prunus.data.training_effects import EffectTargets, calendar_units, many_levels
 from prunus.errors import InputValueError
-from prunus.estimators.fitted import encode
 from prunus.targets import Target
-from prunus.training import Samples
-from prunus.training.gpu.host_samples import on_device
-from prunus.training.streams import SampleStream, in_memory
 
 __all__ = [
+    "MERGE_LIMIT",
     "Rows",
+    "check_width",
     "encode_training",
     "fit_encoder",
-    "held_out_rows",
     "hold_out",
     "merge_alike",
     "merge_rows",
     "read_eval_set",
     "read_rows",
     "read_weight",
-    "row_groups",
-    "to_samples",
-    "to_training",
+    "sorted_order",
 ]
 
 MERGE_LIMIT = 10_000
@@ -89,19 +83,20 @@ def fit_encoder(
 
 
 def encode_training(
-    estimator: Any,
+    encode: Callable[[Any], npt.NDArray[np.float32]],
+    encoder: TableEncoder,
     X: Any,  # noqa: N803
     y: Any,
     sample_weight: Any,
     target: Target,
 ) -> npt.NDArray[np.float32]:
-    """The training rows of a fitted estimator as its fit encoded them: effects do not tell a row its own target."""
-    encoder, x = estimator.encoder_, encode(estimator, X)
+    """Training rows as their fit encoded them, `encode` being what a prediction does: effects do not tell a row its own
+    target.
+    """
+    x = encode(X)
     known = {str(column.category) for column in encoder.columns_ if column.kind == "effect"}
     targets = _effect_targets(target, y, X, known) if known else None
-    if targets is not None:
-        x = encoder.transform_training(X, targets, sample_weight)
-    return x
+    return x if targets is None else encoder.transform_training(X, targets, sample_weight)
 
 
 def _effect_targets(
@@ -128,13 +123,23 @@ def _effect_targets(
     return EffectTargets(values, [words[k] for k in chosen]) if len(chosen) else None
 
 
-def read_rows(x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target, *, merged: bool = True) -> Rows:
-    """Encoded rows of positive weight, with their targets and weights; if there are few rows, equal ones are merged."""
+def read_rows(
+    x: npt.NDArray[np.float32], y: Any, sample_weight: Any, target: Target, *, merged: bool = True
+) -> tuple[Rows, npt.NDArray[np.int64]]:
+    """Encoded rows of positive weight, with their targets and weights; if there are few rows, equal ones are merged.
+
+    Beside them, for each row that was given the number of the one that it has become; -1 if its weight is 0.
+    """
     targets = target.read(y, x)
     rows = Rows(x, targets, target.weigh(targets, read_weight(sample_weight, x)))
+    used = np.arange(len(rows)) if rows.weight is None else np.flatnonzero(rows.weight > 0)
+    groups = np.full(len(rows), -1)
     if merged:
-        return merge_rows(rows)
-    return rows if rows.weight is None else rows[rows.weight > 0]
+        rows, groups[used] = merge_rows(rows)
+    else:
+        groups[used] = np.arange(len(used))
+        rows = rows if len(used) == len(rows) else rows[used]
+    return rows, groups
 
 
 def read_eval_set(eval_set: Any, target: Target, encode: Callable[[Any], npt.NDArray[np.float32]]) -> Rows:
@@ -156,40 +161,27 @@ def read_eval_set(eval_set: Any, target: Target, encode: Callable[[Any], npt.NDA
         raise
 
 
-def to_samples(rows: Rows | None, target: Target, device: torch.device) -> Samples | None:
-    """Tensors of the rows, with weights that are 1 on average; None if there are no rows.
-
-    If they are too many for the device, some of them are left out, evenly.
-    """
-    return None if rows is None else in_memory(to_training(rows, target, device, seed=0))
-
-
-def to_training(rows: Rows, target: Target, device: torch.device, *, seed: int) -> Samples | SampleStream:
-    """Tensors of the rows, with weights that are 1 on average; a stream if they are too many for the device."""
-    weight = None
-    if rows.weight is not None:
-        weight = torch.from_numpy((rows.weight / rows.weight.mean()).astype(np.float32))
-    return on_device(Samples(torch.from_numpy(rows.x), target.for_loss(rows.y), weight), device, seed=seed)
-
-
-def merge_rows(rows: Rows) -> Rows:
-    """Leave out rows of weight 0; if there are few rows, merge equal ones and sort all.
-
-    Then a row of weight 2 has exactly the same effect as two equal rows, and the order of few rows does not matter.
-    """
-    return _merged(rows)[0]
+def check_width(encoder: TableEncoder, X: Any, name: str) -> None:  # noqa: N803
+    """Raise an error that names the estimator if an array has too many or too few columns."""
+    expected = encoder.n_features_in_
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != expected:
+        raise InputValueError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
 
 
 def merge_alike(tables: Sequence[Rows]) -> list[Rows]:
     """Merge equal rows of the same table in several encodings, as `merge_rows` does: those that are equal in all."""
-    merged, group = _merged(max(tables, key=lambda rows: rows.x.shape[1]))
+    merged, group = merge_rows(max(tables, key=lambda rows: rows.x.shape[1]))
     first = np.zeros(len(merged), dtype=np.int64)
     first[group] = np.arange(len(group))
     return [Rows(rows.x[first], rows.y[first], merged.weight) for rows in tables]
 
 
-def _merged(rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
-    """The merged rows, and for each given row of positive weight the number of the one that it became."""
+def merge_rows(rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
+    """Leave out rows of weight 0; if there are few rows, merge equal ones and sort all.
+
+    Then a row of weight 2 has exactly the same effect as two equal rows, and the order of few rows does not matter.
+    Beside the rows, the number of the one that each given row of positive weight has become.
+    """
     if rows.weight is not None and not rows.weight.all():
         rows = rows[rows.weight > 0]
     if len(rows) > MERGE_LIMIT:
@@ -240,30 +232,12 @@ def _latest(marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), 0))
 
 
-def hold_out(rows: Rows, fraction: float, *, stratify: bool, seed: int) -> tuple[Rows, Rows]:
-    """Rows to train on and rows to validate on, with the classes in proportion if there are enough rows of each."""
-    train, valid = _split(rows, fraction, stratify=stratify, seed=seed)
-    return rows[train], rows[valid]
-
-
-def row_groups(rows: Rows) -> npt.NDArray[np.int64]:
-    """For each row the number of the one that it becomes when equal ones are merged, (n,); -1 if its weight is 0."""
-    groups = np.full(len(rows), -1)
-    groups[slice(None) if rows.weight is None else rows.weight > 0] = _merged(rows)[1]
-    return groups
-
-
-def held_out_rows(rows: Rows, fraction: float, *, seed: int) -> npt.NDArray[np.int64]:
-    """The numbers of the rows, before equal ones are merged, that a fit with these options validates on."""
-    merged, group = _merged(rows)
-    _, valid = _split(merged, fraction, stratify=merged.y.ndim == 1, seed=seed)
-    used = np.arange(len(rows)) if rows.weight is None else np.flatnonzero(rows.weight > 0)
-    return used[np.isin(group, valid)]
-
-
-def _split(
+def hold_out(
     rows: Rows, fraction: float, *, stratify: bool, seed: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The numbers of the rows to train on and of those to validate on, with the classes in proportion if each has
+    enough rows.
+    """
     labels = rows.y if stratify else None
     if labels is not None:
         counts = np.bincount(labels)

@@ -15,7 +15,7 @@ from prunus.data.streamed import TableStatistics
 from prunus.data.validation_rows import ValidationRows
 from prunus.data.values import is_missing
 from prunus.errors import InputValueError
-from prunus.estimators.target_statistics import TargetStatistics
+from prunus.fitting.target_statistics import TargetStatistics
 from prunus.training.processes import processes
 
 __all__ = [

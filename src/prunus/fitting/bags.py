@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prunus.estimators.preparation import Rows
+from prunus.fitting.rows import Rows
 
 __all__ = ["Bag", "Bags"]
 

@@ -4,13 +4,18 @@ The numbers come from `make bench-accuracy` and the trials described in its note
 leaf are in its module, see `prunus.nn.heads.head.LeafTraining`.
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
+from prunus.fitting.options import AUTO, FitOptions
 from prunus.hardening.student import Course
 from prunus.nn.registry import training_defaults
+from prunus.targets import Target
 
-__all__ = ["Recipe", "default_recipe"]
+__all__ = ["Recipe", "default_recipe", "find_recipe"]
+
+REFINING_STEPS, REFINING_RATE = 300, 1e-3
+"""How clusters that training starts from are refined."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +47,6 @@ class Recipe:
         )
 
 
-class SoftTree(NamedTuple):
-    """The soft tree that a hard one learns to imitate."""
-
-    leaf: str
-    depth: int
-
-
-SOFT_TREES = {"constant": SoftTree("linear", 4), "linear": SoftTree("linear", 4), "additive": SoftTree("additive", 6)}
-"""For each kind of leaf that a hard tree can have."""
 FEWEST_STEPS = 400
 
 
@@ -68,6 +64,23 @@ SMALL_EPOCHS = 200
 SMALL_DECAY = 1.0
 """With this decay, 200 rows of 14 sets give a mean accuracy of 85.9 % instead of 82.5 % (constant leaves) and of 88.4 %
 instead of 86.2 % (linear leaves), and a mean R^2 of 59 % instead of 49 % and of 56 % instead of 44 %."""
+
+
+def find_recipe(options: FitOptions, n: int, target: Target) -> Recipe:
+    """The options of training with n rows: the user's, and defaults where the user has not set any."""
+    batch_size = None if options.batch_size == AUTO else int(options.batch_size)
+    chosen = default_recipe(n, options.trained_leaf, batch_size, classes=target.task == "classes")
+    if options.starts_clustered:
+        chosen = Recipe(
+            batch_size=chosen.batch_size,
+            max_epochs=max(1, REFINING_STEPS // -(-n // chosen.batch_size)),
+            learning_rate=REFINING_RATE,
+            weight_decay=0.0,
+            average=0.0,
+            early_stopping_rounds=None,
+        )
+    names = ("max_epochs", "learning_rate", "weight_decay", "early_stopping_rounds")
+    return replace(chosen, **{name: getattr(options, name) for name in names if getattr(options, name) != AUTO})
 
 
 def default_recipe(n: int, leaf: str, batch_size: int | None = None, *, classes: bool = False) -> Recipe:

@@ -6,15 +6,15 @@ that may use them all learns little else. Tests of single columns find those tha
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.special import fdtrc
 
 from prunus.data import TableEncoder
+from prunus.fitting.rows import Rows
 from prunus.targets import Target
-from prunus.training import Samples
 
 __all__ = ["narrowed", "noise_columns", "without_inputs"]
 
@@ -30,7 +30,7 @@ TESTED_ROWS = 4_096
 """Columns are tested with about this many rows at most."""
 
 
-def noise_columns(train: Samples, target: Target, encoder: TableEncoder) -> Marks | None:
+def noise_columns(train: Rows, target: Target, encoder: TableEncoder) -> Marks | None:
     """Which inputs to leave out since their columns of the table are uninformative; None if none are.
 
     It happens only if there are more inputs than rows, not counting pieces of numbers: a linear function of them fits
@@ -42,8 +42,8 @@ def noise_columns(train: Samples, target: Target, encoder: TableEncoder) -> Mark
 
     Parameters
     ----------
-    train : Samples
-        Encoded training rows with targets in the form that the loss takes.
+    train : Rows
+        Encoded training rows.
     target : Target
         What is to be predicted.
     encoder : TableEncoder
@@ -57,34 +57,32 @@ def noise_columns(train: Samples, target: Target, encoder: TableEncoder) -> Mark
     n = len(train)
     if target.task == "clusters" or np.count_nonzero(counts) <= n:
         return None
-    some = train[:: -(-n // TESTED_ROWS)].to("cpu")
-    x = some.x.numpy()
+    every = slice(None, None, -(-n // TESTED_ROWS))
+    x = train.x[every]
     varies = np.ptp(x, axis=0) > 0
     if np.count_nonzero(varies & counts) <= n:
         return None
-    weight = np.ones(len(x)) if some.weight is None else some.weight.double().numpy()
+    weight = np.ones(len(x))
+    if train.weight is not None:
+        weight = (train.weight / train.weight.mean())[every].astype(np.float32).astype(np.float64)
+    wanted = target.wanted(target.for_loss(train.y[every]))
     owner = np.array([column.feature for column in encoder.columns_])
-    return _untold(_unit(x, weight), _directions(target.wanted(some.y), weight), _n_equal(weight), varies, owner)
+    return _untold(_unit(x, weight), _directions(wanted, weight), _n_equal(weight), varies, owner)
 
 
-def narrowed(
-    train: Samples, valid: Samples, target: Target, encoder: TableEncoder
-) -> tuple[Samples, Samples, TableEncoder]:
-    """The samples, and a description of their inputs, without inputs that are left out: training takes less time."""
+def narrowed(train: Rows, valid: Rows, target: Target, encoder: TableEncoder) -> tuple[Rows, Rows, TableEncoder]:
+    """The rows, and a description of their inputs, without inputs that are left out: training takes less time."""
     left_out = noise_columns(train, target, encoder)
     if left_out is None:
         return train, valid, encoder
     narrow = copy.copy(encoder)
     narrow.columns_ = [column for column, out in zip(encoder.columns_, left_out, strict=True) if not out]
-    kept = torch.from_numpy(~left_out).to(train.x.device)
-    train, valid = (Samples(part.x[:, kept], part.y, part.weight) for part in (train, valid))
-    return train, valid, narrow
+    return replace(train, x=train.x[:, ~left_out]), replace(valid, x=valid.x[:, ~left_out]), narrow
 
 
-def without_inputs(samples: Samples, left_out: Marks) -> Samples:
-    """The samples with zeros in the inputs that are left out, which models take as inputs that do not vary."""
-    mask = torch.from_numpy(left_out).to(samples.x.device)
-    return Samples(samples.x.masked_fill(mask, 0.0), samples.y, samples.weight)
+def without_inputs(rows: Rows, left_out: Marks) -> Rows:
+    """The rows with zeros in the inputs that are left out, which models take as inputs that do not vary."""
+    return replace(rows, x=np.where(left_out, np.float32(0), rows.x)) if left_out.any() else rows
 
 
 def _untold(

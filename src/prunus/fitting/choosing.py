@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any, NamedTuple
@@ -11,21 +11,25 @@ from typing import Any, NamedTuple
 import torch
 
 from prunus.data import TableEncoder
-from prunus.errors import TrainingError
-from prunus.estimators.bags import Bags
-from prunus.estimators.defaults import SOFT_TREES, Recipe, default_recipe
-from prunus.estimators.devices import choose_device
-from prunus.estimators.options import AUTO
-from prunus.estimators.preparation import Rows, merge_alike, to_samples
-from prunus.estimators.screening import narrowed
+from prunus.errors import InputValueError, TrainingError
+from prunus.fitting.bags import Bags
+from prunus.fitting.devices import choose_device
+from prunus.fitting.finish import finish
+from prunus.fitting.options import AUTO, FitOptions
+from prunus.fitting.recipe import Recipe, default_recipe, find_recipe
+from prunus.fitting.rows import Rows, merge_alike
+from prunus.fitting.run import Material, Run
+from prunus.fitting.screening import narrowed
+from prunus.fitting.source import MakeTarget, Source
+from prunus.fitting.train import to_samples, train
 from prunus.training import EpochRecord
-from prunus.training.epochs import take_epochs
 from prunus.training.losses import mean_loss
 from prunus.training.many import n_threads, side_by_side
 from prunus.training.processes import processes
+from prunus.training.streams import in_memory
 from prunus.tree.prediction import row_outputs
 
-__all__ = ["CHOSEN", "Candidate", "Lesson", "candidates", "choose", "tree_kinds"]
+__all__ = ["CHOSEN", "Candidate", "candidates", "check_tuning_seconds", "choose", "chooses", "tree_kinds"]
 
 CHOSEN = ("leaf", "depth", "pieces")
 """The options that may be "auto"; the weight decay is chosen with them, if it is "auto" as well."""
@@ -68,45 +72,45 @@ HARD_SHORT = (Candidate("linear", 3, 0), Candidate("linear", 6, 0))
 """Leaves of few columns: linear models alone, without curves."""
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """What candidates with a certain number of pieces learn from."""
-
-    encoder: TableEncoder
-    target: Any
-    rows: Rows
-    valid: Rows | None = None
-    """The rows of the user's eval_set."""
+def chooses(options: FitOptions) -> bool:
+    """Whether some of the options have to be chosen; the leaf of clusters follows from their targets."""
+    asked = (getattr(options, name) for name in CHOSEN)
+    return not options.is_clustering and any(isinstance(value, str) and value == AUTO for value in asked)
 
 
-def candidates(tree: Any) -> list[Candidate]:
+def check_tuning_seconds(tuning_seconds: float | None) -> None:
+    """Raise an error if a time for choices is given where nothing is chosen."""
+    if tuning_seconds is not None:
+        raise InputValueError(
+            f"tuning_seconds must be None unless leaf, depth or pieces is 'auto', got {tuning_seconds}"
+        )
+
+
+def candidates(options: FitOptions) -> list[Candidate]:
     """The candidates for a tree whose options may be "auto"; options that are not stay as they are."""
-    if tree.routing == "hard":
-        listed: tuple[Candidate, ...] = HARD_SINGLE if tree.max_split_features == 1 else HARD
+    if options.routing == "hard":
+        listed: tuple[Candidate, ...] = HARD_SINGLE if options.max_split_features == 1 else HARD
     else:
         listed = SOFT
-    if tree.routing == "hard" and tree.max_leaf_features is not None:
+    if options.routing == "hard" and options.max_leaf_features is not None:
         listed = HARD_SHORT
-    fixed = {name: getattr(tree, name) for name in CHOSEN if getattr(tree, name) != AUTO}
-    if tree.weight_decay != AUTO:
+    fixed = {name: getattr(options, name) for name in CHOSEN if getattr(options, name) != AUTO}
+    if options.weight_decay != AUTO:
         fixed["decay"] = 1.0
     return list(dict.fromkeys(candidate._replace(**fixed) for candidate in listed))
 
 
 def choose(
-    tree: Any,
-    lesson_of: Callable[[int], Lesson],
-    seed: int,
-    seconds: float | None = None,
+    options: FitOptions, source: Source, make_target: MakeTarget, seed: int, seconds: float | None = None
 ) -> dict[str, Any]:
-    """The best candidate for a tree, and how well all of them did.
+    """The best candidate for options that are "auto", and how well all of them did.
 
     Parameters
     ----------
-    tree : ArgminTree
-        The estimator whose options are "auto". It does not change.
-    lesson_of : callable
-        What to learn from, given the number of pieces.
+    options : FitOptions
+    source : Source
+        The rows that candidates learn from; of a table beyond memory it is a sample.
+    make_target : callable
     seed : int
         The candidates and their validation rows depend on it.
     seconds : float, optional
@@ -118,33 +122,55 @@ def choose(
         The options "leaf", "depth", "pieces" and "weight_decay", and "candidates": the options of each candidate with
         its validation loss, the best first.
     """
-    n_pieces = 0 if tree.pieces == AUTO else tree.pieces
-    first = lesson_of(n_pieces)
-    n_rows, task = len(first.rows), first.target.task
-    left = candidates(tree)
-    type(tree)(**(tree.get_params(deep=False) | {"leaf": left[0].leaf}))._check_options()
-    others = sorted({one.pieces for one in left} - {n_pieces})
-    read = {n_pieces: first} | {pieces: lesson_of(pieces) for pieces in others}
-    merged = merge_alike([lesson.rows for lesson in read.values()])
-    lessons = {pieces: replace(read[pieces], rows=rows) for pieces, rows in zip(read, merged, strict=True)}
+    left = candidates(options)
+    n_pieces = 0 if options.pieces == AUTO else options.pieces
+    tables = _read_tables(options, source, make_target, [n_pieces, *(one.pieces for one in left)])
+    first = tables[n_pieces]
+    n_rows, target = first.n_given, first.target
+    replace(options, leaf=left[0].leaf).check()
     end = math.inf if seconds is None else time.monotonic() + seconds
     losses: dict[Candidate, float] = {}
     ranked = left
     for share, kept in ROUNDS if n_rows > 1 or first.valid is not None else ():
         if len(left) == 1 or processes().broadcast(time.monotonic() > end):
             break
-        found = _compete(tree, left, lessons, share, seed, end)
+        found = _compete(options, left, tables, share, seed, end)
         losses |= found
         left = sorted(found, key=lambda candidate: found[candidate])
         ranked = [*left, *(other for other in ranked if other not in left)]
         left = left[:kept]
     best = ranked[0]
-    return _options(tree, best, n_rows, task) | {
+    return _options(options, best, n_rows, target) | {
         "candidates": [
-            _options(tree, one, n_rows, task) | {"loss": losses.get(one)}
+            _options(options, one, n_rows, target) | {"loss": losses.get(one)}
             for one in ranked
             if one in losses or one is best
         ]
+    }
+
+
+class _Table(NamedTuple):
+    """What candidates with a certain number of pieces learn from."""
+
+    encoder: TableEncoder
+    target: Any
+    rows: Rows
+    valid: Rows | None
+    """The rows of the user's eval_set."""
+    n_given: int
+    """Number of rows before equal ones were merged."""
+
+
+def _read_tables(
+    options: FitOptions, source: Source, make_target: MakeTarget, pieces: Sequence[int]
+) -> dict[int, _Table]:
+    """The table in encodings with these numbers of pieces; equal rows are those that are equal in all of them."""
+    numbers = [pieces[0], *sorted(set(pieces) - {pieces[0]})]
+    read = [source.sample.read(replace(options, pieces=one), make_target, merged=False) for one in numbers]
+    merged = merge_alike([one.rows for one in read])
+    return {
+        number: _Table(one.encoder, one.target, rows, one.valid, len(one.rows))
+        for number, one, rows in zip(numbers, read, merged, strict=True)
     }
 
 
@@ -171,26 +197,26 @@ def _is_almost(loss: float | None, best: float | None) -> bool:
     return loss is not None and best is not None and loss <= ALMOST * best
 
 
-def _options(tree: Any, candidate: Candidate, n: int, task: str) -> dict[str, Any]:
+def _options(options: FitOptions, candidate: Candidate, n: int, target: Any) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(candidate, name) for name in CHOSEN}
-    found["weight_decay"] = tree.weight_decay
-    if tree.weight_decay == AUTO:
-        found["weight_decay"] = (
-            candidate.decay * default_recipe(n, _trained(tree, candidate), classes=task == "classes").weight_decay
-        )
+    found["weight_decay"] = options.weight_decay
+    if options.weight_decay == AUTO:
+        trained = replace(options, leaf=candidate.leaf).trained_leaf
+        default = default_recipe(n, trained, classes=target.task == "classes").weight_decay
+        found["weight_decay"] = candidate.decay * default
     return found
 
 
 def _compete(
-    tree: Any, some: Sequence[Candidate], lessons: dict[int, Lesson], share: float, seed: int, end: float
+    options: FitOptions, some: Sequence[Candidate], tables: dict[int, _Table], share: float, seed: int, end: float
 ) -> dict[Candidate, float]:
     """The validation losses of candidates that are trained for this share of their epochs."""
-    any_lesson = lessons[some[0].pieces]
-    parts = _parts(any_lesson, seed)
-    on_cpu = choose_device(tree.device, len(any_lesson.rows)).type == "cpu"
-    threads = (n_threads(tree.n_jobs) or torch.get_num_threads()) if on_cpu else 1
+    any_table = tables[some[0].pieces]
+    parts = _parts(any_table, seed)
+    on_cpu = choose_device(options.device, len(any_table.rows)).type == "cpu"
+    threads = (n_threads(options.n_jobs) or torch.get_num_threads()) if on_cpu else 1
     tasks = [
-        partial(_loss, tree, candidate, lessons[candidate.pieces], part, share, seed, end if i else math.inf)
+        partial(_loss, options, candidate, tables[candidate.pieces], part, share, seed, end if i else math.inf)
         for i, candidate in enumerate(some)
         for part in parts
     ]
@@ -215,20 +241,20 @@ class _Part(NamedTuple):
     valid: Any
 
 
-def _parts(lesson: Lesson, seed: int) -> list[_Part]:
+def _parts(table: _Table, seed: int) -> list[_Part]:
     """The rows to train on and to compare on: one pair of parts, or several if rows are few."""
-    if lesson.valid is not None:
+    if table.valid is not None:
         return [_Part(None, None)]
-    few = len(lesson.rows) < FEW
-    bags = Bags(lesson.rows.y, 1, seed, held_out=1 / FOLDS if few else HELD_OUT)
+    few = len(table.rows) < FEW
+    bags = Bags(table.rows.y, 1, seed, held_out=1 / FOLDS if few else HELD_OUT)
     found = [bags.of(k) for k in range(FOLDS if few else 1)]
     return [_Part(bag.train, bag.valid) for bag in found]
 
 
 def _loss(
-    tree: Any,
+    options: FitOptions,
     candidate: Candidate,
-    lesson: Lesson,
+    table: _Table,
     part: _Part,
     share: float,
     seed: int,
@@ -238,33 +264,23 @@ def _loss(
     """The validation loss of a candidate that is trained on a part of the rows; infinite if there is no time left."""
     if time.monotonic() > end or interrupted.is_set():
         return math.inf
-    rows, valid = (
-        (lesson.rows, lesson.valid) if part.train is None else (lesson.rows[part.train], lesson.rows[part.valid])
-    )
+    rows, valid = (table.rows, table.valid) if part.train is None else (table.rows[part.train], table.rows[part.valid])
     assert valid is not None
-    one = _competitor(tree, _options(tree, candidate, len(rows), lesson.target.task), seed, interrupted)
-    device = choose_device(tree.device, len(lesson.rows))
-    samples, held_out = to_samples(rows, lesson.target, device), to_samples(valid, lesson.target, device)
-    assert samples is not None
-    assert held_out is not None
-    samples, held_out, encoder = narrowed(samples, held_out, lesson.target, lesson.encoder)
-    recipe = _shorter(one._recipe(len(rows), lesson.target, None), share)
-    stops = recipe.early_stopping_rounds is not None
+    alone = {"n_jobs": 1, "verbose": 0, "checkpoint": None, "callbacks": [partial(_stop_if, interrupted)]}
+    chosen = _options(options, candidate, len(rows), table.target)
+    options = replace(options, **(chosen | alone))
+    device = choose_device(options.device, len(table.rows))
+    recipe = _shorter(find_recipe(options, len(rows), table.target), share)
+    rows, valid, encoder = narrowed(rows, valid, table.target, table.encoder)
+    watched = valid if recipe.early_stopping_rounds is not None else None
+    run = Run(options, encoder, table.target, recipe, seed, device, lambda: Material(rows, watched))
     try:
-        watched = held_out if stops else None
-        take_epochs(one._learn(samples, watched, lesson.target, encoder, recipe, seed, owns_valid=False))
+        (fitted,) = finish(train([run]))
     except TrainingError:
         return math.inf
-    outputs = torch.from_numpy(row_outputs(one.tree_, held_out.x.numpy(force=True))).to(held_out.x.dtype)
-    return float(mean_loss(one._find_loss(), outputs.to(device), held_out.y, held_out.weight))
-
-
-def _competitor(tree: Any, options: dict[str, Any], seed: int, interrupted: Event) -> Any:
-    """An estimator like this one, with these options, that computes alone and in silence."""
-    alone = {"n_jobs": 1, "random_state": seed, "verbose": 0, "checkpoint": None, "warm_start": False}
-    return type(tree)(
-        **(tree.get_params(deep=False) | options | alone | {"callbacks": [partial(_stop_if, interrupted)]})
-    )
+    held_out = in_memory(to_samples(valid, table.target, device, seed=0))
+    outputs = torch.from_numpy(row_outputs(fitted.tree, held_out.x.numpy(force=True))).to(held_out.x.dtype)
+    return float(mean_loss(options.find_loss(), outputs.to(device), held_out.y, held_out.weight))
 
 
 def _stop_if(interrupted: Event, _record: EpochRecord) -> bool:
@@ -278,8 +294,3 @@ def _shorter(recipe: Recipe, share: float) -> Recipe:
     return replace(
         recipe, max_epochs=epochs, early_stopping_rounds=None if rounds is None else max(3, math.ceil(share * rounds))
     )
-
-
-def _trained(tree: Any, candidate: Candidate) -> str:
-    """The kind of leaf that is trained first."""
-    return SOFT_TREES[candidate.leaf].leaf if tree.routing == "hard" else candidate.leaf
