@@ -13,7 +13,7 @@ import pytest
 
 import prunus
 from prunus.cli import main
-from prunus.estimators import choosing
+from prunus.fitting import choosing
 from prunus.fitting.choosing import Candidate
 from prunus.training import EpochRecord
 from tests.cli.tables import SOFT, Shell, csv, frame

@@ -109,7 +109,7 @@ def test_an_interrupted_run_is_resumed(shell: Shell, made: Path, monkeypatch: py
     command: tuple[object, ...] = ("fit", made / "table.csv", "--target", "price", "--out", out, "--forest", 2)
     command = (*command, *OPTIONS, "--max-epochs", 15, "--quiet")
     with monkeypatch.context() as patch:
-        patch.setattr("prunus.estimators.forest._stop_if", interrupt)
+        patch.setattr("prunus.fitting.forest._stop_if", interrupt)
         assert main([str(word) for word in command]) == 130
     assert (made / "resumed.prunus.checkpoint.0").exists()
     shell(*command, "--resume")

@@ -20,7 +20,7 @@ from prunus import (
 )
 from prunus.data import FileTable
 from prunus.errors import InputValueError
-from prunus.estimators import devices
+from prunus.fitting import devices
 from prunus.training import Samples
 from prunus.training.gpu import host_samples
 from prunus.training.gpu.host_samples import on_device
@@ -165,7 +165,7 @@ def test_the_device_of_the_option_and_of_auto(monkeypatch: pytest.MonkeyPatch) -
         used.append(real(*given, **sizes).type)
         return real(*given, **sizes)
 
-    monkeypatch.setattr("prunus.estimators.fitted.prediction_device", spy)
+    monkeypatch.setattr("prunus.estimators.tree.prediction_device", spy)
     tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(*VALUES)
     x = VALUES[0]
     tree.predict(x)

@@ -16,10 +16,10 @@ from sklearn.base import clone
 from prunus import ArgminForestClassifier, ArgminForestRegressor, ArgminTreeClusterer, ArgminTreeRegressor
 from prunus.data import FileTable
 from prunus.errors import InputValueError
-from prunus.estimators import devices
 from prunus.estimators.device_rows import through_device
-from prunus.fitting.devices import choose_device, prediction_device
 from prunus.estimators.predicting import count_rows, rows_to_write
+from prunus.fitting import devices
+from prunus.fitting.devices import choose_device, prediction_device
 from prunus.training.gpu.host_samples import on_device
 from prunus.tree.placed import PlacedTree
 from tests.data.file_tables import write
@@ -73,7 +73,7 @@ def test_fits_know_whether_they_have_a_network(
         seen.append((name, rows, network))
         return CPU
 
-    monkeypatch.setattr("prunus.estimators.base.choose_device", choose)
+    monkeypatch.setattr("prunus.fitting.source.choose_device", choose)
     regressor(**options, max_epochs=1).fit(X, values(X))
     assert seen == [("auto", 300, network)]
 
@@ -205,7 +205,7 @@ def test_a_fit_to_more_rows_than_the_device_can_hold(monkeypatch: pytest.MonkeyP
     options: dict[str, Any] = {"leaf": "linear", "depth": 3, "max_epochs": 15, "batch_size": 64}
     expected = regressor(**options).fit(x, values(x))
     small = partial(on_device, free=100_000)
-    monkeypatch.setattr("prunus.fitting.rows.on_device", small)
+    monkeypatch.setattr("prunus.fitting.train.on_device", small)
     tree = regressor(**options).fit(x, values(x))
     assert tree.score(x, values(x)) == pytest.approx(expected.score(x, values(x)), abs=0.03)
     hard = regressor(**options, routing="hard").fit(x, values(x))

@@ -25,7 +25,7 @@ from prunus import (
     load,
     save,
 )
-from prunus.estimators import defaults
+from prunus.fitting import recipe as defaults
 from prunus.fitting.choosing import candidates
 from prunus.hardening import lessons
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values

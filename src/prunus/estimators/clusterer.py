@@ -17,9 +17,9 @@ from prunus.estimators.options import AUTO
 from prunus.estimators.predicting import by_chunks, encode
 from prunus.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from prunus.estimators.tree import ArgminTree
-from prunus.fitting import FitOptions
 from prunus.fitting.cluster_start import model_inputs
 from prunus.fitting.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
+from prunus.fitting.options import FitOptions
 from prunus.fitting.rows import read_weight
 from prunus.fitting.source import open_source
 from prunus.fitting.torch_state import plain_torch
@@ -169,6 +169,9 @@ class ArgminTreeClusterer(
         Number of epochs, those of all fits that were continued included.
     best_iteration_ : int
         The epoch, counted from 0, whose weights were kept.
+    validation_rows_ : ndarray or None
+        Numbers of the rows of `fit` that were held out for validation; None if there were none, or if the table is in
+        files beyond memory. It is not saved with the model.
     n_features_in_ : int
         Number of columns of the table in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -23,14 +23,12 @@ from prunus.estimators.options import AUTO, AUTO_CONSTRAINTS, CONSTRAINTS, Auto
 from prunus.estimators.predicting import by_chunks, count_rows, encode, parts_of, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.estimators.tree import CHUNK, ArgminTree
-from prunus.fitting import FitOptions, Fitted
-from prunus.fitting.bags import Bags
 from prunus.fitting.choosing import check_tuning_seconds, choose, chooses, tree_kinds
 from prunus.fitting.devices import prediction_device
 from prunus.fitting.forest import FittedForest, ForestOptions, fit_forest
-from prunus.fitting.options import checkpoint_files, forest_checkpoints
+from prunus.fitting.options import FitOptions, checkpoint_files, forest_checkpoints
 from prunus.fitting.rows import encode_training
-from prunus.fitting.run import draw_seed
+from prunus.fitting.run import Fitted, draw_seed
 from prunus.fitting.source import Source, open_source
 from prunus.fitting.torch_state import plain_torch
 from prunus.tree.placed import PlacedTree, has_network
@@ -90,8 +88,7 @@ class ArgminForest(NotebookPicture, BaseEstimator):
     keeps_checkpoint: ClassVar[bool] = False
     """Whether checkpoints outlive `fit`: the command line removes them only after the model has been saved."""
     _seed: int = field(init=False)
-    _bags: Bags = field(init=False)
-    _groups: npt.NDArray[np.int64] = field(init=False)
+    _seen: npt.NDArray[np.uint8] | None = field(init=False)
 
     _tree_kind: ClassVar[type[ArgminTree]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -165,11 +162,11 @@ class ArgminForest(NotebookPicture, BaseEstimator):
         for k, learned in enumerate(fitted.trees, len(earlier)):
             kind = fitted.kinds[k % len(fitted.kinds)]
             options = {name: getattr(self, name) for name in common} | kind
-            tree = self._tree_kind(**options, random_state=fitted.bags.of(k).seed)
+            tree = self._tree_kind(**options, random_state=fitted.seeds[k])
             tree._take(learned)
             trees.append(tree)
         self._set_learned(fitted.table.encoder, fitted.table.target, [*earlier, *trees], fitted.seed)
-        self._bags, self._groups = fitted.bags, fitted.table.groups
+        self._seen = fitted.seen
 
     def _set_learned(self, encoder: TableEncoder, target: Any, trees: list[Any], seed: int) -> None:
         self.encoder_, self.target_, self.estimators_, self._seed = encoder, target, trees, seed
@@ -192,17 +189,24 @@ class ArgminForest(NotebookPicture, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
-            The arguments of `fit`.
+        X : table of shape (n, n_features_in_)
+            The rows of `fit`, in their order.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Their classes or values.
+        sample_weight : array-like of shape (n,), optional
+            Their weights.
 
         Returns
         -------
         float64 array of shape (n, n_outputs)
         """
+        if getattr(self, "_seen", None) is None:
+            raise InputValueError("out_of_bag must be called in the process of a fit to a table in memory")
+        assert self._seen is not None
         x = encode_training(partial(encode, self), self.encoder_, X, y, sample_weight, self.target_)
         n_trees, total = np.zeros((len(x), 1)), np.zeros((len(x), len(self.target_.output_names(self.encoder_))))
-        for k, tree in enumerate(self.estimators_):
-            is_out = ~np.isin(self._groups, self._bags.train_rows(k))
+        for tree, seen in zip(self.estimators_, self._seen, strict=True):
+            is_out = ~np.unpackbits(seen, count=len(x)).astype(bool)
             total[is_out] += tree_predictions(tree, x[is_out])
             n_trees[is_out] += 1
         return np.where(n_trees > 0, total / np.maximum(n_trees, 1), np.nan)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.validation import _check_feature_names
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from prunus.data import FileTable
 from prunus.data.file_chunks import Chunk
@@ -78,6 +78,7 @@ def score(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
     -------
     float
     """
+    check_is_fitted(self)
     counts = self.target_.task == "classes"
     if not isinstance(X, FileTable):
         return float((accuracy_score if counts else r2_score)(y, self.predict(X), sample_weight=sample_weight))

@@ -172,6 +172,9 @@ default="squared_error"
         Number of epochs, those of all fits that were continued included.
     best_iteration_ : int
         The epoch, counted from 0, whose weights were kept; the last one if `routing` is "hard".
+    validation_rows_ : ndarray or None
+        Numbers of the rows of `fit` that were held out for validation; None if there were none, or if the table is in
+        files beyond memory. It is not saved with the model.
     n_features_in_ : int
         Number of columns of the table in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)

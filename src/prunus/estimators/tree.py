@@ -20,14 +20,15 @@ from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.options import AUTO, CONSTRAINTS, Auto
 from prunus.estimators.predicting import by_chunks, count_rows, encode, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
-from prunus.fitting import FitOptions, Fitted, finish, train
 from prunus.fitting.choosing import CHOSEN, check_tuning_seconds, choose, chooses
 from prunus.fitting.devices import prediction_device
-from prunus.fitting.options import checkpoint_files
+from prunus.fitting.finish import finish
+from prunus.fitting.options import FitOptions, checkpoint_files
 from prunus.fitting.rows import check_width
-from prunus.fitting.run import draw_seed
+from prunus.fitting.run import Fitted, draw_seed
 from prunus.fitting.source import MakeTarget, Source
 from prunus.fitting.torch_state import plain_torch
+from prunus.fitting.train import train
 from prunus.nn import TreeModel
 from prunus.training import History
 from prunus.tree import Tree

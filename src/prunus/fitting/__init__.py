@@ -1,8 +1,4 @@
-"""A fit in three steps over plain records: `prepare` a run, `train` its model, `finish` the tree."""
+"""A fit in three steps over plain records: a source prepares a `Run`, `train` trains its model, `finish` ends it.
 
-from prunus.fitting.finish import finish
-from prunus.fitting.options import FitOptions
-from prunus.fitting.run import Fitted, Run
-from prunus.fitting.train import Trained, train
-
-__all__ = ["FitOptions", "Fitted", "Run", "Trained", "finish", "train"]
+Forests, candidates for options that are "auto", and hard trees give lists of runs to the same steps.
+"""

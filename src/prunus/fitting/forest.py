@@ -52,7 +52,11 @@ class FittedForest:
     kinds: list[dict[str, Any]]
     """The options in which trees differ; they take turns in having them."""
     seed: int
-    bags: Bags
+    seeds: list[int]
+    """Those of all trees, also of the earlier ones."""
+    seen: npt.NDArray[np.uint8] | None
+    """Which rows of the table each tree has trained on, (n_trees, n / 8), eight rows in a byte; None if each tree has
+    read rows of its own from files."""
 
 
 def fit_forest(
@@ -106,7 +110,23 @@ def fit_forest(
     trees = group.share_out(range(earlier, forest.n_trees), partial(lesson.fit, shows=group.is_first))
     # Those of other processes have copies of the encoder and the target.
     trees = [replace(tree, encoder=encoder, target=target) for tree in trees]
-    return FittedForest(table, trees, kinds, seed, bags)
+    seeds = [bags.of(k).seed for k in range(forest.n_trees)]
+    return FittedForest(table, trees, kinds, seed, seeds, _seen(table, bags, forest.n_trees))
+
+
+def _seen(table: ReadTable, bags: Bags, n_trees: int) -> npt.NDArray[np.uint8] | None:
+    """Which rows each tree trains on; of rows without weight it says nothing."""
+    if table.draw is not None:
+        return None
+    trained = np.zeros((n_trees, len(table.rows) + 1), dtype=bool)  # the last column is for rows without weight
+    for k in range(n_trees):
+        trained[k, bags.train_rows(k)] = True
+    return np.packbits(trained[:, table.groups], axis=1)
+
+
+def is_cpu(device: torch.device) -> bool:
+    """Whether each tree is trained by a thread of its own; on other devices they take their epochs together."""
+    return device.type == "cpu"
 
 
 def _check_counts(forest: ForestOptions, bags: Bags, earlier: int) -> None:
@@ -141,8 +161,8 @@ class _Lesson:
         GPU trees take their epochs together, and all else is done for one tree after the other.
         """
         threads = n_threads(self.options.n_jobs) or torch.get_num_threads()
-        is_cpu = self.device.type == "cpu"
-        own = max(1, threads // max(1, len(numbers))) if is_cpu else threads
+        at_once = is_cpu(self.device)
+        own = max(1, threads // max(1, len(numbers))) if at_once else threads
         done, of_torch, one_thread = count(1), torch.get_num_threads(), partial(torch.set_num_threads, 1)
         with ProgressBar(len(numbers), shown=bool(self.options.verbose) and shows, title="training trees") as bar:
 
@@ -156,7 +176,7 @@ class _Lesson:
                 return trees
 
             try:
-                if is_cpu:
+                if at_once:
                     found = side_by_side([partial(fit, [k]) for k in numbers], threads, one_thread)
                 else:
                     one_thread()

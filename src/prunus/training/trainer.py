@@ -91,6 +91,15 @@ class Trainer:
         self.options = options
         self.callbacks = as_callbacks(callbacks)
         self.refresh_masses = refresh_masses
+        self._engine: Engine | None = None
+
+    @property
+    def averaged(self) -> nn.Module:
+        """The model whose weights would be kept if training stopped now.
+
+        It is a copy with averaged weights if ``options.average`` is not 0, else `model` itself.
+        """
+        return self.model if self._engine is None else self._engine.averaged
 
     def fit(self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False) -> History:
         """Train the model and leave it in eval mode.
@@ -127,8 +136,8 @@ class Trainer:
             together.check_same(described(self.options, self.model, in_memory(train), valid))
             together.copy_from_first(list(self.model.state_dict().values()))
         pace = Pace(self.options, len(train))
-        engine = self._choose_engine(pace, train, valid)
-        return TrainingRun(self, engine, pace, train, valid, resume=resume)
+        self._engine = self._choose_engine(pace, train, valid)
+        return TrainingRun(self, self._engine, pace, train, valid, resume=resume)
 
     def _choose_engine(self, pace: Pace, train: Samples | SampleStream, valid: Samples | None) -> Engine:
         choice, precision, device = self.options.engine, self.options.precision, in_memory(train).x.device
