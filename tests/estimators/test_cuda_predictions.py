@@ -24,7 +24,7 @@ from prunus.estimators import devices
 from prunus.training import Samples
 from prunus.training.gpu import host_samples
 from prunus.training.gpu.host_samples import on_device
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
 from prunus.tree.placed import placed_path_outputs
 from prunus.tree.prediction import find_ends, path_outputs
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from prunus.training.orders import FACTORS, MIN_BITS, ROUNDS, keyed_orders, random_orders
+from prunus.training.samples import FACTORS, MIN_BITS, ROUNDS, keyed_orders, random_orders
 from tests.interpreter import DEVICE, IS_INTERPRETED
 
 LIMIT = 4.5

@@ -26,7 +26,7 @@ from prunus.training.epochs import Epochs, take_epochs
 from prunus.training.many import n_threads
 from prunus.training.masses import refresh_masses, solve_masses
 from prunus.training.processes import processes
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import TrainingSamples
 from prunus.tree import Tree
 from prunus.tree.columns import without_columns
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
@@ -46,7 +46,7 @@ class LearnedTree(BuiltTree):
 
     def _learn(
         self,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
         target: Any,
         encoder: TableEncoder,
@@ -61,7 +61,7 @@ class LearnedTree(BuiltTree):
 
         Of a stream, the samples in memory are those that the tree starts from and is read from.
         """
-        some = in_memory(train)
+        some = train.in_memory
         device = some.x.device
         # 3. If there are more columns than rows, the uninformative ones are left out.
         left_out = None if before is not None or some is not train else noise_columns(some, target, encoder)
@@ -102,7 +102,7 @@ class LearnedTree(BuiltTree):
     def _train(
         self,
         model: TreeModel,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
         recipe: Recipe,
         seed: int,

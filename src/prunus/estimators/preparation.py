@@ -18,7 +18,7 @@ from prunus.estimators.fitted import encode
 from prunus.targets import Target
 from prunus.training import Samples
 from prunus.training.gpu.host_samples import on_device
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import TrainingSamples
 
 __all__ = [
     "Rows",
@@ -161,10 +161,10 @@ def to_samples(rows: Rows | None, target: Target, device: torch.device) -> Sampl
 
     If they are too many for the device, some of them are left out, evenly.
     """
-    return None if rows is None else in_memory(to_training(rows, target, device, seed=0))
+    return None if rows is None else to_training(rows, target, device, seed=0).in_memory
 
 
-def to_training(rows: Rows, target: Target, device: torch.device, *, seed: int) -> Samples | SampleStream:
+def to_training(rows: Rows, target: Target, device: torch.device, *, seed: int) -> TrainingSamples:
     """Tensors of the rows, with weights that are 1 on average; a stream if they are too many for the device."""
     weight = None
     if rows.weight is not None:

@@ -29,7 +29,7 @@ from prunus.estimators.target_statistics import Weighing, chunk_targets
 from prunus.training import Samples
 from prunus.training.epochs import take_epochs
 from prunus.training.processes import processes
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
 
 __all__ = ["Given", "MakeTarget", "StreamedTree", "draw_rows", "encode_chunk", "open_files", "read_scanned"]
 

@@ -9,7 +9,7 @@ try:
 except ImportError:  # a source tree that was not built
     _core = None  # type: ignore[assignment]
 
-__all__ = ["PRECISIONS", "has_native", "native_class", "native_sum"]
+__all__ = ["PRECISIONS", "has_native", "native_class"]
 
 PRECISIONS = {torch.float32: "32", torch.float64: "64"}
 
@@ -22,8 +22,3 @@ def has_native() -> bool:
 def native_class(name: str, dtype: torch.dtype) -> Any:
     """A class of the engine, such as "Examples", for numbers of this precision."""
     return getattr(_core, name + PRECISIONS[dtype])
-
-
-def native_sum() -> Any:
-    """The class that sums arrays over the processes of one machine; None without the compiled extension."""
-    return getattr(_core, "SharedSum", None)

@@ -19,10 +19,9 @@ from prunus.training.losses import Loss
 from prunus.training.native_engine import NativeEngine
 from prunus.training.native_engine import why_not as why_not_native
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import Samples, TrainingSamples
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import RefreshMasses, TorchEngine, evaluate
 
 __all__ = ["History", "Trainer"]
@@ -100,7 +99,7 @@ class Trainer:
         """
         return self.model if self._engine is None else self._engine.averaged
 
-    def fit(self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False) -> History:
+    def fit(self, train: TrainingSamples, valid: Samples | None = None, *, resume: bool = False) -> History:
         """Train the model and leave it in eval mode.
 
         It then has the weights of the epoch with the smallest validation loss, or of the last epoch without validation
@@ -108,8 +107,8 @@ class Trainer:
 
         Parameters
         ----------
-        train : Samples or SampleStream
-            Training data, on the device of the model; a stream if it does not fit into memory.
+        train : TrainingSamples
+            Samples on the device of the model; a `SampleStream` if they do not fit into memory.
         valid : Samples, optional
             Validation data, on the device of the model.
         resume : bool
@@ -123,16 +122,14 @@ class Trainer:
         """
         return take_epochs(self.epochs(train, valid, resume=resume))
 
-    def epochs(
-        self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False
-    ) -> Epochs[History]:
+    def epochs(self, train: TrainingSamples, valid: Samples | None = None, *, resume: bool = False) -> Epochs[History]:
         """The same as `fit`, but whoever calls it takes the epochs, see `prunus.training.epochs.Epochs`."""
-        for name, given in (("train", in_memory(train)), ("valid", valid)):
+        for name, given in (("train", train.in_memory), ("valid", valid)):
             if given is not None and not len(given):
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
         together = processes()
         if together.size > 1:
-            together.check_same(described(self.options, self.model, in_memory(train), valid))
+            together.check_same(described(self.options, self.model, train.in_memory, valid))
             together.copy_from_first(list(self.model.state_dict().values()))
         pace = Pace(self.options, len(train))
         self._engine = self._choose_engine(pace, train, valid)
@@ -146,8 +143,8 @@ class Trainer:
         self._engine.finish(run.best_state)
         return run.history
 
-    def _choose_engine(self, pace: Pace, train: Samples | SampleStream, valid: Samples | None) -> Engine:
-        choice, precision, device = self.options.engine, self.options.precision, in_memory(train).x.device
+    def _choose_engine(self, pace: Pace, train: TrainingSamples, valid: Samples | None) -> Engine:
+        choice, precision, device = self.options.engine, self.options.precision, train.in_memory.x.device
         if precision != "float32" and device.type != "cuda":
             raise InputValueError(f"precision must be 'float32' for samples on {device}, got {precision!r}")
         for name, why_not, engine in _FAST_ENGINES:
@@ -160,10 +157,10 @@ class Trainer:
                 raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got {name!r}: {reason}")
         return TorchEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
 
-    def _epoch(self, run: "_Run", train: Samples | SampleStream, valid: Samples | None) -> Epochs[None]:
+    def _epoch(self, run: "_Run", train: TrainingSamples, valid: Samples | None) -> Epochs[None]:
         start = time.perf_counter()
         record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": (yield run.engine)}
-        _check_finite(record["train_loss"], "training", run, in_memory(train))
+        _check_finite(record["train_loss"], "training", run, train.in_memory)
         if valid is not None:
             record |= run.engine.evaluate()
             _check_finite(record["valid_loss"], "validation", run, valid)
@@ -201,7 +198,7 @@ class _Run:
         trainer: Trainer,
         engine: Engine,
         pace: Pace,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
     ) -> None:
         self.options, self.engine, self.pace = trainer.options, engine, pace

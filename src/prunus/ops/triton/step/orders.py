@@ -12,7 +12,7 @@ BLOCK = 512
 
 
 def write_orders(counts: Tensor, keys: Tensor, out: Tensor, min_bits: int, factors: tuple[int, int]) -> None:
-    """Write the orders of `prunus.training.orders.keyed_orders`, (trees, most samples).
+    """Write the orders of `prunus.training.samples.keyed_orders`, (trees, most samples).
 
     Parameters
     ----------
