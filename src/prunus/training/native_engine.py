@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeModel
-from prunus.ops.native import PRECISIONS, has_native, native_class
+from prunus.ops.backends import PRECISIONS, has_native, native_class
 from prunus.training.callbacks import EpochRecord
 from prunus.training.flat_engine import FlatEngine, hidden_units, native_parts, why_not_flat, why_not_run
 from prunus.training.losses import Loss, NamedLoss, compared, mean_loss, native_name

@@ -85,7 +85,7 @@ class FlatParameters:
 
     Examples
     --------
-    >>> from prunus.nn import ConstantHead, LinearSplit
+    >>> from prunus.nn import ConstantHead, LinearSplit, TreeLayer
     >>> model = TreeModel(TreeLayer(LinearSplit(3, depth=1), depth=1), ConstantHead(3, depth=1, out_features=1))
     >>> flat = FlatParameters(model, [8, 1, 3, 0, 0, 1])
     >>> array = flat.read()

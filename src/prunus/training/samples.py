@@ -312,7 +312,7 @@ def random_orders(counts: Sequence[int], generators: Sequence[torch.Generator], 
     for row, generator in zip(keys, generators, strict=True):
         row.random_(0, 1 << 32, generator=generator)
     if device.type == "cuda" and find_spec("triton") is not None:
-        from prunus.ops.triton.step.orders import write_orders
+        from prunus.ops.triton.step.batches import write_orders
 
         orders = torch.empty(len(counts), max(counts), dtype=torch.int64, device=device)
         write_orders(torch.tensor(counts, device=device), keys, orders, MIN_BITS, FACTORS)

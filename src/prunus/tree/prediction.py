@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from prunus.ops.backends import kernels_for
-from prunus.ops.chunks import chunked
+from prunus.ops.library import chunked
 from prunus.ops.routes import tree_leaves, tree_routes
 from prunus.tree.paths import path_nodes, path_sums
 from prunus.tree.record import Floats, Layers, Leaves, Splits, Tree
