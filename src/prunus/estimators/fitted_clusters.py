@@ -14,8 +14,7 @@ from prunus.estimators.fitted import FittedTree, encode
 from prunus.estimators.hierarchy import Hierarchy, labels_at_depth
 from prunus.estimators.torch_state import plain_torch
 from prunus.targets import Columns
-from prunus.tree.placed import PlacedTree, has_split_network
-from prunus.tree.prediction import find_routes
+from prunus.tree.prediction import DeviceTree, find_routes, has_split_network
 
 __all__ = ["FittedClusters"]
 
@@ -112,7 +111,7 @@ class FittedClusters(FittedTree):
 
     def _routes(self, X: Any, device: torch.device) -> npt.NDArray[np.float32]:  # noqa: N803
         if device.type != "cpu" and has_split_network(self.tree_):
-            return self._on_device(X, device, PlacedTree.routes)
+            return self._on_device(X, device, DeviceTree.routes)
         return find_routes(self.tree_, encode(self, X))
 
     def linkage_matrix(self) -> npt.NDArray[np.float64]:

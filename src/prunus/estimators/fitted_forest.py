@@ -14,8 +14,7 @@ from prunus.estimators.devices import prediction_device
 from prunus.estimators.file_predictions import by_chunks, parts_of
 from prunus.estimators.fitted import CHUNK, count_rows, encode, rows_to_write
 from prunus.estimators.torch_state import plain_torch
-from prunus.tree.placed import PlacedTree, has_network
-from prunus.tree.prediction import find_ends, row_outputs
+from prunus.tree.prediction import DeviceTree, find_ends, has_network, row_outputs
 
 __all__ = ["FittedForest", "tree_predictions"]
 
@@ -80,7 +79,7 @@ class FittedForest:
             return np.concatenate([joined(self._of_trees(x, hard=hard)) for x in self._encoded(X)])
         if isinstance(X, FileTable):
             return by_chunks(X, lambda rows: self._predictions(rows, joined, hard=hard, device=device), device)
-        placed = [PlacedTree(tree.tree_, device) for tree in trees]
+        placed = [DeviceTree(tree.tree_, device) for tree in trees]
         write, shape = rows_to_write(self, X)
         return through_device(
             write,
