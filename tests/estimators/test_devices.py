@@ -21,7 +21,7 @@ from prunus.estimators.predicting import count_rows, rows_to_write
 from prunus.fitting import devices
 from prunus.fitting.devices import choose_device, prediction_device
 from prunus.training.gpu.host_samples import on_device
-from prunus.tree.placed import PlacedTree
+from prunus.tree.prediction import DeviceTree
 from tests.data.file_tables import write
 from tests.estimators.problems import as_pandas, as_polars, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import ROUNDING
@@ -149,7 +149,7 @@ def test_all_tables_go_through_a_device(kind: str) -> None:
     }[kind]
     has_names = kind in ("pandas", "polars", "arrow")
     tree = regressor(leaf="mlp").fit(frame if has_names else given, np.arange(float(count_rows(given))))
-    found = tree._on_device(given, CPU, PlacedTree.outputs, tree.target_.answers)
+    found = tree._on_device(given, CPU, DeviceTree.outputs, tree.target_.answers)
     assert_allclose(found, tree.predict(given), **CLOSE)
     assert count_rows(given) == len(found)
 
@@ -178,7 +178,7 @@ def test_a_mistake_in_a_later_chunk_is_told() -> None:
     with pytest.raises(InputValueError, match="contains infinity"):
         through_device(writing, shape, lambda x: x, lambda y: y, device=CPU, chunk_rows=100)
     with pytest.raises(InputValueError, match="X has 3 features, but ArgminTreeRegressor is expecting 4"):
-        tree._on_device(X[:, :3], CPU, PlacedTree.outputs)
+        tree._on_device(X[:, :3], CPU, DeviceTree.outputs)
 
 
 def test_files_are_predicted_in_larger_parts_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prunus.nn.native import why_not_flat
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_friedman1
 
 from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
-from prunus.nn.native import why_not_flat
 from prunus.training.flat_engine import why_not_run
 from prunus.training.gpu.fused_engine import FusedEngine
 from prunus.training.gpu.together import train_together
-from prunus.training.streams import in_memory
 from tests.interpreter import IS_INTERPRETED
 
 pytestmark = pytest.mark.skipif(not IS_INTERPRETED, reason="triton does not interpret kernels")
@@ -24,7 +23,7 @@ WEIGHT = np.random.default_rng(0).random(150) + 0.5
 
 def why_not(model: Any, loss: Any, options: Any, refresh: Any, train: Any) -> str | None:
     """What the engine knows, on any device."""
-    return why_not_flat(model) or why_not_run(loss, options, refresh, in_memory(train))
+    return why_not_flat(model) or why_not_run(loss, options, refresh, train.in_memory)
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from prunus.training.gpu.fused_engine import FusedEngine, Joined, why_not_fused
 from prunus.training.gpu.together import train_together
 from prunus.training.losses import NamedLoss
 from prunus.training.masses import refresh_masses
-from prunus.training.pace import Pace
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import TorchEngine
 from tests.interpreter import DEVICE, IS_INTERPRETED
 

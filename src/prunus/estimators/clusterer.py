@@ -25,8 +25,7 @@ from prunus.fitting.source import open_source
 from prunus.fitting.torch_state import plain_torch
 from prunus.nn.registry import LEAVES, SPLITS
 from prunus.targets import Columns
-from prunus.tree.placed import PlacedTree, has_split_network
-from prunus.tree.prediction import find_ends, find_routes
+from prunus.tree.prediction import DeviceTree, find_ends, find_routes, has_split_network
 
 __all__ = ["ArgminTreeClusterer"]
 
@@ -329,7 +328,7 @@ class ArgminTreeClusterer(
 
     def _routes(self, X: Any, device: torch.device) -> npt.NDArray[np.float32]:  # noqa: N803
         if device.type != "cpu" and has_split_network(self.tree_):
-            return self._on_device(X, device, PlacedTree.routes)
+            return self._on_device(X, device, DeviceTree.routes)
         return find_routes(self.tree_, encode(self, X))
 
     def linkage_matrix(self) -> npt.NDArray[np.float64]:

@@ -31,8 +31,7 @@ from prunus.fitting.rows import encode_training
 from prunus.fitting.run import Fitted, draw_seed
 from prunus.fitting.source import Source, open_source
 from prunus.fitting.torch_state import plain_torch
-from prunus.tree.placed import PlacedTree, has_network
-from prunus.tree.prediction import find_ends, row_outputs
+from prunus.tree.prediction import DeviceTree, find_ends, has_network, row_outputs
 
 __all__ = ["ArgminForest", "tree_predictions"]
 
@@ -282,7 +281,7 @@ class ArgminForest(NotebookPicture, BaseEstimator):
             return np.concatenate([joined(self._of_trees(x, hard=hard)) for x in self._encoded(X)])
         if isinstance(X, FileTable):
             return by_chunks(X, lambda rows: self._predictions(rows, joined, hard=hard, device=device), device)
-        placed = [PlacedTree(tree.tree_, device) for tree in trees]
+        placed = [DeviceTree(tree.tree_, device) for tree in trees]
         write, shape = rows_to_write(self, X)
         return through_device(
             write,

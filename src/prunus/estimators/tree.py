@@ -33,8 +33,15 @@ from prunus.nn import TreeModel
 from prunus.training import History
 from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
-from prunus.tree.placed import PlacedTree, has_network, has_split_network
-from prunus.tree.prediction import find_leaves, node_outputs, row_outputs, table_leaves
+from prunus.tree.prediction import (
+    DeviceTree,
+    find_leaves,
+    has_network,
+    has_split_network,
+    node_outputs,
+    row_outputs,
+    table_leaves,
+)
 
 __all__ = ["ArgminTree"]
 
@@ -245,7 +252,7 @@ class ArgminTree(NotebookPicture, BaseEstimator):
             return by_chunks(X, lambda rows: self._leaves(rows, device), device)
         check_width(self.encoder_, X, type(self).__name__)
         if device.type != "cpu" and has_split_network(self.tree_):
-            return self._on_device(X, device, PlacedTree.leaves)
+            return self._on_device(X, device, DeviceTree.leaves)
         scaling, splits = self.encoder_.scaling_of(X), self.tree_.splits
         leaves = None if scaling is None else table_leaves(splits, X, scaling)
         if leaves is None:
@@ -289,11 +296,11 @@ class ArgminTree(NotebookPicture, BaseEstimator):
         self,
         X: Any,  # noqa: N803
         device: torch.device,
-        compute: Callable[[PlacedTree, torch.Tensor], torch.Tensor],
+        compute: Callable[[DeviceTree, torch.Tensor], torch.Tensor],
         read: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] = lambda computed: computed,
     ) -> npt.NDArray[Any]:
         """What a device computes for each row, and a function on the CPU then makes of it."""
-        placed = PlacedTree(self.tree_, device)
+        placed = DeviceTree(self.tree_, device)
         write, shape = rows_to_write(self, X)
         return through_device(write, shape, lambda x: compute(placed, x), read, device=device, chunk_rows=placed.rows)
 

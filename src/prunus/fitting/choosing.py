@@ -26,7 +26,6 @@ from prunus.training import EpochRecord
 from prunus.training.losses import mean_loss
 from prunus.training.many import n_threads, side_by_side
 from prunus.training.processes import processes
-from prunus.training.streams import in_memory
 from prunus.tree.prediction import row_outputs
 
 __all__ = ["CHOSEN", "Candidate", "candidates", "check_tuning_seconds", "choose", "chooses", "tree_kinds"]
@@ -278,7 +277,7 @@ def _loss(
         (fitted,) = finish(train([run]))
     except TrainingError:
         return math.inf
-    held_out = in_memory(to_samples(valid, table.target, device, seed=0))
+    held_out = to_samples(valid, table.target, device, seed=0).in_memory
     outputs = torch.from_numpy(row_outputs(fitted.tree, held_out.x.numpy(force=True))).to(held_out.x.dtype)
     return float(mean_loss(options.find_loss(), outputs.to(device), held_out.y, held_out.weight))
 

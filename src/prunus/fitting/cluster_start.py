@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from prunus.fitting.building import start_model
 from prunus.nn import TreeModel, Whiten
-from prunus.ops.chunks import chunked
+from prunus.ops.library import chunked
 from prunus.ops.routes import tree_leaves
 from prunus.training import Samples
 from prunus.tree.statistics import node_statistics

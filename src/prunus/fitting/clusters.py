@@ -15,7 +15,6 @@ from prunus.nn.checks import check_depth
 from prunus.targets import Columns
 from prunus.training import Samples
 from prunus.training.many import n_threads
-from prunus.training.streams import in_memory
 from prunus.tree.paths import last_kept
 from prunus.tree.reading import Prune, best_pruning, keep_pairs
 
@@ -26,7 +25,7 @@ def search_tree(trained: Trained, fewest_rows: float) -> HardTree:
     """The tree whose leaves are clusters of rows near each other, told apart by rules of one or two columns."""
     run, options, target = trained.run, trained.run.options, trained.run.target
     assert isinstance(target, Columns)
-    parts = [part.to("cpu") for part in (in_memory(trained.train), trained.valid) if part is not None]
+    parts = [part.to("cpu") for part in (trained.train.in_memory, trained.valid) if part is not None]
     x, y = (torch.cat([getattr(part, name) for part in parts]) for name in ("x", "y"))
     weight = torch.cat([torch.ones(len(part)) if part.weight is None else part.weight for part in parts])
     columns = np.arange(x.shape[1])

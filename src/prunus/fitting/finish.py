@@ -34,7 +34,6 @@ from prunus.training.losses import NamedLoss
 from prunus.training.many import n_threads
 from prunus.training.masses import solve_masses
 from prunus.training.processes import processes
-from prunus.training.streams import in_memory
 from prunus.training.trainer import TrainingRun
 from prunus.tree import Tree
 from prunus.tree.columns import without_columns
@@ -55,13 +54,13 @@ def finish(trained: Sequence[Trained]) -> list[Fitted]:
     """
     for one in trained:
         solve_masses(one.model, one.train)
-        _check_learned(one.model.eval(), in_memory(one.train))
+        _check_learned(one.model.eval(), one.train.in_memory)
     hardened = _harden([one for one in trained if one.run.options.hardens])
     found = []
     for one in trained:
         hard, history = hardened.pop(0) if one.run.options.hardens else (None, one.history)
         if one.run.options.is_searched:
-            hard = search_tree(one, _pruned_below(one.model, in_memory(one.train)))
+            hard = search_tree(one, _pruned_below(one.model, one.train.in_memory))
         found.append(_fitted(one, hard, history))
     return found
 
@@ -79,7 +78,7 @@ def _harden(trained: Sequence[Trained]) -> list[tuple[HardTree, History]]:
 
 
 def _begin_hardening(trained: Trained) -> Hardening:
-    run, train = trained.run, in_memory(trained.train)
+    run, train = trained.run, trained.train.in_memory
     columns = run.encoder.columns_
     return begin_hardening(
         trained.model,
@@ -145,7 +144,7 @@ def _fitted(trained: Trained, hard: HardTree | None, history: History) -> Fitted
     """The record of a trained model, or of a hard tree made from it."""
     run, before = trained.run, trained.run.before
     target, columns = run.target, run.encoder.columns_
-    model, samples = trained.model.to("cpu").eval(), in_memory(trained.train).to("cpu")
+    model, samples = trained.model.to("cpu").eval(), trained.train.in_memory.to("cpu")
     rows = TrainedRows(
         samples.x.numpy(),
         target.wanted(samples.y),

@@ -17,7 +17,7 @@ from prunus.nn import TreeModel
 from prunus.targets import Target
 from prunus.training import History, Samples
 from prunus.training.processes import processes
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
 from prunus.tree import Tree
 
 __all__ = ["Fitted", "Material", "Reader", "Run", "draw_seed"]

@@ -43,7 +43,7 @@ from prunus.fitting.target_statistics import Weighing, chunk_targets
 from prunus.targets import Target
 from prunus.training import Samples
 from prunus.training.processes import processes
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
 
 __all__ = [
     "FileReader",

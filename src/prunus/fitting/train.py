@@ -29,7 +29,7 @@ from prunus.training.gpu.together import train_together
 from prunus.training.many import n_threads
 from prunus.training.masses import refresh_masses
 from prunus.training.processes import processes
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import TrainingSamples
 from prunus.training.trainer import TrainingRun
 
 __all__ = ["Trained", "complete_runs", "to_samples", "train"]
@@ -41,7 +41,7 @@ class Trained:
 
     run: Run
     model: TreeModel
-    train: Samples | SampleStream
+    train: TrainingSamples
     valid: Samples | None
     left_out: npt.NDArray[np.bool_] | None
     """Inputs that were left out since their columns are uninformative, (d,); None if none are."""
@@ -65,7 +65,7 @@ def complete_runs(starts: Sequence[partial[TrainingRun]]) -> list[History]:
     return [run.history for run in train_together(starts)]
 
 
-def to_samples(rows: Rows, target: Target, device: torch.device, *, seed: int) -> Samples | SampleStream:
+def to_samples(rows: Rows, target: Target, device: torch.device, *, seed: int) -> TrainingSamples:
     """Tensors of the rows, with weights that are 1 on average; a stream if they are too many for the device."""
     weight = None
     if rows.weight is not None:
@@ -84,9 +84,9 @@ def _begin(run: Run) -> Trained:
         held_out = held_out and without_inputs(held_out, left_out)
     train = to_samples(rows, run.target, run.device, seed=run.seed if reader is None else 0)
     if reader is not None:
-        train = reader.stream(in_memory(train))
-    valid = None if held_out is None else in_memory(to_samples(held_out, run.target, run.device, seed=0))
-    model = _new_model(run, in_memory(train)) if run.before is None else _copy_model(run.options, run.before.model)
+        train = reader.stream(train.in_memory)
+    valid = None if held_out is None else to_samples(held_out, run.target, run.device, seed=0).in_memory
+    model = _new_model(run, train.in_memory) if run.before is None else _copy_model(run.options, run.before.model)
     history: History = {"epoch": [], "train_loss": [], "learning_rate": [], "active_nodes": [], "seconds": []}
     return Trained(run, model.to(run.device), train, valid, left_out, history)
 

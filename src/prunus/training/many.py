@@ -16,7 +16,6 @@ from prunus.training.callbacks import as_callbacks
 from prunus.training.gpu.together import on_gpu, rounds, train_together
 from prunus.training.processes import alone
 from prunus.training.samples import Samples
-from prunus.training.streams import in_memory
 from prunus.training.trainer import History, Trainer, TrainingRun
 
 __all__ = ["Run", "n_threads", "side_by_side", "train_many"]
@@ -65,7 +64,7 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     """
     listed = list(runs)
     threads = n_threads(n_jobs) or torch.get_num_threads()
-    devices = {in_memory(run.train).x.device for run in listed}
+    devices = {run.train.x.device for run in listed}
     is_cpu = all(device.type == "cpu" for device in devices)
     own = max(1, threads // max(1, len(listed))) if is_cpu else threads
 
@@ -81,7 +80,7 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
 
     if is_cpu or len(devices) > 1:
         return side_by_side([partial(complete, run) for run in listed], threads if is_cpu else 1)
-    inputs = max(in_memory(run.train).x.nbytes for run in listed)
+    inputs = max(run.train.in_memory.x.nbytes for run in listed)
     device = devices.pop()
     with alone(), on_gpu(device):
         return [

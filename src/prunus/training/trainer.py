@@ -20,10 +20,9 @@ from prunus.training.losses import Loss
 from prunus.training.native_engine import NativeEngine
 from prunus.training.native_engine import why_not as why_not_native
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import Samples, TrainingSamples
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import RefreshMasses, TorchEngine, evaluate
 
 __all__ = ["History", "Trainer", "TrainingRun"]
@@ -101,7 +100,7 @@ class Trainer:
         """
         return self.model if self._engine is None else self._engine.averaged
 
-    def fit(self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False) -> History:
+    def fit(self, train: TrainingSamples, valid: Samples | None = None, *, resume: bool = False) -> History:
         """Train the model and leave it in eval mode.
 
         It then has the weights of the epoch with the smallest validation loss, or of the last epoch without validation
@@ -109,8 +108,8 @@ class Trainer:
 
         Parameters
         ----------
-        train : Samples or SampleStream
-            Training data, on the device of the model; a stream if it does not fit into memory.
+        train : TrainingSamples
+            Samples on the device of the model; a `SampleStream` if they do not fit into memory.
         valid : Samples, optional
             Validation data, on the device of the model.
         resume : bool
@@ -124,23 +123,21 @@ class Trainer:
         """
         return self.start(train, valid, resume=resume).complete()
 
-    def start(
-        self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False
-    ) -> "TrainingRun":
+    def start(self, train: TrainingSamples, valid: Samples | None = None, *, resume: bool = False) -> "TrainingRun":
         """The run that `fit` makes, before its first epoch: whoever asks for it takes the epochs."""
-        for name, given in (("train", in_memory(train)), ("valid", valid)):
+        for name, given in (("train", train.in_memory), ("valid", valid)):
             if given is not None and not len(given):
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
         together = processes()
         if together.size > 1:
-            together.check_same(described(self.options, self.model, in_memory(train), valid))
+            together.check_same(described(self.options, self.model, train.in_memory, valid))
             together.copy_from_first(list(self.model.state_dict().values()))
         pace = Pace(self.options, len(train))
         self._engine = self._choose_engine(pace, train, valid)
         return TrainingRun(self, self._engine, pace, train, valid, resume=resume)
 
-    def _choose_engine(self, pace: Pace, train: Samples | SampleStream, valid: Samples | None) -> Engine:
-        choice, precision, device = self.options.engine, self.options.precision, in_memory(train).x.device
+    def _choose_engine(self, pace: Pace, train: TrainingSamples, valid: Samples | None) -> Engine:
+        choice, precision, device = self.options.engine, self.options.precision, train.in_memory.x.device
         if precision != "float32" and device.type != "cuda":
             raise InputValueError(f"precision must be 'float32' for samples on {device}, got {precision!r}")
         for name, why_not, engine in _FAST_ENGINES:
@@ -180,13 +177,13 @@ class TrainingRun:
         trainer: Trainer,
         engine: Engine,
         pace: Pace,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
         *,
         resume: bool,
     ) -> None:
         self.options, self.callbacks, self.engine, self.pace = trainer.options, trainer.callbacks, engine, pace
-        self.train, self.valid, self.resume = in_memory(train), valid, resume
+        self.train, self.valid, self.resume = train.in_memory, valid, resume
         self.processes = processes()
         self.fingerprint: dict[str, Any] = {}
         if self.options.checkpoint is not None:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from prunus.nn.heads.head import Head
 from prunus.nn.model import TreeModel
-from prunus.nn.native import NativePart, hidden_units, native_parts
 from prunus.nn.networks import layer_parts
 from prunus.ops.heap import n_nodes, n_splits
+from prunus.training.flat_engine import NativePart, hidden_units, native_parts
 
 __all__ = ["GpuLayout", "Matrix"]
 

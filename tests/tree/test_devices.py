@@ -9,8 +9,17 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.tree import Splits
-from prunus.tree.placed import PlacedTree, has_network, has_split_network, placed_path_outputs
-from prunus.tree.prediction import find_ends, find_leaves, find_routes, path_outputs, row_outputs
+from prunus.tree.prediction import (
+    DeviceTree,
+    device_path_outputs,
+    find_ends,
+    find_leaves,
+    find_routes,
+    has_network,
+    has_split_network,
+    path_outputs,
+    row_outputs,
+)
 from tests.tolerances import ROUNDING
 from tests.tree.problems import LEAVES, SPLITS, D, K, T, floats, tree
 
@@ -25,7 +34,7 @@ CLOSE: dict[str, Any] = {"rtol": ROUNDING[torch.float32], "atol": ROUNDING[torch
 def test_outputs_leaves_and_routes_are_those_of_the_record(splits: str, leaves: str, routing: str) -> None:
     limits = np.stack((np.full((T, K), -0.8), np.full((T, K), 0.9)))
     record = tree(splits, leaves, routing=routing, limits=limits)
-    placed, x = PlacedTree(record, CPU), torch.from_numpy(X)
+    placed, x = DeviceTree(record, CPU), torch.from_numpy(X)
     for hard in (False, True):
         assert_allclose(placed.outputs(x, hard=hard).numpy(), row_outputs(record, X, hard=hard), **CLOSE)
     assert_array_equal(placed.leaves(x).numpy(), find_leaves(record.splits, X))
@@ -37,13 +46,13 @@ def test_outputs_along_given_paths(leaves: str) -> None:
     record = tree("linear", leaves)
     ends = find_ends(record, X)
     expected = path_outputs(record.leaves, record.mass, X, ends).numpy()
-    assert_allclose(placed_path_outputs(record, X, ends, CPU), expected, **CLOSE)
+    assert_allclose(device_path_outputs(record, X, ends, CPU), expected, **CLOSE)
 
 
 def test_a_users_own_split_is_computed_by_its_function() -> None:
     weight = torch.from_numpy(floats(3, D, seed=1))
     record = replace(tree(leaves="network"), splits=Splits(None, function=lambda x: x @ weight.T))
-    found = PlacedTree(record, CPU).outputs(torch.from_numpy(X)).numpy()
+    found = DeviceTree(record, CPU).outputs(torch.from_numpy(X)).numpy()
     assert_allclose(found, row_outputs(record, X), **CLOSE)
 
 
@@ -53,6 +62,6 @@ def test_which_trees_have_networks() -> None:
 
 
 def test_wide_trees_are_computed_for_fewer_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.tree.placed.CELLS", 2_000 * T)
-    assert PlacedTree(tree(), CPU).rows == 2_000
-    assert PlacedTree(tree(leaves="slope"), CPU).rows == 1_024
+    monkeypatch.setattr("prunus.tree.prediction.CELLS", 2_000 * T)
+    assert DeviceTree(tree(), CPU).rows == 2_000
+    assert DeviceTree(tree(leaves="slope"), CPU).rows == 1_024

@@ -1,48 +1,24 @@
-"""What the native engine trains: which models, and where it has their parameters.
+"""Where the native engine has the parameters of a model, and the inputs of its leaves.
 
 The engine has all parameters in one flat array: a part for each of `PARTS`, then those of each layer of a network
 (`layer_parts`). Modules give the engine views of their parameters in the shape of these parts.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from prunus.nn import TreeModel, Whiten
 from prunus.nn.heads.head import Head
-from prunus.nn.layer import TreeLayer
-from prunus.nn.model import TreeModel
 from prunus.nn.networks import layer_parts
-from prunus.nn.splits.split import Split
-from prunus.nn.whiten import Whiten
-from prunus.ops.native import PRECISIONS
+from prunus.training.flat_engine import native_parts
 
-__all__ = [
-    "PARTS",
-    "FlatParameters",
-    "LeafInputs",
-    "NativePart",
-    "hidden_units",
-    "leaf_inputs",
-    "live_columns",
-    "native_parts",
-    "why_not_flat",
-    "why_not_native",
-]
+__all__ = ["PARTS", "FlatParameters", "LeafInputs", "leaf_inputs", "live_columns"]
 
 PARTS = ("split_weights", "split_biases", "constants", "slopes", "shared_slopes", "bias")
 LANES = 8
 """Inputs are padded with zeros to a multiple of this many."""
-
-
-class NativePart(NamedTuple):
-    """A part of the flat array."""
-
-    parameter: str
-    """The name of the parameter of the model."""
-    values: Tensor
-    """A view of it, whose last dimension is that of the inputs in the case of split weights and slopes, and that of the
-    units in the case of the layers of a network."""
 
 
 def _all_parts(count: int) -> list[str]:
@@ -96,61 +72,6 @@ def live_columns(inputs: nn.Module | None) -> Tensor | None:
     return None if len(live) == len(inputs.offset) else live
 
 
-def hidden_units(parts: dict[str, NativePart]) -> list[int] | None:
-    """The number of units in each hidden layer of a network; None if the leaves have no network."""
-    if layer_parts(0)[0] not in parts:
-        return None
-    return [parts[biases].values.shape[-1] for _, biases in map(layer_parts, range(len(parts))) if biases in parts]
-
-
-def native_parts(model: TreeModel) -> dict[str, NativePart]:
-    """The parts of a model that `why_not_native` has nothing against."""
-    found: dict[str, NativePart] = {}
-    for prefix, module in (("tree.split", model.tree.split), ("head", model.head)):
-        assert isinstance(module, (Split, Head))
-        parts = module.native_parts()
-        assert parts is not None
-        found |= {part: NativePart(f"{prefix}.{name}", values) for part, (name, values) in parts.items()}
-    return found
-
-
-def why_not_native(model: nn.Module) -> str | None:
-    """Why the native engine cannot train a model; None if it can."""
-    reason = why_not_flat(model)
-    parameter = next(model.parameters(), None)
-    if (
-        reason is None
-        and parameter is not None
-        and (parameter.device.type != "cpu" or parameter.dtype not in PRECISIONS)
-    ):
-        return f"the parameters are {parameter.dtype} on {parameter.device}"
-    return reason
-
-
-def why_not_flat(model: nn.Module) -> str | None:
-    """Why engines that have all parameters in one flat array cannot train a model; None if they can."""
-    if type(model) is not TreeModel or type(model.tree) is not TreeLayer:
-        return "the model is not a TreeModel with a TreeLayer"
-    for module in (model.tree.split, model.head):
-        if not isinstance(module, (Split, Head)) or module.native_parts() is None:
-            drops = any(isinstance(part, nn.Dropout) for part in module.modules())
-            return f"it does not know {'dropout' if drops else type(module).__name__}"
-    for inputs in (model.inputs, model.split_inputs):
-        if inputs is not None and type(inputs) not in (Whiten, nn.Identity):
-            return f"it does not know {type(inputs).__name__} as inputs"
-    if any(_has_hooks(module) for module in model.modules()):
-        return "some modules have hooks"
-    parameters = list(model.parameters())
-    if any(not p.requires_grad or p.dtype != parameters[0].dtype for p in parameters):
-        return "some parameters are not trained, or have another precision"
-    return None
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    hooks: Any = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(hooks)
-
-
 class FlatParameters:
     """Copies parameters from a model to a flat array and back.
 
@@ -164,7 +85,7 @@ class FlatParameters:
 
     Examples
     --------
-    >>> from prunus.nn import ConstantHead, LinearSplit
+    >>> from prunus.nn import ConstantHead, LinearSplit, TreeLayer
     >>> model = TreeModel(TreeLayer(LinearSplit(3, depth=1), depth=1), ConstantHead(3, depth=1, out_features=1))
     >>> flat = FlatParameters(model, [8, 1, 3, 0, 0, 1])
     >>> array = flat.read()
