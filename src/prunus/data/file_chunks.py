@@ -13,8 +13,8 @@ from prunus.data.arrow import ArrowTable
 from prunus.data.columns import Coded, Column
 from prunus.data.file_paths import import_arrow
 from prunus.data.row_hash import row_hashes
-from prunus.data.values import objects
-from prunus.errors import PrunusError
+from prunus.data.values import is_missing, objects
+from prunus.errors import InputValueError, PrunusError
 
 __all__ = ["Chunk", "RowsInMemory", "plain_text"]
 
@@ -98,6 +98,21 @@ class Chunk:
             yield
         except PrunusError as error:
             raise type(error)(f"{' '.join(str(error).split())} (in {self.path!r})") from error
+
+    def slice(self, start: int, rows: int) -> "Chunk":
+        """Some of these rows, at most this many."""
+        return replace(self, batch=self.batch.slice(start, rows), start=self.start + start)
+
+    def check_target(self) -> None:
+        """Raise an error that names the file if there is a target, and it is missing in some rows."""
+        y = self.y
+        if y is None:
+            return
+        values = self.labels[0] if y.dtype == object else y
+        missing = is_missing(values) if values.dtype == object else values != values
+        if missing.any():
+            with self.errors():
+                raise InputValueError(f"Column {self.target!r}, the target, must have a value in each row, got none")
 
     def _column(self, name: str) -> Column:
         return ArrowTable(self.batch, None).column(self.batch.schema.get_field_index(name))
