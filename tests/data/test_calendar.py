@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prunus.data import TableEncoder, number_columns, streamed
+from prunus.data import TableEncoder, outputs, statistics
 from prunus.data.calendar import LEVELS, Unit, level_codes
+from prunus.data.effects import EffectTargets
 from prunus.data.outputs import OutputColumn
-from prunus.data.streamed import TableStatistics
-from prunus.data.training_effects import EffectTargets
+from prunus.data.statistics import TableStatistics
 
 HOURS = pd.date_range("2022-01-03", "2023-12-31", freq="h")
 
@@ -157,7 +157,7 @@ def test_weights_count() -> None:
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_table_in_chunks_gives_the_same_columns(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not exact:
-        monkeypatch.setattr(streamed, "_EXACT_ROWS", 300)
+        monkeypatch.setattr(statistics, "_EXACT_ROWS", 300)
     frame = sample(3000)
     frame.loc[:120, "sold"] = pd.NaT
     parts = [TableStatistics() for _ in range(3)]
@@ -199,7 +199,7 @@ def test_tables_without_calendars_are_encoded_as_before(monkeypatch: pytest.Monk
     states = [encoder.get_state() for encoder in found]
     assert units(found[2]) == ["weekday", "hour"]
     assert "unit" not in json.dumps(states[:2])
-    monkeypatch.setattr(number_columns, "meaningful_units", lambda *_: [])
+    monkeypatch.setattr(outputs, "meaningful_units", lambda *_: [])
     for encoder, table in zip(found[:2], (frame, brief), strict=True):
         other = TableEncoder(pieces=4).fit(table)
         assert other.get_state() == encoder.get_state()

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from prunus.data import FileTable, TableEncoder
-from prunus.data.streamed import TableStatistics
+from prunus.data.statistics import TableStatistics
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.data.csv_files._BLOCK", 64)
-    monkeypatch.setattr("prunus.data.csv_files._LONGEST", 1024)
+    monkeypatch.setattr("prunus.data.formats._BLOCK", 64)
+    monkeypatch.setattr("prunus.data.formats._LONGEST", 1024)
 
 
 def column(path: Path, text: str | bytes, name: str = "x") -> list[Any]:
@@ -112,6 +112,6 @@ def test_rows_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path.write_text("x,y\n" + "1,2\n" * 50)
     table = FileTable(path)
     assert (len(table), len(table)) == (50, 50)
-    monkeypatch.setattr("prunus.data.csv_files.CsvPart.count", None)
+    monkeypatch.setattr("prunus.data.formats.CsvPart.count", None)
     assert sum(chunk.n_rows for chunk in table.batches()) == 50
     np.testing.assert_array_equal([chunk.start for chunk in table.batches()], 0)

@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.data import OutputColumn, TableEncoder
 from prunus.data.columns import Labels
-from prunus.data.effects import FOLDS, LevelSums, TargetUnits, folds_of
-from prunus.data.training_effects import EffectTargets
+from prunus.data.effects import FOLDS, EffectTargets, LevelSums, TargetUnits, folds_of
 from prunus.errors import InputValueError
 
 Doubles = npt.NDArray[np.float64]

@@ -17,8 +17,8 @@ import resource, sys
 import pyarrow.parquet
 from prunus.data import FileTable
 from prunus.data.shuffling import buffer_rows
-from prunus.data.streamed import TableStatistics
-from prunus.data.validation_rows import ValidationRows
+from prunus.data.statistics import TableStatistics
+from prunus.data.chunks import ValidationRows
 
 def peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -16,8 +16,8 @@ from pyarrow import parquet
 
 from prunus import PrunusError
 from prunus.data import FileTable, TableEncoder
-from prunus.data.streamed import TableStatistics
-from prunus.data.validation_rows import ValidationRows
+from prunus.data.chunks import ValidationRows
+from prunus.data.statistics import TableStatistics
 from tests.data.file_tables import FORMATS, numbered, rows_of, write
 from tests.data.test_containers import TABLE
 from tests.subprocesses import run_without
@@ -139,9 +139,9 @@ def test_making_a_table_reads_no_rows(tmp_path: Path, monkeypatch: pytest.Monkey
     def fail(*_: object) -> None:
         raise AssertionError
 
-    for kind in ("file_formats.ParquetPart", "file_formats.ArrowPart", "csv_files.CsvPart"):
+    for kind in ("formats.ParquetPart", "formats.ArrowPart", "formats.CsvPart"):
         monkeypatch.setattr(f"prunus.data.{kind}.read", fail)
-        if kind != "file_formats.ParquetPart":
+        if kind != "formats.ParquetPart":
             monkeypatch.setattr(f"prunus.data.{kind}.count", fail)
     for path in paths:
         assert FileTable(path, target="y").target == "y"

@@ -8,7 +8,7 @@ import pytest
 
 from prunus import ArgminTreeRegressor, tree_summary
 from prunus.data import TableEncoder
-from prunus.data.pieces import piece_edges
+from prunus.data.spread import piece_edges
 from prunus.errors import InputValueError
 
 

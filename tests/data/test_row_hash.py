@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from prunus.data.row_hash import held_out, row_hashes
+from prunus.data.chunks import held_out, row_hashes
 from tests.data.test_containers import TABLE
 
 TABLES = pa.table({name: TABLE[name] for name in TABLE if name not in ("length", "price", "clock", "empty")})

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from prunus.data import FileTable
-from prunus.data.file_chunks import Chunk
+from prunus.data.chunks import Chunk
 from prunus.data.shuffling import buffer_rows, read_ahead, shuffle_rows
 from tests.data.file_tables import FORMATS, numbered, write
 
@@ -61,7 +61,7 @@ def test_parts_are_disjoint_and_cover_all(tmp_path: Path, of: int) -> None:
 
 
 def test_long_batches_of_arrow_are_several_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.data.file_formats._LONGEST_GROUP", 300)
+    monkeypatch.setattr("prunus.data.formats._LONGEST_GROUP", 300)
     table = FileTable(write(numbered(1000), tmp_path / "a.arrow", rows=1000))
     assert [group.rows for group in table.groups] == [300, 300, 300, 100]
     assert [row for chunk in table.batches() for row in row_numbers(chunk)[0].tolist()] == list(range(1000))

@@ -6,7 +6,7 @@ import pytest
 from prunus.data import TableEncoder
 from prunus.data.outputs import OutputColumn
 from prunus.data.sketch import LevelCounts, QuantileSketch
-from prunus.data.streamed import TableStatistics
+from prunus.data.statistics import TableStatistics
 
 
 def zipf_counts(limit: int, seed: int) -> tuple[LevelCounts, dict[str, float]]:
@@ -42,7 +42,7 @@ def test_merged_counts_are_too_small_by_no_more_than_documented() -> None:
 
 
 def test_levels_that_were_not_kept_are_infrequent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.data.streamed._FEWEST_LEVELS", 50)
+    monkeypatch.setattr("prunus.data.statistics._FEWEST_LEVELS", 50)
     statistics = TableStatistics(TableEncoder(max_categories=2))
     for k in range(10):
         statistics.add([["red"]] * 40 + [["blue"]] * 30 + [[f"rare {k} {i}"] for i in range(30)])

@@ -13,7 +13,7 @@ import pytest
 
 from prunus import PrunusError
 from prunus.data import TableEncoder
-from prunus.data.streamed import TableStatistics
+from prunus.data.statistics import TableStatistics
 from tests.data.test_containers import TABLE
 
 ROWS = 3000

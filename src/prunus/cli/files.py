@@ -163,7 +163,7 @@ def _parquet_values(file: Path) -> float:
 
 def frame_of(batch: Any) -> Any:
     """A DataFrame of a record batch."""
-    from prunus.data.file_chunks import plain_text
+    from prunus.data.chunks import plain_text
 
     return to_frame(require("pyarrow", "tables").Table.from_batches([plain_text(batch)]))
 

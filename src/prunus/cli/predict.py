@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 def _predict_files(model: Any, everything: Any, path: Path | None, options: argparse.Namespace) -> Outcome:
     """Predict a table beyond memory, part by part."""
-    from prunus.data.file_chunks import plain_text
+    from prunus.data.chunks import plain_text
 
     if path is None:
         raise Mistake(f"--out must name a file for a table that is read in parts, {shown(everything.paths)}, got none")

@@ -3,6 +3,5 @@
 from prunus.data.encoder import TableEncoder
 from prunus.data.file_table import FileTable
 from prunus.data.outputs import OutputColumn
-from prunus.data.source import Source, open_source
 
-__all__ = ["FileTable", "OutputColumn", "Source", "TableEncoder", "open_source"]
+__all__ = ["FileTable", "OutputColumn", "TableEncoder"]

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.arrow import arrow_family
-from prunus.data.file_chunks import Chunk, RowsInMemory
-from prunus.data.file_formats import Part, open_part
-from prunus.data.file_paths import file_errors, find_files
-from prunus.data.row_hash import held_out
+from prunus.data.chunks import Chunk, RowsInMemory, held_out
+from prunus.data.formats import Part, open_part
+from prunus.data.paths import file_errors, find_files
 from prunus.data.shuffling import MEMORY_LIMIT, Arrays, chunk_rows_of, read_ahead, shuffle_rows
+from prunus.data.tables import arrow_family
 from prunus.errors import InputTypeError, InputValueError
 
 __all__ = ["FileTable"]

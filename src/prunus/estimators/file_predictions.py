@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 
 from prunus.data import FileTable
-from prunus.data.file_chunks import Chunk
+from prunus.data.chunks import Chunk
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.scanned import checked_target
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.metrics import r2_score
 
-from prunus.data.arrays import reading
+from prunus.data.checks import reading
 from prunus.errors import InputValueError
 from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.forest import OF_TREES, ArgminForest

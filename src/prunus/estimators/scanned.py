@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data import FileTable, TableEncoder
+from prunus.data.chunks import Chunk, RowsInMemory, ValidationRows, held_out
+from prunus.data.columns import is_missing
 from prunus.data.encoder import CLIP
-from prunus.data.file_chunks import Chunk, RowsInMemory
-from prunus.data.row_hash import held_out
-from prunus.data.streamed import TableStatistics
-from prunus.data.validation_rows import ValidationRows
-from prunus.data.values import is_missing
+from prunus.data.statistics import TableStatistics
 from prunus.errors import InputValueError
 from prunus.estimators.target_statistics import TargetStatistics
 from prunus.training.processes import processes

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 
 from prunus.data import FileTable, TableEncoder
+from prunus.data.chunks import Chunk
 from prunus.data.encoder import CLIP
-from prunus.data.file_chunks import Chunk
 from prunus.data.shuffling import buffer_rows, chunk_rows_of
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.devices import choose_device

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data import FileTable
-from prunus.data.file_chunks import Chunk
+from prunus.data.chunks import Chunk
 from prunus.estimators.preparation import Rows, encode_training, held_out_rows, read_weight
 from prunus.estimators.scanned import held_out_by_hash
 

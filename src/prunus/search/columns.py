@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.blocks import infinity
+from prunus.data.checks import infinity
 from prunus.data.columns import Coded, Labels, NumberKind, read, read_labels, read_numbers
 from prunus.data.tables import Table, read_table
 from prunus.search.problem import Category, Doubles, Number

@@ -149,7 +149,7 @@ def _labels(source: Source, values: Any) -> Any:
         return values.astype(bool)
     if types.is_numeric_dtype(values) and _fit_64_bits(values):
         return values.astype(np.int64)
-    from prunus.data.values import label  # here: it comes with scikit-learn, which help does without
+    from prunus.data.columns import label  # here: it comes with scikit-learn, which help does without
 
     return values.map(label).astype(object)
 
