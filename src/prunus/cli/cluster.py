@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 
 import prunus
-from prunus.cli.command import Outcome, say
-from prunus.cli.description import model_lines, model_record
-from prunus.cli.extras import require
+from prunus.cli.columns import Dropped
+from prunus.cli.command import Outcome, pairs, quoted, say
+from prunus.cli.description import cluster_scores, model_lines, model_record
+from prunus.cli.errors import CliError, require
 from prunus.cli.fit import check_file, forget_run
-from prunus.cli.mistakes import Mistake
 from prunus.cli.models import check_output, check_table
 from prunus.cli.problem import add_column_options, features
-from prunus.cli.reading import Dropped, Source, add_reading_options, read_classes, read_source
-from prunus.cli.rendering import pairs, quoted
-from prunus.cli.scores import cluster_scores
+from prunus.cli.reading import Source, add_reading_options, read_source
+from prunus.cli.targets import read_classes
 from prunus.cli.tree_options import add_tree_options, chosen_options
 from prunus.cli.writing import write_table
 from prunus.files import is_same_file, is_special
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> Outcome:
     force = options.force
     labels = None if options.labels is None else check_table(options.labels, "--labels", force=force, inputs=inputs)
     if labels is not None and not is_special(labels) and is_same_file(labels, path):
-        raise Mistake(f"--labels must name another file than --out, got {labels}")
+        raise CliError(f"--labels must name another file than --out, got {labels}")
     check_file(options)
     source = read_source(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
@@ -111,7 +110,7 @@ def _classes(source: Source, name: str) -> Any:
     given, classes = read_classes(source, name)
     if not given.all():
         row = int(given.argmin())
-        raise Mistake(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
+        raise CliError(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
     return classes
 
 

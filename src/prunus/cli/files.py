@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
-from prunus.cli.reading.binary import to_frame
-from prunus.cli.reading.dates import read_dates
-from prunus.cli.reading.source import Source, read_source, similar
+from prunus.cli.columns import read_dates
+from prunus.cli.errors import CliError, require
+from prunus.cli.formats import to_frame
+from prunus.cli.reading import Source, read_source, similar
 
 if TYPE_CHECKING:
     from prunus.data import FileTable
@@ -115,7 +114,7 @@ def open_data(
     """
     paths: list[str] = options.data or ["-"]
     if "-" in paths and len(paths) > 1:
-        raise Mistake("- must be the only table, got others beside it; leave it out, or write stdin to a file")
+        raise CliError("- must be the only table, got others beside it; leave it out, or write stdin to a file")
     if len(paths) == 1 and _is_small(paths[0], options.memory_limit):
         return paths[0]
     require("pyarrow", "tables")
@@ -127,7 +126,7 @@ def open_data(
     for name in given:
         if name not in everything.columns:
             files = shown(everything.paths)
-            raise Mistake(f"{files} has no column {name!r}; {similar(name, everything.columns)}")
+            raise CliError(f"{files} has no column {name!r}; {similar(name, everything.columns)}")
     if columns is None and target is None:
         return everything
     wanted = None if columns is None else [name for name in columns if name not in (target, weight)]

@@ -6,18 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import prunus
-from prunus.cli.command import Outcome, say
-from prunus.cli.description import model_lines, model_record, model_warning, note_lines
-from prunus.cli.file_problem import FileProblem, read_file_problem
+from prunus.cli.command import Outcome, number, pairs, say
+from prunus.cli.description import compare, compared_text, model_lines, model_record, model_warning, note_lines
+from prunus.cli.errors import CliError, Interrupted, describe
 from prunus.cli.files import add_memory_option, draw_data, input_files, open_data, read_data
-from prunus.cli.kinds import KINDS, READABLE, add_kind_option, check_kind, new_estimator
-from prunus.cli.mistakes import Interrupted, Mistake, describe
 from prunus.cli.models import check_other, check_output, is_readable
-from prunus.cli.problem import Problem, add_problem_options, read_problem
+from prunus.cli.problem import FileProblem, Problem, add_problem_options, read_file_problem, read_problem
 from prunus.cli.reading import add_reading_options
-from prunus.cli.rendering import number, pairs
-from prunus.cli.rivals import compare, compared_text
-from prunus.cli.tree_options import OF_KINDS, add_tree_options, check_auto, check_loss, check_task, chosen_options
+from prunus.cli.tree_options import (
+    KINDS,
+    OF_KINDS,
+    READABLE,
+    add_kind_option,
+    add_tree_options,
+    check_auto,
+    check_kind,
+    check_loss,
+    check_task,
+    chosen_options,
+    new_estimator,
+)
 from prunus.files import is_special
 
 __all__ = ["add_arguments", "check_file", "forget_run", "run"]
@@ -49,7 +57,7 @@ def run(options: argparse.Namespace) -> Outcome:
     check_loss(options)
     check_auto(options)
     if options.forest is not None and options.forest < 1:
-        raise Mistake(f"--forest must be at least 1, got {options.forest}")
+        raise CliError(f"--forest must be at least 1, got {options.forest}")
     path = check_output(options.out, force=options.force, inputs=input_files(options.data))
     checkpoint = _checkpoint(path, options)
     options.group.wait_for_all()  # nobody takes files of this run for those of an earlier one
@@ -90,9 +98,9 @@ def check_file(options: argparse.Namespace) -> None:
     """Raise an error if several processes cannot learn together: from one stdin, or a readable tree."""
     files = [options.data] if isinstance(options.data, str) else options.data
     if options.group.learns and getattr(options, "kind", None) == READABLE:
-        raise Mistake("--kind must be soft, hard or forest if several processes learn together, got readable")
+        raise CliError("--kind must be soft, hard or forest if several processes learn together, got readable")
     if options.group.learns and "-" in files:
-        raise Mistake("DATA must be a file if several processes learn from it, got stdin")
+        raise CliError("DATA must be a file if several processes learn from it, got stdin")
 
 
 def forget_run(estimator: Any) -> None:
@@ -128,7 +136,7 @@ def _class_weight(problem: Problem | FileProblem, options: argparse.Namespace) -
     if options.class_weight is None:
         return {}
     if problem.target.task != "classification":
-        raise Mistake("--class-weight must be left out for regression, got it with a target of numbers")
+        raise CliError("--class-weight must be left out for regression, got it with a target of numbers")
     return {"class_weight": options.class_weight}
 
 
@@ -144,7 +152,7 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
         return None
     if is_special(path):
         if options.resume:
-            raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
+            raise CliError(f"--resume must be left out for {path}, which is a pipe or a device")
         return None
     checkpoint = path.with_name(path.name + ".checkpoint")
     files = _files(checkpoint, options)
@@ -152,10 +160,10 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
         check_other(file, [*input_files(options.data), path])
     found = [file for file in files if file.exists()]
     if options.resume and not found:
-        raise Mistake(f"there is no interrupted run to resume: {files[0]} does not exist; leave out --resume")
+        raise CliError(f"there is no interrupted run to resume: {files[0]} does not exist; leave out --resume")
     if found and not options.resume:
         if not options.force:
-            raise Mistake(
+            raise CliError(
                 f"{found[0]} belongs to a run that was interrupted; add --resume to continue it, or --force to start "
                 "again"
             )
@@ -190,7 +198,7 @@ def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse
         written = _written(checkpoint, options)
         if written is None:
             raise
-        kind = Interrupted if isinstance(error, KeyboardInterrupt) else Mistake
+        kind = Interrupted if isinstance(error, KeyboardInterrupt) else CliError
         raise kind(
             f"{describe(error)}; the state of training is in {written}; continue with: {_again(options)}"
         ) from error

@@ -3,20 +3,33 @@
 import argparse
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prunus.cli.files import add_data_option
-from prunus.cli.mistakes import Mistake
+from prunus.cli.columns import Dropped, drop_useless
+from prunus.cli.command import quoted
+from prunus.cli.description import Scores, mean_scores, scores
+from prunus.cli.errors import CliError
+from prunus.cli.files import add_data_option, frame_of, open_data, shown
 from prunus.cli.models import is_forest, is_readable
-from prunus.cli.reading import Dropped, Source, Target, check_finite, drop_useless, read_source, read_target
-from prunus.cli.reading.targets import TASKS
-from prunus.cli.rendering import quoted
-from prunus.cli.scores import Scores, mean_scores, scores
+from prunus.cli.reading import Source, check_finite, read_source
+from prunus.cli.targets import TASKS, Target, read_target
 
-__all__ = ["Problem", "add_column_options", "add_problem_options", "features", "hold_out", "read_problem"]
+if TYPE_CHECKING:
+    from prunus.data import FileTable
+
+__all__ = [
+    "FileProblem",
+    "Problem",
+    "add_column_options",
+    "add_problem_options",
+    "features",
+    "hold_out",
+    "read_file_problem",
+    "read_problem",
+]
 
 VALIDATION_FRACTION = 0.15
 SMALL = 300
@@ -168,7 +181,7 @@ def features(
     for name in (*options.drop, *options.keep):
         source.column(name, "--drop" if name in options.drop else "--keep")
         if name in options.drop and name in options.keep:
-            raise Mistake(f"--keep must name other columns than --drop, got {name!r} for both; leave out one of them")
+            raise CliError(f"--keep must name other columns than --drop, got {name!r} for both; leave out one of them")
     left_out = {*options.drop, *without}
     candidates = source.frame[[name for name in source.frame.columns if name not in left_out]]
     useless = drop_useless(candidates, options.keep)
@@ -178,7 +191,7 @@ def features(
     dropped = [*(Dropped(name, "--drop") for name in options.drop), *useless]
     if not found.shape[1]:
         reasons = "; ".join(f"{entry.column}: {entry.why}" for entry in dropped) or "there are no others"
-        raise Mistake(f"{source.name} has no columns to learn from ({reasons}); use --keep to keep a column")
+        raise CliError(f"{source.name} has no columns to learn from ({reasons}); use --keep to keep a column")
     check_finite(source, found)
     return found, dropped
 
@@ -199,7 +212,7 @@ def read_problem(
     weight = None if options.weights is None else _weights(source, options.weights)[target.given]
     fraction = options.validation_fraction
     if fraction is not None and not 0 <= fraction < 1:
-        raise Mistake(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
+        raise CliError(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
     n = len(target.values)
     by_estimator = fraction is None and not always_hold_out
     if fraction is None:
@@ -234,8 +247,92 @@ def _weights(source: Source, name: str) -> Any:
     if wrong.any():
         row = int(wrong.argmax())
         got = "none" if column.isna().iloc[row] else quoted(column.iloc[row])
-        raise Mistake(
+        raise CliError(
             f"{source.name}, {source.place(row)}: the weight in column {name!r} must be a finite number of at least 0, "
             f"got {got}; correct it, or name another column"
         )
     return values
+
+
+@dataclass(frozen=True)
+class FileProblem:
+    """The data of a supervised task in files that are read in parts. It is used as `prunus.cli.problem.Problem` is."""
+
+    table: "FileTable"
+    target: Target
+    """That of the first rows."""
+    dropped: list[str]
+    validation_fraction: float | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to learn from."""
+        return len(self.table)
+
+    @property
+    def trains_on_all(self) -> bool:
+        """Whether no rows are held out."""
+        return self.validation_fraction == 0
+
+    @property
+    def date_orders(self) -> dict[str, str]:
+        """None: text in large files is read as dates only if they are written as 2025-12-31."""
+        return {}
+
+    def fit(self, estimator: Any) -> None:
+        """Fit an estimator."""
+        if self.validation_fraction:
+            estimator.set_params(validation_fraction=self.validation_fraction)
+        estimator.fit(self.table)
+
+    def held_out(self, estimator: Any) -> tuple[int, Scores | None]:
+        """How many rows were held out, and their scores; trees of a forest hold out rows of their own."""
+        from prunus.estimators.validation import validation_chunk
+
+        rows = validation_chunk(estimator, self.table)
+        return (0, None) if rows is None else (rows.n_rows, scores(estimator, frame_of(rows.X), rows.y))
+
+    def record(self) -> dict[str, Any]:
+        """A description of the data, for programs."""
+        return {
+            "data": shown(self.table.paths),
+            "files": len(self.table.paths),
+            "rows": len(self.table),
+            "columns": len(self.table.columns) + 1 + (self.table.weight is not None) + len(self.dropped),
+            "features": self.table.columns,
+            "dropped": [{"column": name, "why": "--drop"} for name in self.dropped],
+            "notes": ["the table is read in parts"],
+            "target": self.target.name,
+            "task": self.target.task,
+        }
+
+    def lines(self) -> list[tuple[str, Any]]:
+        """A description of the data, for people."""
+        record = self.record()
+        return [
+            ("data", f"{record['data']}: {record['rows']} rows, {record['columns']} columns"),
+            *(("noticed", note) for note in record["notes"]),
+            *(("dropped", f"{name}: --drop") for name in self.dropped),
+            ("target", self.target.name),
+            ("task", f"{self.target.task} ({self.target.why})"),
+            ("features", len(self.table.columns)),
+        ]
+
+
+def read_file_problem(everything: "FileTable", options: argparse.Namespace) -> FileProblem:
+    """Read the names of the columns, and from the first rows what is to be predicted."""
+    fraction = options.validation_fraction
+    if fraction is not None and not 0 <= fraction < 1:
+        raise CliError(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
+    left_out = {*options.drop, options.target, options.weights}
+    columns = [name for name in everything.columns if name not in left_out]
+    for name in (*options.drop, *options.keep):
+        if name not in everything.columns:
+            raise CliError(f"{shown(everything.paths)} has no column {name!r} for --drop or --keep")
+    table = open_data(options, columns, target=options.target, weight=options.weights)
+    assert not isinstance(table, str)
+    first = next(iter(table.batches(ahead=0)))
+    source = Source(first.path, frame_of(first.batch))
+    source.before_dates = source.frame
+    target = read_target(source, options.target, options.task, varied=False)
+    return FileProblem(table, target, list(options.drop), fraction)

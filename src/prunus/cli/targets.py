@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
-from prunus.cli.reading.delimited import MOSTLY_NUMBERS
-from prunus.cli.reading.fields import INT64, whole_or_text
-from prunus.cli.reading.source import Source
-from prunus.cli.rendering import shortened
+from prunus.cli.columns import INT64, whole_or_text
+from prunus.cli.command import shortened
+from prunus.cli.delimited import MOSTLY_NUMBERS
+from prunus.cli.errors import CliError, require
+from prunus.cli.reading import Source
 
 __all__ = ["TASKS", "Target", "read_classes", "read_target"]
 
@@ -80,7 +79,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     types = require("pandas", "tables").api.types
     given = _given(source, column)
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
-        raise Mistake(f"{source.name}: the target column {name!r} holds dates; make them numbers, such as days, first")
+        raise CliError(f"{source.name}: the target column {name!r} holds dates; make them numbers, such as days, first")
     notes = [] if given.all() else [f"{int((~given).sum())} rows without a target are left out"]
     present = column[given]
     numeric = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
@@ -91,7 +90,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     if chosen == "classification" and labels is None:
         raise _not_whole(source, present)
     if varied and (present if labels is None else labels).nunique() == 1:
-        raise Mistake(
+        raise CliError(
             f"{source.name}: the target column {name!r} is always {str(present.iloc[0])!r}; there is nothing to learn"
         )
     values = _numbers(source, column) if chosen == "regression" else labels.to_numpy()
@@ -123,7 +122,7 @@ def _given(source: Source, column: Any) -> Any:
     _check_single(source, column)
     given = column.notna().to_numpy()
     if not given.any():
-        raise Mistake(f"{source.name}: the target column {column.name!r} is empty; name another one")
+        raise CliError(f"{source.name}: the target column {column.name!r} is empty; name another one")
     return given
 
 
@@ -134,7 +133,7 @@ def _check_single(source: Source, column: Any) -> None:
     parts = column.map(lambda value: isinstance(value, (list, tuple, dict, set, np.ndarray))).to_numpy(dtype=bool)
     if parts.any():
         row = int(parts.argmax())
-        raise Mistake(
+        raise CliError(
             f"{source.name}, {source.place(row)}: the target column {column.name!r} must contain single values, got "
             f"a {type(column.iloc[row]).__name__}; name another column"
         )
@@ -176,10 +175,10 @@ def _check_not_numbers(source: Source, column: Any) -> None:
         raise _not_a_number(source, column, "as most of them are", "correct it, or use --task classification")
 
 
-def _not_a_number(source: Source, column: Any, why: str, cure: str) -> Mistake:
+def _not_a_number(source: Source, column: Any, why: str, cure: str) -> CliError:
     numbers = require("pandas", "tables").to_numeric(column, errors="coerce")
     row = int((column.notna() & numbers.isna()).to_numpy().argmax())
-    return Mistake(
+    return CliError(
         f"{source.name}, {source.place(row)}: the target {column.name!r} must be a number, {why}, got "
         f"{str(column.iloc[row])!r}; {cure}"
     )
@@ -192,12 +191,12 @@ def _numbers(source: Source, column: Any) -> Any:
     values = column.dropna().to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         row = int(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).argmax())
-        raise Mistake(f"{source.name}, {source.place(row)}: the target {column.name!r} must be finite; correct it")
+        raise CliError(f"{source.name}, {source.place(row)}: the target {column.name!r} must be finite; correct it")
     return values
 
 
-def _not_whole(source: Source, values: Any) -> Mistake:
-    return Mistake(
+def _not_whole(source: Source, values: Any) -> CliError:
+    return CliError(
         f"{source.name}: the target {values.name!r} must have classes for classification, got numbers such as "
         f"{values[values != values.round()].iloc[0]}; use --task regression"
     )
@@ -206,7 +205,7 @@ def _not_whole(source: Source, values: Any) -> Mistake:
 def _check_classes(source: Source, name: str, values: Any) -> None:
     distinct = len(np.unique(values))
     if distinct > max(MIN_ROWS_PER_CLASS, 0.5 * len(values)):
-        raise Mistake(
+        raise CliError(
             f"{source.name}: the target {name!r} has {distinct} different values in {len(values)} rows, too many for "
             "classes; name another column"
         )
