@@ -2,15 +2,14 @@
 
 import argparse
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import prunus
 from prunus.cli.command import Outcome, pairs, say
 from prunus.cli.errors import CliError, require
-from prunus.cli.models import check_output, is_classifier, is_clusterer, is_forest, is_hard, load_estimator
-from prunus.files import is_same_file, is_special, write_bytes
+from prunus.cli.models import check_outputs, is_classifier, is_clusterer, is_forest, is_hard, load_estimator
+from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run"]
 
@@ -49,12 +48,8 @@ def run(options: argparse.Namespace) -> Outcome:
     """Load the model and write the files."""
     wanted = {name: getattr(options, name) for name in FORMATS if getattr(options, name) is not None}
     _check_options(options, wanted)
-    paths = {
-        name: check_output(path, force=options.force, inputs=[options.model])
-        for name, path in wanted.items()
-        if path != "-"
-    }
-    _check_different(paths)
+    files = {f"--{name}": path for name, path in wanted.items() if path != "-"}
+    paths = {option[2:]: path for option, path in check_outputs(files, options, [options.model]).items()}
     if "onnx" in wanted:
         require("onnx", "onnx")
     model = load_estimator(options.model)
@@ -97,12 +92,6 @@ def _check_model(model: Any, options: argparse.Namespace, wanted: dict[str, str]
             "--hard must be given for --sql and --python, since this tree predicts along all routes; or learn it with "
             "--kind readable or --kind hard"
         )
-
-
-def _check_different(paths: dict[str, Path]) -> None:
-    for (first, path), (second, other) in combinations(paths.items(), 2):
-        if not is_special(path) and is_same_file(path, other):
-            raise CliError(f"--{second} must name another file than --{first}, got {other}")
 
 
 def _outcome(model: Any, options: argparse.Namespace, paths: dict[str, Path], printed: dict[str, str]) -> Outcome:

@@ -151,13 +151,13 @@ def _is_small(path: str, limit: float) -> bool:
 
 def _parquet_values(file: Path) -> float:
     """Bytes that a fit to a Parquet file takes; 0 if it is damaged, so that reading it says how."""
-    from prunus.estimators.scanned import IN_MEMORY
+    from prunus.data.file_table import BYTES_OF_A_VALUE
 
     try:
         metadata = require("pyarrow.parquet", "tables").read_metadata(os.fspath(file))
     except Exception:  # pyarrow raises anything
         return 0.0
-    return float(metadata.num_rows) * float(metadata.num_columns) * IN_MEMORY
+    return float(metadata.num_rows) * float(metadata.num_columns) * BYTES_OF_A_VALUE
 
 
 def frame_of(batch: Any) -> Any:
@@ -189,9 +189,9 @@ def draw_data(table: "FileTable", options: argparse.Namespace) -> Source:
 
     Text is read as dates where all rows can be: where the files have dates.
     """
-    from prunus.estimators.scanned import IN_MEMORY, sample_rows
+    from prunus.data.file_table import BYTES_OF_A_VALUE
 
-    rows = sample_rows(table, int(table.memory_limit / (IN_MEMORY * len(table.columns))), options.seed)
+    rows = table.draw(int(table.memory_limit / (BYTES_OF_A_VALUE * len(table.columns))), options.seed)
     source = Source(shown(table.paths), frame_of(rows.batch))
     source.before_dates = source.frame
     source.notes.append(

@@ -10,7 +10,7 @@ from prunus.cli.command import Outcome, number, pairs, say
 from prunus.cli.description import compare, compared_text, model_lines, model_record, model_warning, note_lines
 from prunus.cli.errors import CliError, Interrupted, describe
 from prunus.cli.files import add_memory_option, draw_data, input_files, open_data, read_data
-from prunus.cli.models import check_other, check_output, is_readable
+from prunus.cli.models import check_other, check_output, finish_model, is_readable
 from prunus.cli.problem import FileProblem, Problem, add_problem_options, read_file_problem, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.tree_options import (
@@ -28,7 +28,7 @@ from prunus.cli.tree_options import (
 )
 from prunus.files import is_special
 
-__all__ = ["add_arguments", "check_file", "forget_run", "run"]
+__all__ = ["add_arguments", "check_file", "run"]
 
 EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> Outcome:
     options.group.wait_for_all()  # nobody takes files of this run for those of an earlier one
     check_file(options)
     problem = _read(options)
-    check_task(options.loss, problem.target.task)
+    check_task(options.loss, problem.target)
     say(options, pairs(problem.lines()) if options.json else f"learning from {problem.n_rows} rows")
     given = chosen_options(options) | _class_weight(problem, options)
     estimator = new_estimator(problem, options.kind, given, options.forest)
@@ -77,9 +77,7 @@ def run(options: argparse.Namespace) -> Outcome:
     options.group.leave()
     if not options.group.is_first:
         return Outcome({}, "")
-    forget_run(estimator)
-    estimator.target_name_ = problem.target.name
-    estimator.date_orders_ = problem.date_orders
+    finish_model(estimator, problem.date_orders, problem.target.name)
     _save(estimator, path, checkpoint, options)
     held_out, validation = problem.held_out(estimator)
     record = problem.record() | {
@@ -101,13 +99,6 @@ def check_file(options: argparse.Namespace) -> None:
         raise CliError("--kind must be soft, hard or forest if several processes learn together, got readable")
     if options.group.learns and "-" in files:
         raise CliError("DATA must be a file if several processes learn from it, got stdin")
-
-
-def forget_run(estimator: Any) -> None:
-    """Reset the options that belong to this run and not to the model."""
-    estimator.set_params(verbose=0)
-    if not is_readable(estimator):
-        estimator.set_params(checkpoint=None)
 
 
 def _lines(problem: Problem | FileProblem, record: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -135,7 +126,7 @@ def _choice(chosen: dict[str, Any]) -> str:
 def _class_weight(problem: Problem | FileProblem, options: argparse.Namespace) -> dict[str, Any]:
     if options.class_weight is None:
         return {}
-    if problem.target.task != "classification":
+    if not problem.target.is_classes:
         raise CliError("--class-weight must be left out for regression, got it with a target of numbers")
     return {"class_weight": options.class_weight}
 
@@ -227,13 +218,11 @@ def _fit(estimator: Any, problem: Problem | FileProblem, checkpoint: Path | None
 
 def _read(options: argparse.Namespace) -> Problem | FileProblem:
     """The table, which is read into memory if it is not too large."""
-    from prunus.estimators.scanned import fits_into_memory
-
     data = open_data(options)
-    if not isinstance(data, str) and not fits_into_memory(data):
+    if not isinstance(data, str) and not data.fits_into_memory:
         if options.kind == READABLE:
             return read_problem(options, source=draw_data(data, options))
         problem = read_file_problem(data, options)
-        if not fits_into_memory(problem.table):  # it may have fewer columns
+        if not problem.table.fits_into_memory:  # it may have fewer columns
             return problem
     return read_problem(options, source=read_data(data, options))

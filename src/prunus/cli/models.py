@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ __all__ = [
     "check_ending",
     "check_other",
     "check_output",
-    "check_table",
+    "check_outputs",
+    "check_table_name",
     "columns_as_text",
     "date_orders",
+    "finish_model",
     "is_classifier",
     "is_clusterer",
     "is_forest",
@@ -74,6 +76,22 @@ def check_output(path: str | Path, *, force: bool, inputs: Sequence[str | Path |
     return file
 
 
+def check_outputs(
+    paths: Mapping[str, str | None], options: argparse.Namespace, inputs: Sequence[str | Path | None]
+) -> dict[str, Path]:
+    """The paths of files to write, by the options that name them; an error also if two of them are one file."""
+    found: dict[str, Path] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        file = check_output(path, force=options.force, inputs=inputs)
+        for other, taken in found.items():
+            if not is_special(file) and is_same_file(file, taken):
+                raise CliError(f"{option} must name another file than {other}, got {path}")
+        found[option] = file
+    return found
+
+
 def check_other(path: Path, inputs: Sequence[str | Path | None]) -> None:
     """Raise an error if a file to write, or to remove, is one of those that are read."""
     for file in inputs:
@@ -89,17 +107,15 @@ def _is_stdin(path: Path) -> bool:
         return False
 
 
-def check_table(path: str, option: str, *, force: bool, inputs: Sequence[str | Path | None] = ()) -> Path:
-    """The path of a table to write, whose name must say its format; a pipe needs no such name, and gets CSV."""
-    file = check_output(path, force=force, inputs=inputs)
+def check_table_name(file: Path, option: str) -> None:
+    """Raise an error if the name of a table to write does not say its format; a pipe gets CSV, whatever its name."""
     if not is_special(file):
-        check_ending(path, option, TABLES)
-    return file
+        check_ending(file, option, TABLES)
 
 
-def check_ending(path: str, option: str, known: Sequence[str]) -> None:
+def check_ending(path: Path, option: str, known: Sequence[str]) -> None:
     """Raise an error if the name of a file does not end with one of these."""
-    if not path.lower().endswith(tuple(known)):
+    if not str(path).lower().endswith(tuple(known)):
         raise CliError(f"{option} must name a file that ends in {', '.join(known[:-1])} or {known[-1]}, got {path}")
 
 
@@ -114,14 +130,26 @@ def load_estimator(path: str) -> Any:
     return model
 
 
+def finish_model(model: Any, date_orders: Mapping[str, str], target_name: str | None = None) -> None:
+    """Note what a model must know of its table, and reset the options that belong to this run and not to the model."""
+    model.set_params(verbose=0)
+    if not is_readable(model):
+        model.set_params(checkpoint=None)
+    if target_name is not None:
+        model.target_name_ = target_name
+    model.date_orders_ = date_orders
+
+
 def is_classifier(model: Any) -> bool:
     """Whether a model predicts classes."""
-    return bool(model.target_.task == "classes")
+    from sklearn import base  # it takes a second to import
+
+    return bool(base.is_classifier(model))
 
 
 def is_clusterer(model: Any) -> bool:
     """Whether a model finds clusters."""
-    return bool(model.target_.task == "clusters")
+    return isinstance(model, prunus.ArgminTreeClusterer)
 
 
 def is_forest(model: Any) -> bool:

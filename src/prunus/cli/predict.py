@@ -11,7 +11,8 @@ from prunus.cli.command import Outcome, say
 from prunus.cli.errors import CliError, require
 from prunus.cli.files import add_data_option, add_memory_option, frame_of, input_files, open_data, read_data, shown
 from prunus.cli.models import (
-    check_table,
+    check_output,
+    check_table_name,
     date_orders,
     is_classifier,
     is_clusterer,
@@ -79,14 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table, and write predictions."""
-    from prunus.estimators.scanned import fits_into_memory
-
     inputs = [options.model, *input_files(options.data)]
-    path = None if options.out is None else check_table(options.out, "--out", force=options.force, inputs=inputs)
+    path = None if options.out is None else check_output(options.out, force=options.force, inputs=inputs)
+    if path is not None:
+        check_table_name(path, "--out")
     model = load_estimator(options.model)
     _check_options(model, options)
     data = open_data(options)
-    if not isinstance(data, str) and not fits_into_memory(data):
+    if not isinstance(data, str) and not data.fits_into_memory:
         return _predict_files(model, data, path, options)
     source = read_data(data, options, text_columns(model), date_orders(model))
     copied = {name: source.copied(name) for name in options.copy}

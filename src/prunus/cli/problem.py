@@ -1,7 +1,7 @@
 """A table prepared for learning: its features, its target, and the rows that are held out."""
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,39 +99,48 @@ class Problem:
             rows = validation_rows(estimator, self.X, self.y, self.weight)
         return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
 
-    @property
-    def notes(self) -> list[str]:
-        """Remarks about how the table and the target were read."""
-        return [*self.source.notes, *self.target.notes]
-
     def part(self, rows: npt.NDArray[np.int64]) -> tuple[Any, Any]:
         """Features and targets of some rows."""
         return self.X.iloc[rows], self.y[rows]
 
     def record(self) -> dict[str, Any]:
         """A description of the data, for programs."""
-        return {
-            "data": self.source.name,
-            "rows": len(self.source.frame),
-            "columns": self.source.frame.shape[1],
-            "features": list(self.X.columns),
-            "dropped": [entry._asdict() for entry in self.dropped],
-            "notes": self.notes,
-            "target": self.target.name,
-            "task": self.target.task,
-        }
+        notes = [*self.source.notes, *self.target.notes]
+        found = table_record(self.source.name, self.source.frame.shape, self.X.columns, self.dropped, notes)
+        return found | {"target": self.target.name, "task": self.target.task}
 
     def lines(self) -> list[tuple[str, Any]]:
         """A description of the data, for people."""
-        rows, columns = self.source.frame.shape
-        return [
-            ("data", f"{self.source.name}: {rows} rows, {columns} columns"),
-            *(("noticed", note) for note in self.notes),
-            *(("dropped", f"{entry.column}: {entry.why}") for entry in self.dropped),
-            ("target", self.target.description),
-            ("task", f"{self.target.task} ({self.target.why})"),
-            ("features", self.X.shape[1]),
-        ]
+        return table_lines(self.record(), ("target", self.target.description), _task_line(self.target))
+
+
+def table_record(
+    name: str, shape: tuple[int, int], features: Collection[str], dropped: Sequence[Dropped], notes: list[str]
+) -> dict[str, Any]:
+    """A description of a table and of its features, for programs."""
+    return {
+        "data": name,
+        "rows": shape[0],
+        "columns": shape[1],
+        "features": list(features),
+        "dropped": [entry._asdict() for entry in dropped],
+        "notes": notes,
+    }
+
+
+def table_lines(record: dict[str, Any], *of_target: tuple[str, Any]) -> list[tuple[str, Any]]:
+    """The same for people, with lines about the target."""
+    return [
+        ("data", f"{record['data']}: {record['rows']} rows, {record['columns']} columns"),
+        *(("noticed", note) for note in record["notes"]),
+        *(("dropped", f"{entry['column']}: {entry['why']}") for entry in record["dropped"]),
+        *of_target,
+        ("features", len(record["features"])),
+    ]
+
+
+def _task_line(target: Target) -> tuple[str, str]:
+    return "task", f"{target.task} ({target.why})"
 
 
 def add_column_options(parser: argparse.ArgumentParser) -> None:
@@ -217,7 +226,7 @@ def read_problem(
     by_estimator = fraction is None and not always_hold_out
     if fraction is None:
         fraction = VALIDATION_FRACTION if always_hold_out else 0.0
-    classes = target.values if target.task == "classification" else None
+    classes = target.values if target.is_classes else None
     train, valid = hold_out(n, fraction, options.seed, classes)
     return Problem(source, target, dropped, table[target.given], weight, train, valid, by_estimator)
 
@@ -294,29 +303,15 @@ class FileProblem:
 
     def record(self) -> dict[str, Any]:
         """A description of the data, for programs."""
-        return {
-            "data": shown(self.table.paths),
-            "files": len(self.table.paths),
-            "rows": len(self.table),
-            "columns": len(self.table.columns) + 1 + (self.table.weight is not None) + len(self.dropped),
-            "features": self.table.columns,
-            "dropped": [{"column": name, "why": "--drop"} for name in self.dropped],
-            "notes": ["the table is read in parts"],
-            "target": self.target.name,
-            "task": self.target.task,
-        }
+        columns = len(self.table.columns) + 1 + (self.table.weight is not None) + len(self.dropped)
+        dropped = [Dropped(name, "--drop") for name in self.dropped]
+        shape, notes = (len(self.table), columns), ["the table is read in parts"]
+        found = table_record(shown(self.table.paths), shape, self.table.columns, dropped, notes)
+        return found | {"files": len(self.table.paths), "target": self.target.name, "task": self.target.task}
 
     def lines(self) -> list[tuple[str, Any]]:
         """A description of the data, for people."""
-        record = self.record()
-        return [
-            ("data", f"{record['data']}: {record['rows']} rows, {record['columns']} columns"),
-            *(("noticed", note) for note in record["notes"]),
-            *(("dropped", f"{name}: --drop") for name in self.dropped),
-            ("target", self.target.name),
-            ("task", f"{self.target.task} ({self.target.why})"),
-            ("features", len(self.table.columns)),
-        ]
+        return table_lines(self.record(), ("target", self.target.name), _task_line(self.target))
 
 
 def read_file_problem(everything: "FileTable", options: argparse.Namespace) -> FileProblem:

@@ -11,7 +11,7 @@ from prunus.cli.command import Outcome, say
 from prunus.cli.errors import CliError, require
 from prunus.cli.models import (
     check_ending,
-    check_output,
+    check_outputs,
     columns_as_text,
     date_orders,
     is_forest,
@@ -21,7 +21,7 @@ from prunus.cli.models import (
     trees_of,
 )
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.files import is_same_file, is_special, write_bytes
+from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run"]
 
@@ -71,7 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model and show its tree."""
-    files, size = _files(options), _figure_size(options)
+    names = {f"--{name}": getattr(options, name) for name in ("html", "plot", "curves")}
+    files, size = check_outputs(names, options, [options.model, options.data]), _figure_size(options)
+    for option in sorted({"--plot", "--curves"} & set(files)):
+        check_ending(files[option], option, PICTURES)
     if options.max_depth is not None and options.max_depth < 0:
         raise CliError(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
@@ -83,28 +86,11 @@ def run(options: argparse.Namespace) -> Outcome:
         prunus.export_html(model if options.tree is None else tree, options.html, X, y)
     if options.plot is not None:
         _plot_tree(tree, options.max_depth, Path(options.plot), size)
-    for file in files:
+    for file in files.values():
         say(options, f"wrote {file}")
-    record = dataclasses.asdict(prunus.tree_summary(tree, X)) | {"files": list(map(str, files))}
+    record = dataclasses.asdict(prunus.tree_summary(tree, X)) | {"files": list(map(str, files.values()))}
     depth = DEEPEST if options.max_depth is None else options.max_depth
     return Outcome(record, prunus.export_text(tree, max_depth=depth) if options.text or not files else "")
-
-
-def _files(options: argparse.Namespace) -> list[Path]:
-    """The files to write; an error if one of them cannot be written, or is named twice."""
-    wanted = {f"--{name}": getattr(options, name) for name in ("html", "plot", "curves")}
-    found: dict[str, Path] = {}
-    for option, path in wanted.items():
-        if path is None:
-            continue
-        file = check_output(path, force=options.force, inputs=[options.model, options.data])
-        if option != "--html":
-            check_ending(path, option, PICTURES)
-        for other, taken in found.items():
-            if not is_special(file) and is_same_file(file, taken):
-                raise CliError(f"{option} must name another file than {other}, got {path}")
-        found[option] = file
-    return list(found.values())
 
 
 def _figure_size(options: argparse.Namespace) -> tuple[float, float] | None:

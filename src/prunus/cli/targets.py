@@ -47,9 +47,14 @@ class Target:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def is_classes(self) -> bool:
+        """Whether classes are predicted, and not numbers."""
+        return self.task == "classification"
+
+    @property
     def description(self) -> str:
         """A short description for people."""
-        if self.task == "regression":
+        if not self.is_classes:
             low, high = np.min(self.values), np.max(self.values)
             return f"{self.name}: numbers from {low:.4g} to {high:.4g}"
         classes = np.unique(self.values).tolist()

@@ -19,8 +19,7 @@ import prunus
 from prunus.cli.command import Outcome, number, pairs, say
 from prunus.cli.description import leaves_text, main_score, model_lines, model_record, model_warning, note_lines, scores
 from prunus.cli.errors import CliError, Interrupted, ProcessFailure, describe, exit_code, require
-from prunus.cli.fit import forget_run
-from prunus.cli.models import check_output
+from prunus.cli.models import check_output, finish_model
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
 from prunus.cli.study import FIRST, SPACES, best_trial, count_done, open_study, suggest, work
@@ -122,7 +121,7 @@ def run(options: argparse.Namespace) -> Outcome:
     problem = read_problem(options, always_hold_out=True)
     if len(problem.valid) < 2:
         raise CliError(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
-    check_task(options.loss, problem.target.task)
+    check_task(options.loss, problem.target)
     search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
     is_new = not study.exists()
     try:
@@ -265,9 +264,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     options = suggest(optuna.trial.FixedTrial(best.params), search.space, search.fixed)
     estimator = _fit(search, options)
     seconds = time.perf_counter() - start
-    forget_run(estimator)
-    estimator.target_name_ = search.problem.target.name
-    estimator.date_orders_ = search.problem.source.orders_of(search.problem.X.columns)
+    finish_model(estimator, search.problem.date_orders, search.problem.target.name)
     prunus.save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {

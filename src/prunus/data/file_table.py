@@ -16,9 +16,9 @@ from prunus.data.shuffling import MEMORY_LIMIT, Arrays, chunk_rows_of, read_ahea
 from prunus.data.tables import arrow_family
 from prunus.errors import InputTypeError, InputValueError
 
-__all__ = ["FileTable"]
+__all__ = ["BYTES_OF_A_VALUE", "FileTable"]
 
-_OF_A_VALUE = 32
+BYTES_OF_A_VALUE = 32
 """Bytes that a fit in memory takes for each value of a table: as it is read, encoded, divided, and as an input."""
 _FAMILIES = ("number", "boolean", "text", "datetime", "duration", "missing")
 
@@ -155,7 +155,7 @@ class FileTable:
     @property
     def bytes_in_memory(self) -> int:
         """Bytes that a fit to all rows takes if they are read into memory."""
-        return len(self) * len(self.columns) * _OF_A_VALUE
+        return len(self) * len(self.columns) * BYTES_OF_A_VALUE
 
     @property
     def fits_into_memory(self) -> bool:
