@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import prunus
-from prunus.cli.reading import dates
+from prunus.cli import columns
 from prunus.estimators import format as estimators_format
 from tests.cli.tables import QUICK, SOFT, Shell, csv, write
 
@@ -27,7 +27,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A model for each order of day and month."""
     folder = tmp_path_factory.mktemp("dates")
     found = {}
-    for order in dates.ORDERS:
+    for order in columns.ORDERS:
         data, found[order] = csv(folder / f"{order}.csv", days(order)), folder / f"{order}.prunus"
         assert prunus.cli.main(["fit", data, "--target", "y", "--drop", "n", "--out", str(found[order]), *EPOCHS]) == 0
     return found
@@ -117,4 +117,4 @@ def test_dates_in_another_order_than_asked_for_are_noted(shell: Shell, tmp_path:
 
 def test_the_words_for_orders_are_those_of_the_files() -> None:
     words: Any = estimators_format.DATE_ORDERS
-    assert words == dates.ORDERS
+    assert words == columns.ORDERS

@@ -10,7 +10,7 @@ import pytest
 
 import prunus
 import prunus.cli
-from prunus.cli import file_predictions
+from prunus.cli import writing
 from tests.cli.tables import QUICK, SOFT, Shell, frame
 from tests.data.file_tables import write
 
@@ -106,9 +106,9 @@ def test_probabilities_and_reasons_in_parts(shell: Shell, files: Path, tmp_path:
 def test_interrupted_predictions_go_on(
     shell: Shell, files: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_predictions, "PART_ROWS", 500)
+    monkeypatch.setattr(writing, "PART_ROWS", 500)
     calls: list[int] = []
-    wrapped = file_predictions._write_part
+    wrapped = writing._write_part
 
     def interrupted(*arguments: Any) -> None:
         calls.append(1)
@@ -117,7 +117,7 @@ def test_interrupted_predictions_go_on(
         wrapped(*arguments)
 
     out, command = tmp_path / "p.csv", ("predict", model, files / "parts", "--out", tmp_path / "p.csv", *SMALL)
-    monkeypatch.setattr(file_predictions, "_write_part", interrupted)
+    monkeypatch.setattr(writing, "_write_part", interrupted)
     assert prunus.cli.main([str(word) for word in command]) == 130
     assert "1500 rows are done; the same command continues" in shell.capsys.readouterr().err
     assert not out.exists()

@@ -6,7 +6,7 @@ import optuna
 import pytest
 
 import prunus
-from prunus.cli.search_space import suggest
+from prunus.cli.study import suggest
 from tests.cli.tables import QUICK, Shell, csv, frame
 
 HARD = ("--kind", "hard", *QUICK)

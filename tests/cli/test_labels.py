@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import prunus
-from prunus.cli.reading import Source, read_classes
+from prunus.cli.reading import Source
+from prunus.cli.targets import read_classes
 from tests.cli.tables import SOFT, Shell, write
 
 

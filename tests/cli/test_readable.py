@@ -10,7 +10,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import prunus
-from prunus.cli import kinds, main, tree_options
+from prunus.cli import main, tree_options
 from prunus.cli.problem import hold_out
 from tests.cli.tables import SOFT, Shell, csv, frame
 
@@ -214,8 +214,8 @@ def test_the_other_kinds_are_what_they_say(shell: Shell, tmp_path: Path) -> None
         assert (record["model"]["kind"], record["model"]["routing"]) == (name, kind)
         assert record["compared"] is None
     options = ("--leaf", "constant", "--pieces", 0, "--depth", 1)
-    assert shell.json(*command, "--kind", "forest", *options, *words)["model"]["trees"] == kinds.TREES
-    assert prunus.ArgminForestRegressor().n_trees == kinds.TREES
+    assert shell.json(*command, "--kind", "forest", *options, *words)["model"]["trees"] == tree_options.TREES
+    assert prunus.ArgminForestRegressor().n_trees == tree_options.TREES
 
 
 @pytest.mark.parametrize("name", tree_options.OPTIONS)
@@ -228,13 +228,13 @@ def test_options_belong_to_the_kinds_whose_estimators_have_them(name: str) -> No
     }
     having = {kind for kind, estimator in of_kinds.items() if name in estimator().get_params()}
     wanted = {"forest"} if name == "routing" else having  # of a tree --kind says it
-    assert set(kinds.kinds_of(name)) == wanted
+    assert set(tree_options.kinds_of(name)) == wanted
 
 
 def test_the_kind_is_settled_once() -> None:
     options = argparse.Namespace(kind=None, forest=None, depth=None)
-    kinds.check_kind(options, ("depth", "forest"))
+    tree_options.check_kind(options, ("depth", "forest"))
     assert options.kind == "readable"
     options = argparse.Namespace(kind=None, forest=4, depth=3)
-    kinds.check_kind(options, ("depth", "forest"))
+    tree_options.check_kind(options, ("depth", "forest"))
     assert options.kind == "forest"

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prunus.cli.mistakes import Mistake
-from prunus.cli.reading import Source, drop_useless, read_source
+from prunus.cli.columns import drop_useless
+from prunus.cli.errors import CliError
+from prunus.cli.reading import Source, read_source
 from tests.cli.tables import frame, write
 
 
@@ -168,16 +169,16 @@ def test_formats_are_recognized_by_their_first_bytes(tmp_path: Path, suffix: str
 def test_a_file_that_is_not_a_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(CliError) as caught:
         read(path)
     assert "t.csv" in str(caught.value)
     assert message in str(caught.value)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="there is no file"):
+    with pytest.raises(CliError, match="there is no file"):
         read(tmp_path / "t.csv")
-    with pytest.raises(Mistake, match="is a folder"):
+    with pytest.raises(CliError, match="is a folder"):
         read(tmp_path)
 
 
@@ -228,9 +229,9 @@ def test_a_long_field_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_that_unpacks_to_far_more_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.cli.reading.content.ALWAYS_UNPACKED", 1 << 20)
+    monkeypatch.setattr("prunus.cli.formats.ALWAYS_UNPACKED", 1 << 20)
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * (1 << 20)))
-    with pytest.raises(Mistake, match="unpack it yourself and name the unpacked file"):
+    with pytest.raises(CliError, match="unpack it yourself and name the unpacked file"):
         read(tmp_path / "t.csv.gz")
 
 
@@ -263,7 +264,7 @@ def test_damaged_bytes_are_read_or_refused(tmp_path: Path, suffix: str) -> None:
         for place in random.integers(8, len(content), 3):
             damaged[place] = random.integers(256)
         path.write_bytes(bytes(damaged))
-        with contextlib.suppress(Mistake):  # any other error fails, as does a crash
+        with contextlib.suppress(CliError):  # any other error fails, as does a crash
             read(path)
 
 
@@ -271,11 +272,11 @@ def test_damaged_bytes_are_read_or_refused(tmp_path: Path, suffix: str) -> None:
 def test_wrong_notes_of_pandas_are_refused(tmp_path: Path, notes: bytes) -> None:
     table = pa.table({"a": [1, 2]}).replace_schema_metadata({"pandas": notes})
     pq.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(Mistake, match="what pandas has noted in it about its columns cannot be used"):
+    with pytest.raises(CliError, match="what pandas has noted in it about its columns cannot be used"):
         read(tmp_path / "t.parquet")
 
 
 def test_an_index_named_like_a_column_is_refused(tmp_path: Path) -> None:
     pd.DataFrame({"a": [1, 2]}, index=pd.RangeIndex(2, name="a")).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(Mistake, match="has two columns 'a'; rename one"):
+    with pytest.raises(CliError, match="has two columns 'a'; rename one"):
         read(tmp_path / "t.parquet")

@@ -11,8 +11,7 @@ import pytest
 import prunus
 from prunus.cli import main, tune
 from prunus.cli import study as study_module
-from prunus.cli.search_space import FIRST, SPACES, suggest
-from prunus.cli.study import best_trial, work
+from prunus.cli.study import FIRST, SPACES, best_trial, suggest, work
 from tests.cli.tables import Shell, csv, frame
 
 EPOCH = ("--max-epochs", "1", "--batch-size", "32")

@@ -1,5 +1,7 @@
-"""Tables in files for tests."""
+"""Tables for tests, in memory and in files."""
 
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,22 @@ from pyarrow import csv, feather, parquet
 from prunus.data import FileTable
 
 FORMATS = ("parquet", "arrow", "csv", "csv.gz")
+
+TABLE: dict[str, list[Any]] = {
+    "size": [1.5, 2.5, None, 4.0, 9.0],
+    "count": [3, 1, 4, 1, 5],
+    "color": ["red", None, "green", "blue", "red"],
+    "side": ["left", "right", "left", "left", "left"],
+    "ok": [True, False, False, True, True],
+    "perhaps": [True, None, False, None, False],
+    "day": [date(2024, 1, day) for day in (1, 2, 3, 5, 30)],
+    "when": [datetime(2024, 1, 1, 0, 0, 0, micro) for micro in (0, 1, 2, 3, 5)],
+    "length": [timedelta(seconds=k) for k in (5, 3, 60, 4, 2)],
+    "price": [Decimal("1.25"), None, Decimal("7.5"), Decimal("3"), Decimal("4")],
+    "clock": [time(1), time(2, 30), time(0, 0, 1), None, time(5)],
+    "empty": [None] * 5,
+}
+"""A column of each kind."""
 
 
 def write(table: Any, path: Path, rows: int = 100) -> Path:

@@ -11,11 +11,10 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prunus.data import TableEncoder, number_columns, streamed
+from prunus.data import TableEncoder, outputs, statistics
 from prunus.data.calendar import LEVELS, Unit, level_codes
-from prunus.data.outputs import OutputColumn
-from prunus.data.streamed import TableStatistics
-from prunus.data.training_effects import EffectTargets
+from prunus.data.effects import EffectTargets
+from prunus.data.statistics import TableStatistics
 
 HOURS = pd.date_range("2022-01-03", "2023-12-31", freq="h")
 
@@ -32,8 +31,8 @@ def units(encoder: TableEncoder) -> list[str]:
     return list(dict.fromkeys(column.unit for column in encoder.columns_ if column.unit is not None))
 
 
-def dates(values: Any) -> pd.DataFrame:
-    return pd.DataFrame({"sold": values})
+def labels(encoder: TableEncoder) -> list[str]:
+    return [column.label for column in encoder.columns_]
 
 
 def test_levels_are_those_of_the_calendar() -> None:
@@ -42,15 +41,12 @@ def test_levels_are_those_of_the_calendar() -> None:
     assert_array_equal(level_codes(seconds, "month"), days.astype("M8[M]").astype(int) % 12)
     assert_array_equal(level_codes(seconds, "weekday"), [day.weekday() for day in days.tolist()])
     assert_array_equal(level_codes(seconds, "hour"), np.arange(len(days)) % 24)
-
-
-@pytest.mark.parametrize("year", [1600, 1969, 2024, 9999])
-def test_the_last_moment_of_a_day_belongs_to_it(year: int) -> None:
-    midnight = float(np.datetime64(f"{year}-05-01", "s").astype(np.int64))
-    seconds = np.array([np.nextafter(midnight, -np.inf), midnight])
-    assert level_codes(seconds, "month").tolist() == [3, 4]
-    assert level_codes(seconds, "hour").tolist() == [23, 0]
-    assert np.diff(level_codes(seconds, "weekday")).item() in (1, -6)
+    for year in (1600, 1969, 2024, 9999):  # the last moment of a day belongs to it
+        midnight = float(np.datetime64(f"{year}-05-01", "s").astype(np.int64))
+        seconds = np.array([np.nextafter(midnight, -np.inf), midnight])
+        assert level_codes(seconds, "month").tolist() == [3, 4]
+        assert level_codes(seconds, "hour").tolist() == [23, 0]
+        assert np.diff(level_codes(seconds, "weekday")).item() in (1, -6)
 
 
 @pytest.mark.parametrize(
@@ -67,40 +63,28 @@ def test_the_last_moment_of_a_day_belongs_to_it(year: int) -> None:
         ([*pd.date_range("2024-01-01", periods=15), pd.Timestamp("1900-01-01"), pd.Timestamp("9999-12-31")], []),
         (list(pd.to_datetime(["1961-05-01", "2004-09-01", "1987-01-01", "2019-03-01"])) * 50, []),
         (pd.date_range("2024-01-01", periods=90, freq="s"), []),
-        ([pd.Timestamp("2024-01-01")] * 90, []),
         ([pd.NaT] * 90, []),
     ],
 )
 def test_units_whose_levels_come_back_have_columns(sold: Any, expected: list[str]) -> None:
-    assert units(TableEncoder().fit(dates(sold))) == expected
+    assert units(TableEncoder().fit(pd.DataFrame({"sold": sold}))) == expected
 
 
-def test_only_levels_that_occur_have_columns() -> None:
-    encoder = TableEncoder().fit(dates(pd.bdate_range("2024-01-01", periods=100)))
-    assert [column.label for column in encoder.columns_] == [
-        "sold",
-        "sold is a Monday",
-        "sold is a Tuesday",
-        "sold is a Wednesday",
-        "sold is a Thursday",
-        "sold is a Friday",
-    ]
-
-
-def test_labels_are_words() -> None:
-    labels = {column.label for column in TableEncoder().fit(sample()).columns_}
-    assert {"sold", "sold is a Sunday", "month of sold is May", "hour of sold is 13", "sold is missing"} < labels
+def test_only_levels_that_occur_have_columns_and_labels_are_words() -> None:
+    workdays = TableEncoder().fit(pd.DataFrame({"sold": pd.bdate_range("2024-01-01", periods=100)}))
+    assert labels(workdays) == ["sold", *(f"sold is a {day}" for day in LEVELS["weekday"][:5])]
+    encoder = TableEncoder().fit(sample())
+    assert {"sold", "sold is a Sunday", "month of sold is May", "hour of sold is 13"} < set(labels(encoder))
+    encoder.drop_calendar()
+    assert labels(encoder) == ["size", "sold", "sold is missing"]
+    assert encoder.transform(sample()).shape == (500, 3)
 
 
 def test_a_row_has_its_own_levels_and_a_missing_date_has_none() -> None:
     frame = sample()
     encoder = TableEncoder(pieces=3).fit(frame)
-    x = encoder.transform(frame)
-    names = {
-        "weekday": frame["sold"].dt.day_name(),
-        "month": frame["sold"].dt.month_name(),
-        "hour": frame["sold"].dt.hour,
-    }
+    x, moments = encoder.transform(frame), frame["sold"].dt
+    names = {"weekday": moments.day_name(), "month": moments.month_name(), "hour": moments.hour}
     for i, column in enumerate(encoder.columns_):
         if column.unit is None:
             continue
@@ -109,21 +93,22 @@ def test_a_row_has_its_own_levels_and_a_missing_date_has_none() -> None:
         assert_allclose(x[x[:, i] != 0, i], 1 / max(np.sqrt((x[:, i] != 0).mean()), 0.2), rtol=1e-6)
         assert x[frame["sold"].isna().to_numpy(), i].max() == 0
     first = next(column for column in encoder.columns_ if column.kind == "calendar")
-    assert first.encode_missing() == 0
-    assert first.encode_value(0.0) == 0
-    assert first.encode_value(4 * 86400.0) == first.encode(1.0)
+    encoded = first.encode_missing(), first.encode_value(0.0), first.encode_value(4 * 86400.0)
+    assert encoded == (0.0, 0.0, first.encode(1.0))
+    again = TableEncoder.from_state(json.loads(json.dumps(encoder.get_state())))
+    assert again.columns_ == encoder.columns_
+    assert_array_equal(again.transform(frame), x)
 
 
 def test_every_kind_of_table_is_encoded_alike() -> None:
     frame = sample()
     encoder = TableEncoder().fit(frame)
     expected = encoder.transform(frame)
-    plain = frame.astype(object).where(frame.notna(), None)
     east = timezone(timedelta(hours=-5))
     aware = [None if value is pd.NaT else value.replace(tzinfo=UTC).astimezone(east) for value in frame["sold"]]
     others: list[Any] = [
         pl.from_pandas(frame),
-        plain,
+        frame.astype(object).where(frame.notna(), None),
         frame.assign(sold=aware),
         frame.assign(sold=frame["sold"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")),
         frame.assign(sold=frame["sold"].astype("datetime64[s]")),
@@ -131,83 +116,51 @@ def test_every_kind_of_table_is_encoded_alike() -> None:
     for other in others:
         assert_array_equal(encoder.transform(other), expected)
         assert TableEncoder().fit(other).columns_ == encoder.columns_
-
-
-def test_an_array_of_dates() -> None:
     days = HOURS.to_numpy()[::24].reshape(-1, 2)
-    encoder = TableEncoder().fit(days)
-    assert [column.feature for column in encoder.columns_ if column.category == "May"] == [0, 1]
-    assert encoder.transform(days[:3]).shape == (3, len(encoder.columns_))
+    assert [column.feature for column in TableEncoder().fit(days).columns_ if column.category == "May"] == [0, 1]
 
 
 def test_weights_count() -> None:
     frame = sample()
     weight = np.random.default_rng(1).integers(0, 3, size=len(frame)).astype(float)
-    repeated = frame.loc[frame.index.repeat(weight.astype(int))]
-    assert units(TableEncoder().fit(frame, sample_weight=weight)) == ["weekday", "month", "hour"]
-    for mine, other in zip(
-        TableEncoder().fit(frame, sample_weight=weight).columns_, TableEncoder().fit(repeated).columns_, strict=True
-    ):
-        assert mine.label == other.label
-        assert mine.scale == pytest.approx(other.scale)
+    weighted = TableEncoder().fit(frame, sample_weight=weight)
+    repeated = TableEncoder().fit(frame.loc[frame.index.repeat(weight.astype(int))])
+    assert units(weighted) == ["weekday", "month", "hour"]
+    assert labels(weighted) == labels(repeated)
+    assert_allclose([c.scale for c in weighted.columns_], [c.scale for c in repeated.columns_], rtol=1e-6)
     holidays = np.where(frame["sold"].dt.day_name() == "Sunday", 0.0, 1.0)
-    assert "sold is a Sunday" not in {c.label for c in TableEncoder().fit(frame, sample_weight=holidays).columns_}
+    assert "sold is a Sunday" not in labels(TableEncoder().fit(frame, sample_weight=holidays))
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_table_in_chunks_gives_the_same_columns(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not exact:
-        monkeypatch.setattr(streamed, "_EXACT_ROWS", 300)
+        monkeypatch.setattr(statistics, "_EXACT_ROWS", 300)
     frame = sample(3000)
     frame.loc[:120, "sold"] = pd.NaT
     parts = [TableStatistics() for _ in range(3)]
     for i in range(30):
         parts[i % 3].add(frame[100 * i : 100 * (i + 1)])
-    found = parts[0].merge(parts[1]).merge(parts[2]).encoder()
-    expected = TableEncoder().fit(frame)
-    assert [column.label for column in found.columns_] == [column.label for column in expected.columns_]
-
-    def calendar(encoder: TableEncoder) -> list[OutputColumn]:
-        return [column for column in encoder.columns_ if column.kind == "calendar"]
-
-    assert_allclose([c.scale for c in calendar(found)], [c.scale for c in calendar(expected)], rtol=1e-12)
-    assert len(calendar(found)) == 7 + 12 + 24
+    found, expected = parts[0].merge(parts[1]).merge(parts[2]).encoder(), TableEncoder().fit(frame)
+    assert labels(found) == labels(expected)
+    scales = [[c.scale for c in one.columns_ if c.kind == "calendar"] for one in (found, expected)]
+    assert_allclose(*scales, rtol=1e-12)
+    assert len(scales[0]) == 7 + 12 + 24
 
 
-def test_the_state_survives_json() -> None:
-    encoder = TableEncoder().fit(sample())
-    state = json.loads(json.dumps(encoder.get_state()))
-    again = TableEncoder.from_state(state)
-    assert again.columns_ == encoder.columns_
-    assert_array_equal(again.transform(sample(seed=1)), encoder.transform(sample(seed=1)))
-
-
-def test_tables_without_calendars_are_encoded_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calendar_changes_no_other_column(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "size": random.normal(size=300),
-            "color": random.choice(["red", "green", "blue"], size=300),
-            "member": random.random(300) < 0.3,
-            "took": pd.to_timedelta(random.integers(0, 10**9, size=300), unit="s"),
-        }
-    )
-    frame.loc[5, "size"] = np.nan
+    colors = random.choice(["red", "green", "blue"], size=300)
+    frame = pd.DataFrame({"size": random.normal(size=300), "color": colors, "member": random.random(300) < 0.3})
     brief = frame.assign(sold=pd.Timestamp("2024-01-01") + pd.to_timedelta(random.random(300), unit="D"))
     long = frame.assign(sold=pd.Timestamp("2024-01-01") + pd.to_timedelta(9 * np.arange(300.0), unit="h"))
-    found = [TableEncoder(pieces=4).fit(table) for table in (frame, brief, long)]
-    states = [encoder.get_state() for encoder in found]
-    assert units(found[2]) == ["weekday", "hour"]
-    assert "unit" not in json.dumps(states[:2])
-    monkeypatch.setattr(number_columns, "meaningful_units", lambda *_: [])
-    for encoder, table in zip(found[:2], (frame, brief), strict=True):
-        other = TableEncoder(pieces=4).fit(table)
-        assert other.get_state() == encoder.get_state()
-        assert other.transform(table).tobytes() == encoder.transform(table).tobytes()
+    found = {name: TableEncoder(pieces=4).fit(table) for name, table in (("brief", brief), ("long", long))}
+    assert (units(found["brief"]), units(found["long"])) == ([], ["weekday", "hour"])
+    monkeypatch.setattr(outputs, "meaningful_units", lambda *_: [])
     short = TableEncoder(pieces=4).fit(long)
-    kept = [i for i, column in enumerate(found[2].columns_) if column.kind != "calendar"]
-    assert [found[2].columns_[i] for i in kept] == short.columns_
-    assert found[2].transform(long)[:, kept].tobytes() == short.transform(long).tobytes()
+    kept = [i for i, column in enumerate(found["long"].columns_) if column.kind != "calendar"]
+    assert [found["long"].columns_[i] for i in kept] == short.columns_
+    assert found["long"].transform(long)[:, kept].tobytes() == short.transform(long).tobytes()
 
 
 def test_units_on_which_the_target_does_not_depend_lose_their_columns() -> None:
@@ -226,14 +179,6 @@ def test_units_on_which_the_target_does_not_depend_lose_their_columns() -> None:
     several = TableEncoder().fit(frame)
     several.fit_effects(frame, EffectTargets(np.stack([noise, causes[1][0] + noise], 1), ("one", "other")))
     assert units(several) == ["weekday"]
-
-
-def test_the_calendar_can_be_left_out() -> None:
-    frame = sample()
-    encoder = TableEncoder().fit(frame)
-    encoder.drop_calendar()
-    assert [column.label for column in encoder.columns_] == ["size", "sold", "sold is missing"]
-    assert encoder.transform(frame).shape == (500, 3)
 
 
 def test_dates_of_python_far_away() -> None:

@@ -17,7 +17,7 @@ from prunus import (
     load,
     save,
 )
-from prunus.data import number_columns
+from prunus.data import outputs
 from prunus.errors import ModelFileError
 
 KINDS: list[dict[str, Any]] = [
@@ -72,7 +72,7 @@ def test_dates_that_do_not_matter_change_nothing(options: dict[str, Any], monkey
     frame, y = sales(600, effects=False)
     found = tree(max_epochs=20, **options).fit(frame, y)
     assert units(found) == set()
-    monkeypatch.setattr(number_columns, "meaningful_units", lambda *_: [])
+    monkeypatch.setattr(outputs, "meaningful_units", lambda *_: [])
     assert_array_equal(found.predict(frame), tree(max_epochs=20, **options).fit(frame, y).predict(frame))
 
 

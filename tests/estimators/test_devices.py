@@ -15,9 +15,10 @@ from sklearn.base import clone
 
 from prunus import ArgminForestClassifier, ArgminForestRegressor, ArgminTreeClusterer, ArgminTreeRegressor
 from prunus.data import FileTable
+from prunus.data.source import open_source
 from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
-from prunus.estimators.predicting import count_rows, rows_to_write
+from prunus.estimators.predicting import rows_to_write
 from prunus.fitting import devices
 from prunus.fitting.devices import choose_device, prediction_device
 from prunus.training.gpu.host_samples import on_device
@@ -73,7 +74,7 @@ def test_fits_know_whether_they_have_a_network(
         seen.append((name, rows, network))
         return CPU
 
-    monkeypatch.setattr("prunus.fitting.source.choose_device", choose)
+    monkeypatch.setattr("prunus.fitting.prepare.choose_device", choose)
     regressor(**options, max_epochs=1).fit(X, values(X))
     assert seen == [("auto", 300, network)]
 
@@ -148,10 +149,10 @@ def test_all_tables_go_through_a_device(kind: str) -> None:
         "arrow": pa.Table.from_pandas(frame, preserve_index=False),
     }[kind]
     has_names = kind in ("pandas", "polars", "arrow")
-    tree = regressor(leaf="mlp").fit(frame if has_names else given, np.arange(float(count_rows(given))))
+    tree = regressor(leaf="mlp").fit(frame if has_names else given, np.arange(float(open_source(given).n_rows)))
     found = tree._on_device(given, CPU, DeviceTree.outputs, tree.target_.answers)
     assert_allclose(found, tree.predict(given), **CLOSE)
-    assert count_rows(given) == len(found)
+    assert open_source(given).n_rows == len(found)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 6, 7, 18, 40])

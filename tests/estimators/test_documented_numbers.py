@@ -30,6 +30,6 @@ def test_pages_on_gpus(page: str) -> None:
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: one.__name__)
 def test_layers_of_networks(estimator: type) -> None:
     default = inspect.signature(estimator).parameters["hidden_layer_sizes"].default
-    assert f"(default: {','.join(map(str, default))})" in OPTIONS["hidden_layer_sizes"]["help"]
+    assert f"(default: {','.join(map(str, default))})" in OPTIONS["hidden_layer_sizes"].help
     assert f"default={default}" in (inspect.getdoc(estimator) or "")
     assert f"`{default}`" in (DOCS / "guide" / "training.md").read_text(encoding="utf-8")

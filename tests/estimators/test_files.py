@@ -15,8 +15,8 @@ from prunus import (
     ArgminTreeRegressor,
 )
 from prunus.data import FileTable
+from prunus.data.source import held_out_by_hash
 from prunus.errors import InputTypeError, InputValueError
-from prunus.fitting.scanned import held_out_by_hash
 from tests.data.file_tables import write
 
 N = 12_000

@@ -12,7 +12,7 @@ import pytest
 
 import prunus
 from prunus.cli import main
-from prunus.cli.reading.delimited import MISSING
+from prunus.cli.delimited import MISSING
 
 USUAL = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL"),

@@ -13,8 +13,8 @@ from typing import Any
 
 from prunus import __version__
 from prunus.cli.command import Outcome, Parser, common_options, plain
+from prunus.cli.errors import describe, exit_code
 from prunus.cli.group import Group
-from prunus.cli.mistakes import describe, exit_code
 from prunus.cli.registry import COMMANDS
 
 __all__ = ["main"]

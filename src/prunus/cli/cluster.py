@@ -7,19 +7,16 @@ from typing import Any
 import numpy as np
 
 import prunus
-from prunus.cli.command import Outcome, say
-from prunus.cli.description import model_lines, model_record
-from prunus.cli.extras import require
-from prunus.cli.fit import check_file, forget_run
-from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output, check_table
-from prunus.cli.problem import add_column_options, features
-from prunus.cli.reading import Dropped, Source, add_reading_options, read_classes, read_source
-from prunus.cli.rendering import pairs, quoted
-from prunus.cli.scores import cluster_scores
+from prunus.cli.command import Outcome, pairs, quoted, say
+from prunus.cli.description import cluster_scores, model_lines, model_record
+from prunus.cli.errors import CliError, require
+from prunus.cli.fit import check_file
+from prunus.cli.models import check_outputs, check_table_name, finish_model
+from prunus.cli.problem import add_column_options, features, table_lines, table_record
+from prunus.cli.reading import Source, add_reading_options, read_source
+from prunus.cli.targets import read_classes
 from prunus.cli.tree_options import add_tree_options, chosen_options
 from prunus.cli.writing import write_table
-from prunus.files import is_same_file, is_special
 
 __all__ = ["add_arguments", "run"]
 
@@ -69,30 +66,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Read the table, cluster it and save the model."""
-    inputs = [options.data]
-    path = check_output(options.out, force=options.force, inputs=inputs)
-    force = options.force
-    labels = None if options.labels is None else check_table(options.labels, "--labels", force=force, inputs=inputs)
-    if labels is not None and not is_special(labels) and is_same_file(labels, path):
-        raise Mistake(f"--labels must name another file than --out, got {labels}")
+    files = check_outputs({"--out": options.out, "--labels": options.labels}, options, [options.data])
+    path, labels = files["--out"], files.get("--labels")
+    if labels is not None:
+        check_table_name(labels, "--labels")
     check_file(options)
     source = read_source(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806
     say(options, f"clustering {len(X)} rows")
-    estimator = _new_estimator(options)
+    own = {} if options.n_clusters is None else {"n_clusters": options.n_clusters}
+    estimator = prunus.ArgminTreeClusterer(**chosen_options(options), **own, verbose=not options.quiet)
     start = time.perf_counter()
     estimator.fit(X)
     seconds = time.perf_counter() - start
     options.group.leave()
     if not options.group.is_first:
         return Outcome({}, "")
-    forget_run(estimator)
-    estimator.date_orders_ = source.orders_of(X.columns)
+    finish_model(estimator, source.orders_of(X.columns))
     prunus.save(estimator, path)
     if labels is not None:
         write_table(require("pandas", "tables").DataFrame({"cluster": estimator.labels_}), str(labels))
-    record = _record(source, X, dropped, estimator) | {
+    record = table_record(source.name, source.frame.shape, X.columns, dropped, source.notes) | {
+        "model": model_record(estimator),
+        "clusters": np.bincount(estimator.labels_).tolist(),
         "seconds": seconds,
         "scores": cluster_scores(estimator, X, classes),
         "out": str(path),
@@ -101,41 +98,19 @@ def run(options: argparse.Namespace) -> Outcome:
     return Outcome(record, pairs(_lines(record)))
 
 
-def _new_estimator(options: argparse.Namespace) -> Any:
-    own = {} if options.n_clusters is None else {"n_clusters": options.n_clusters}
-    chosen = chosen_options(options) | own
-    return prunus.ArgminTreeClusterer(**chosen, verbose=not options.quiet)
-
-
 def _classes(source: Source, name: str) -> Any:
     given, classes = read_classes(source, name)
     if not given.all():
         row = int(given.argmin())
-        raise Mistake(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
+        raise CliError(f"{source.name}, {source.place(row)}: the class in column {quoted(name)} is missing; fill it in")
     return classes
-
-
-def _record(source: Source, X: Any, dropped: list[Dropped], estimator: Any) -> dict[str, Any]:  # noqa: N803
-    return {
-        "data": source.name,
-        "rows": len(X),
-        "columns": source.frame.shape[1],
-        "features": list(X.columns),
-        "dropped": [entry._asdict() for entry in dropped],
-        "notes": source.notes,
-        "model": model_record(estimator),
-        "clusters": np.bincount(estimator.labels_).tolist(),
-    }
 
 
 def _lines(record: dict[str, Any]) -> list[tuple[str, Any]]:
     sizes = sorted(record["clusters"], reverse=True)
     shown = ", ".join(map(str, sizes[:10])) + (" ..." if len(sizes) > 10 else "")
     return [
-        ("data", f"{record['data']}: {record['rows']} rows, {record['columns']} columns"),
-        *(("noticed", note) for note in record["notes"]),
-        *(("dropped", f"{entry['column']}: {entry['why']}") for entry in record["dropped"]),
-        ("features", len(record["features"])),
+        *table_lines(record),
         *model_lines(record["model"], record["seconds"]),
         ("clusters", f"{len(sizes)}, of {shown} rows"),
         *((name.replace("_", " "), value) for name, value in record["scores"].items()),

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import prunus
-from prunus.cli.command import Outcome, say
-from prunus.cli.extras import require
+from prunus.cli.command import Outcome, say, table
+from prunus.cli.errors import require
 from prunus.cli.models import check_output
-from prunus.cli.rendering import table
 from prunus.metrics import dendrogram_purity
 
-__all__ = ["CLASSIFIERS", "FOLDS", "REPEATS", "add_arguments", "read_glass", "run"]
+__all__ = ["CLASSIFIERS", "FOLDS", "add_arguments", "read_glass", "run"]
 
 LEAVES = 8
 """Leaves of the trees that are printed."""

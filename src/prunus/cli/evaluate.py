@@ -3,13 +3,11 @@
 import argparse
 from typing import Any
 
-from prunus.cli.command import Outcome
-from prunus.cli.mistakes import Mistake
-from prunus.cli.models import date_orders, is_clusterer, load_estimator, needed_columns
+from prunus.cli.command import Outcome, pairs
+from prunus.cli.description import cluster_scores, scores
+from prunus.cli.errors import CliError
+from prunus.cli.models import columns_as_text, date_orders, is_clusterer, load_estimator, needed_columns, read_truth
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.cli.rendering import pairs
-from prunus.cli.scores import cluster_scores, scores
-from prunus.cli.truth import columns_as_text, read_truth
 
 __all__ = ["add_arguments", "run"]
 
@@ -36,7 +34,7 @@ def run(options: argparse.Namespace) -> Outcome:
     if options.target is None and not is_clusterer(model):
         options.target = getattr(model, "target_name_", None)
         if options.target is None:
-            raise Mistake(f"--target must name the column with the truth: {options.model} does not know its name")
+            raise CliError(f"--target must name the column with the truth: {options.model} does not know its name")
     source = read_source(options.data, options, columns_as_text(model, options.target), date_orders(model))
     X = needed_columns(model, source, options)  # noqa: N806
     given, y = read_truth(model, source, options)

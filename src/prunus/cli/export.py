@@ -2,17 +2,14 @@
 
 import argparse
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import prunus
-from prunus.cli.command import Outcome, say
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
-from prunus.cli.models import check_output, is_classifier, is_clusterer, is_forest, is_hard, load_estimator
-from prunus.cli.rendering import pairs
-from prunus.files import is_same_file, is_special, write_bytes
+from prunus.cli.command import Outcome, pairs, say
+from prunus.cli.errors import CliError, require
+from prunus.cli.models import check_outputs, is_classifier, is_clusterer, is_forest, is_hard, load_estimator
+from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run"]
 
@@ -51,12 +48,8 @@ def run(options: argparse.Namespace) -> Outcome:
     """Load the model and write the files."""
     wanted = {name: getattr(options, name) for name in FORMATS if getattr(options, name) is not None}
     _check_options(options, wanted)
-    paths = {
-        name: check_output(path, force=options.force, inputs=[options.model])
-        for name, path in wanted.items()
-        if path != "-"
-    }
-    _check_different(paths)
+    files = {f"--{name}": path for name, path in wanted.items() if path != "-"}
+    paths = {option[2:]: path for option, path in check_outputs(files, options, [options.model]).items()}
     if "onnx" in wanted:
         require("onnx", "onnx")
     model = load_estimator(options.model)
@@ -73,38 +66,32 @@ def run(options: argparse.Namespace) -> Outcome:
 def _check_options(options: argparse.Namespace, wanted: dict[str, str]) -> None:
     """Raise an error if options do not go together."""
     if not wanted:
-        raise Mistake("a file to write must be given: --onnx, --sql, --python or --rules")
+        raise CliError("a file to write must be given: --onnx, --sql, --python or --rules")
     if wanted.get("onnx") == "-":
-        raise Mistake("--onnx must name a file, got -; ONNX files are not text")
+        raise CliError("--onnx must name a file, got -; ONNX files are not text")
     if [*wanted.values()].count("-") > 1:
-        raise Mistake("- must be given only once: stdout takes one text")
+        raise CliError("- must be given only once: stdout takes one text")
     if "sql" in wanted and not options.table:
-        raise Mistake("--table must be given with --sql: the name of the table whose rows are predicted")
+        raise CliError("--table must be given with --sql: the name of the table whose rows are predicted")
     for option, given in (("--table", options.table), ("--copy", options.copy)):
         if given and "sql" not in wanted:
-            raise Mistake(f"{option} must be left out without --sql")
+            raise CliError(f"{option} must be left out without --sql")
     if options.proba and not {"sql", "python"} & set(wanted):
-        raise Mistake("--proba must be left out without --sql or --python")
+        raise CliError("--proba must be left out without --sql or --python")
 
 
 def _check_model(model: Any, options: argparse.Namespace, wanted: dict[str, str]) -> None:
     """Raise an error if a model does not have the predictions that are asked for."""
     if is_forest(model) and set(wanted) != {"onnx"}:
-        raise Mistake(f"only --onnx must be given for a forest, which {options.model} contains")
+        raise CliError(f"only --onnx must be given for a forest, which {options.model} contains")
     if options.proba and not is_classifier(model):
-        raise Mistake(f"the model must be a classifier for --proba, got {type(model).__name__}; leave out --proba")
+        raise CliError(f"the model must be a classifier for --proba, got {type(model).__name__}; leave out --proba")
     one_path = options.hard or is_hard(model) or is_clusterer(model)
     if not one_path and {"sql", "python"} & set(wanted):
-        raise Mistake(
+        raise CliError(
             "--hard must be given for --sql and --python, since this tree predicts along all routes; or learn it with "
             "--kind readable or --kind hard"
         )
-
-
-def _check_different(paths: dict[str, Path]) -> None:
-    for (first, path), (second, other) in combinations(paths.items(), 2):
-        if not is_special(path) and is_same_file(path, other):
-            raise Mistake(f"--{second} must name another file than --{first}, got {other}")
 
 
 def _outcome(model: Any, options: argparse.Namespace, paths: dict[str, Path], printed: dict[str, str]) -> Outcome:

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
-from prunus.cli.reading.binary import to_frame
-from prunus.cli.reading.dates import read_dates
-from prunus.cli.reading.source import Source, read_source, similar
+from prunus.cli.columns import read_dates
+from prunus.cli.errors import CliError, require
+from prunus.cli.formats import to_frame
+from prunus.cli.reading import Source, read_source, similar
 
 if TYPE_CHECKING:
     from prunus.data import FileTable
@@ -115,7 +114,7 @@ def open_data(
     """
     paths: list[str] = options.data or ["-"]
     if "-" in paths and len(paths) > 1:
-        raise Mistake("- must be the only table, got others beside it; leave it out, or write stdin to a file")
+        raise CliError("- must be the only table, got others beside it; leave it out, or write stdin to a file")
     if len(paths) == 1 and _is_small(paths[0], options.memory_limit):
         return paths[0]
     require("pyarrow", "tables")
@@ -127,7 +126,7 @@ def open_data(
     for name in given:
         if name not in everything.columns:
             files = shown(everything.paths)
-            raise Mistake(f"{files} has no column {name!r}; {similar(name, everything.columns)}")
+            raise CliError(f"{files} has no column {name!r}; {similar(name, everything.columns)}")
     if columns is None and target is None:
         return everything
     wanted = None if columns is None else [name for name in columns if name not in (target, weight)]
@@ -152,18 +151,18 @@ def _is_small(path: str, limit: float) -> bool:
 
 def _parquet_values(file: Path) -> float:
     """Bytes that a fit to a Parquet file takes; 0 if it is damaged, so that reading it says how."""
-    from prunus.fitting.scanned import IN_MEMORY
+    from prunus.data.file_table import BYTES_OF_A_VALUE
 
     try:
         metadata = require("pyarrow.parquet", "tables").read_metadata(os.fspath(file))
     except Exception:  # pyarrow raises anything
         return 0.0
-    return float(metadata.num_rows) * float(metadata.num_columns) * IN_MEMORY
+    return float(metadata.num_rows) * float(metadata.num_columns) * BYTES_OF_A_VALUE
 
 
 def frame_of(batch: Any) -> Any:
     """A DataFrame of a record batch."""
-    from prunus.data.file_chunks import plain_text
+    from prunus.data.chunks import plain_text
 
     return to_frame(require("pyarrow", "tables").Table.from_batches([plain_text(batch)]))
 
@@ -190,9 +189,9 @@ def draw_data(table: "FileTable", options: argparse.Namespace) -> Source:
 
     Text is read as dates where all rows can be: where the files have dates.
     """
-    from prunus.fitting.scanned import IN_MEMORY, sample_rows
+    from prunus.data.file_table import BYTES_OF_A_VALUE
 
-    rows = sample_rows(table, int(table.memory_limit / (IN_MEMORY * len(table.columns))), options.seed)
+    rows = table.draw(int(table.memory_limit / (BYTES_OF_A_VALUE * len(table.columns))), options.seed)
     source = Source(shown(table.paths), frame_of(rows.batch))
     source.before_dates = source.frame
     source.notes.append(

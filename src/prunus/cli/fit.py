@@ -6,21 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import prunus
-from prunus.cli.command import Outcome, say
-from prunus.cli.description import model_lines, model_record, model_warning, note_lines
-from prunus.cli.file_problem import FileProblem, read_file_problem
+from prunus.cli.command import Outcome, number, pairs, say
+from prunus.cli.description import compare, compared_text, model_lines, model_record, model_warning, note_lines
+from prunus.cli.errors import CliError, Interrupted, describe
 from prunus.cli.files import add_memory_option, draw_data, input_files, open_data, read_data
-from prunus.cli.kinds import KINDS, READABLE, add_kind_option, check_kind, new_estimator
-from prunus.cli.mistakes import Interrupted, Mistake, describe
-from prunus.cli.models import check_other, check_output, is_readable
-from prunus.cli.problem import Problem, add_problem_options, read_problem
+from prunus.cli.models import check_other, check_output, finish_model, is_readable
+from prunus.cli.problem import FileProblem, Problem, add_problem_options, read_file_problem, read_problem
 from prunus.cli.reading import add_reading_options
-from prunus.cli.rendering import number, pairs
-from prunus.cli.rivals import compare, compared_text
-from prunus.cli.tree_options import OF_KINDS, add_tree_options, check_auto, check_loss, check_task, chosen_options
+from prunus.cli.tree_options import (
+    KINDS,
+    OF_KINDS,
+    READABLE,
+    add_kind_option,
+    add_tree_options,
+    check_auto,
+    check_kind,
+    check_loss,
+    check_task,
+    chosen_options,
+    new_estimator,
+)
 from prunus.files import is_special
 
-__all__ = ["add_arguments", "check_file", "forget_run", "run"]
+__all__ = ["add_arguments", "check_file", "run"]
 
 EPILOG = "Example: prunus fit houses.csv --target price --out houses.prunus"
 
@@ -49,13 +57,13 @@ def run(options: argparse.Namespace) -> Outcome:
     check_loss(options)
     check_auto(options)
     if options.forest is not None and options.forest < 1:
-        raise Mistake(f"--forest must be at least 1, got {options.forest}")
+        raise CliError(f"--forest must be at least 1, got {options.forest}")
     path = check_output(options.out, force=options.force, inputs=input_files(options.data))
     checkpoint = _checkpoint(path, options)
     options.group.wait_for_all()  # nobody takes files of this run for those of an earlier one
     check_file(options)
     problem = _read(options)
-    check_task(options.loss, problem.target.task)
+    check_task(options.loss, problem.target)
     say(options, pairs(problem.lines()) if options.json else f"learning from {problem.n_rows} rows")
     given = chosen_options(options) | _class_weight(problem, options)
     estimator = new_estimator(problem, options.kind, given, options.forest)
@@ -69,9 +77,7 @@ def run(options: argparse.Namespace) -> Outcome:
     options.group.leave()
     if not options.group.is_first:
         return Outcome({}, "")
-    forget_run(estimator)
-    estimator.target_name_ = problem.target.name
-    estimator.date_orders_ = problem.date_orders
+    finish_model(estimator, problem.date_orders, problem.target.name)
     _save(estimator, path, checkpoint, options)
     held_out, validation = problem.held_out(estimator)
     record = problem.record() | {
@@ -90,16 +96,9 @@ def check_file(options: argparse.Namespace) -> None:
     """Raise an error if several processes cannot learn together: from one stdin, or a readable tree."""
     files = [options.data] if isinstance(options.data, str) else options.data
     if options.group.learns and getattr(options, "kind", None) == READABLE:
-        raise Mistake("--kind must be soft, hard or forest if several processes learn together, got readable")
+        raise CliError("--kind must be soft, hard or forest if several processes learn together, got readable")
     if options.group.learns and "-" in files:
-        raise Mistake("DATA must be a file if several processes learn from it, got stdin")
-
-
-def forget_run(estimator: Any) -> None:
-    """Reset the options that belong to this run and not to the model."""
-    estimator.set_params(verbose=0)
-    if not is_readable(estimator):
-        estimator.set_params(checkpoint=None)
+        raise CliError("DATA must be a file if several processes learn from it, got stdin")
 
 
 def _lines(problem: Problem | FileProblem, record: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -127,8 +126,8 @@ def _choice(chosen: dict[str, Any]) -> str:
 def _class_weight(problem: Problem | FileProblem, options: argparse.Namespace) -> dict[str, Any]:
     if options.class_weight is None:
         return {}
-    if problem.target.task != "classification":
-        raise Mistake("--class-weight must be left out for regression, got it with a target of numbers")
+    if not problem.target.is_classes:
+        raise CliError("--class-weight must be left out for regression, got it with a target of numbers")
     return {"class_weight": options.class_weight}
 
 
@@ -144,7 +143,7 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
         return None
     if is_special(path):
         if options.resume:
-            raise Mistake(f"--resume must be left out for {path}, which is a pipe or a device")
+            raise CliError(f"--resume must be left out for {path}, which is a pipe or a device")
         return None
     checkpoint = path.with_name(path.name + ".checkpoint")
     files = _files(checkpoint, options)
@@ -152,10 +151,10 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
         check_other(file, [*input_files(options.data), path])
     found = [file for file in files if file.exists()]
     if options.resume and not found:
-        raise Mistake(f"there is no interrupted run to resume: {files[0]} does not exist; leave out --resume")
+        raise CliError(f"there is no interrupted run to resume: {files[0]} does not exist; leave out --resume")
     if found and not options.resume:
         if not options.force:
-            raise Mistake(
+            raise CliError(
                 f"{found[0]} belongs to a run that was interrupted; add --resume to continue it, or --force to start "
                 "again"
             )
@@ -190,7 +189,7 @@ def _save(estimator: Any, path: Path, checkpoint: Path | None, options: argparse
         written = _written(checkpoint, options)
         if written is None:
             raise
-        kind = Interrupted if isinstance(error, KeyboardInterrupt) else Mistake
+        kind = Interrupted if isinstance(error, KeyboardInterrupt) else CliError
         raise kind(
             f"{describe(error)}; the state of training is in {written}; continue with: {_again(options)}"
         ) from error
@@ -219,13 +218,11 @@ def _fit(estimator: Any, problem: Problem | FileProblem, checkpoint: Path | None
 
 def _read(options: argparse.Namespace) -> Problem | FileProblem:
     """The table, which is read into memory if it is not too large."""
-    from prunus.fitting.scanned import fits_into_memory
-
     data = open_data(options)
-    if not isinstance(data, str) and not fits_into_memory(data):
+    if not isinstance(data, str) and not data.fits_into_memory:
         if options.kind == READABLE:
             return read_problem(options, source=draw_data(data, options))
         problem = read_file_problem(data, options)
-        if not fits_into_memory(problem.table):  # it may have fewer columns
+        if not problem.table.fits_into_memory:  # it may have fewer columns
             return problem
     return read_problem(options, source=read_data(data, options))

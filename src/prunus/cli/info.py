@@ -7,8 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from prunus import __version__
-from prunus.cli.command import Outcome
-from prunus.cli.rendering import pairs
+from prunus.cli.command import Outcome, pairs
 
 __all__ = ["add_arguments", "run"]
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from prunus.cli.command import Outcome, say
-from prunus.cli.extras import require
-from prunus.cli.file_predictions import write_predictions
+from prunus.cli.errors import CliError, require
 from prunus.cli.files import add_data_option, add_memory_option, frame_of, input_files, open_data, read_data, shown
-from prunus.cli.mistakes import Mistake
 from prunus.cli.models import (
-    check_table,
+    check_output,
+    check_table_name,
     date_orders,
     is_classifier,
     is_clusterer,
@@ -24,7 +23,7 @@ from prunus.cli.models import (
     text_columns,
 )
 from prunus.cli.reading import add_reading_options
-from prunus.cli.writing import csv_text, write_table
+from prunus.cli.writing import csv_text, write_predictions, write_table
 
 __all__ = ["add_arguments", "run"]
 
@@ -81,14 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model, read the table, and write predictions."""
-    from prunus.fitting.scanned import fits_into_memory
-
     inputs = [options.model, *input_files(options.data)]
-    path = None if options.out is None else check_table(options.out, "--out", force=options.force, inputs=inputs)
+    path = None if options.out is None else check_output(options.out, force=options.force, inputs=inputs)
+    if path is not None:
+        check_table_name(path, "--out")
     model = load_estimator(options.model)
     _check_options(model, options)
     data = open_data(options)
-    if not isinstance(data, str) and not fits_into_memory(data):
+    if not isinstance(data, str) and not data.fits_into_memory:
         return _predict_files(model, data, path, options)
     source = read_data(data, options, text_columns(model), date_orders(model))
     copied = {name: source.copied(name) for name in options.copy}
@@ -106,15 +105,15 @@ def run(options: argparse.Namespace) -> Outcome:
 
 def _predict_files(model: Any, everything: Any, path: Path | None, options: argparse.Namespace) -> Outcome:
     """Predict a table beyond memory, part by part."""
-    from prunus.data.file_chunks import plain_text
+    from prunus.data.chunks import plain_text
 
     if path is None:
-        raise Mistake(f"--out must name a file for a table that is read in parts, {shown(everything.paths)}, got none")
+        raise CliError(f"--out must name a file for a table that is read in parts, {shown(everything.paths)}, got none")
     names = list(getattr(model, "feature_names_in_", everything.columns))
     table = open_data(options, list(dict.fromkeys([*names, *options.copy])))
     assert not isinstance(table, str)
     if len(names) != model.n_features_in_:
-        raise Mistake(
+        raise CliError(
             f"{shown(table.paths)} must have {model.n_features_in_} columns, as in training, got {len(names)}; leave "
             "out the others"
         )
@@ -147,20 +146,20 @@ def _guarded(cell: Any) -> Any:
 
 def _check_options(model: Any, options: argparse.Namespace) -> None:
     if options.proba and not is_classifier(model):
-        raise Mistake(f"the model must be a classifier for --proba, got {type(model).__name__}; leave out --proba")
+        raise CliError(f"the model must be a classifier for --proba, got {type(model).__name__}; leave out --proba")
     if options.hard and is_clusterer(model):
-        raise Mistake("--hard must be left out for clusters: their rows always follow one path")
+        raise CliError("--hard must be left out for clusters: their rows always follow one path")
     if options.explain and is_clusterer(model):
-        raise Mistake("--explain must be left out for clusters: they predict nothing that columns could move")
+        raise CliError("--explain must be left out for clusters: they predict nothing that columns could move")
     if options.explain and options.hard and not is_hard(model):
-        raise Mistake("--explain must be left out with --hard: reasons are those of predictions along all routes")
+        raise CliError("--explain must be left out with --hard: reasons are those of predictions along all routes")
     if options.device is not None and is_readable(model):
-        raise Mistake("--device must be left out for readable trees: they predict on the CPU")
+        raise CliError("--device must be left out for readable trees: they predict on the CPU")
     if options.guard_formulas and (options.json or str(options.out or "").endswith(BINARY)):
-        raise Mistake("--guard-formulas must be left out unless CSV is written: other formats have no formulas")
+        raise CliError("--guard-formulas must be left out unless CSV is written: other formats have no formulas")
     for name in options.copy:
         if name in _names(model, options):
-            raise Mistake(
+            raise CliError(
                 f"--copy must name columns other than those with the predictions, got {name!r}; rename the column in "
                 f"{shown(options.data)}"
             )

@@ -1,22 +1,35 @@
 """A table prepared for learning: its features, its target, and the rows that are held out."""
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prunus.cli.files import add_data_option
-from prunus.cli.mistakes import Mistake
+from prunus.cli.columns import Dropped, drop_useless
+from prunus.cli.command import quoted
+from prunus.cli.description import Scores, mean_scores, scores
+from prunus.cli.errors import CliError
+from prunus.cli.files import add_data_option, frame_of, open_data, shown
 from prunus.cli.models import is_forest, is_readable
-from prunus.cli.reading import Dropped, Source, Target, check_finite, drop_useless, read_source, read_target
-from prunus.cli.reading.targets import TASKS
-from prunus.cli.rendering import quoted
-from prunus.cli.scores import Scores, mean_scores, scores
+from prunus.cli.reading import Source, check_finite, read_source
+from prunus.cli.targets import TASKS, Target, read_target
 
-__all__ = ["Problem", "add_column_options", "add_problem_options", "features", "hold_out", "read_problem"]
+if TYPE_CHECKING:
+    from prunus.data import FileTable
+
+__all__ = [
+    "FileProblem",
+    "Problem",
+    "add_column_options",
+    "add_problem_options",
+    "features",
+    "hold_out",
+    "read_file_problem",
+    "read_problem",
+]
 
 VALIDATION_FRACTION = 0.15
 SMALL = 300
@@ -84,39 +97,48 @@ class Problem:
             rows = estimator.validation_rows_
         return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
 
-    @property
-    def notes(self) -> list[str]:
-        """Remarks about how the table and the target were read."""
-        return [*self.source.notes, *self.target.notes]
-
     def part(self, rows: npt.NDArray[np.int64]) -> tuple[Any, Any]:
         """Features and targets of some rows."""
         return self.X.iloc[rows], self.y[rows]
 
     def record(self) -> dict[str, Any]:
         """A description of the data, for programs."""
-        return {
-            "data": self.source.name,
-            "rows": len(self.source.frame),
-            "columns": self.source.frame.shape[1],
-            "features": list(self.X.columns),
-            "dropped": [entry._asdict() for entry in self.dropped],
-            "notes": self.notes,
-            "target": self.target.name,
-            "task": self.target.task,
-        }
+        notes = [*self.source.notes, *self.target.notes]
+        found = table_record(self.source.name, self.source.frame.shape, self.X.columns, self.dropped, notes)
+        return found | {"target": self.target.name, "task": self.target.task}
 
     def lines(self) -> list[tuple[str, Any]]:
         """A description of the data, for people."""
-        rows, columns = self.source.frame.shape
-        return [
-            ("data", f"{self.source.name}: {rows} rows, {columns} columns"),
-            *(("noticed", note) for note in self.notes),
-            *(("dropped", f"{entry.column}: {entry.why}") for entry in self.dropped),
-            ("target", self.target.description),
-            ("task", f"{self.target.task} ({self.target.why})"),
-            ("features", self.X.shape[1]),
-        ]
+        return table_lines(self.record(), ("target", self.target.description), _task_line(self.target))
+
+
+def table_record(
+    name: str, shape: tuple[int, int], features: Collection[str], dropped: Sequence[Dropped], notes: list[str]
+) -> dict[str, Any]:
+    """A description of a table and of its features, for programs."""
+    return {
+        "data": name,
+        "rows": shape[0],
+        "columns": shape[1],
+        "features": list(features),
+        "dropped": [entry._asdict() for entry in dropped],
+        "notes": notes,
+    }
+
+
+def table_lines(record: dict[str, Any], *of_target: tuple[str, Any]) -> list[tuple[str, Any]]:
+    """The same for people, with lines about the target."""
+    return [
+        ("data", f"{record['data']}: {record['rows']} rows, {record['columns']} columns"),
+        *(("noticed", note) for note in record["notes"]),
+        *(("dropped", f"{entry['column']}: {entry['why']}") for entry in record["dropped"]),
+        *of_target,
+        ("features", len(record["features"])),
+    ]
+
+
+def _task_line(target: Target) -> tuple[str, str]:
+    return "task", f"{target.task} ({target.why})"
 
 
 def add_column_options(parser: argparse.ArgumentParser) -> None:
@@ -166,7 +188,7 @@ def features(
     for name in (*options.drop, *options.keep):
         source.column(name, "--drop" if name in options.drop else "--keep")
         if name in options.drop and name in options.keep:
-            raise Mistake(f"--keep must name other columns than --drop, got {name!r} for both; leave out one of them")
+            raise CliError(f"--keep must name other columns than --drop, got {name!r} for both; leave out one of them")
     left_out = {*options.drop, *without}
     candidates = source.frame[[name for name in source.frame.columns if name not in left_out]]
     useless = drop_useless(candidates, options.keep)
@@ -176,7 +198,7 @@ def features(
     dropped = [*(Dropped(name, "--drop") for name in options.drop), *useless]
     if not found.shape[1]:
         reasons = "; ".join(f"{entry.column}: {entry.why}" for entry in dropped) or "there are no others"
-        raise Mistake(f"{source.name} has no columns to learn from ({reasons}); use --keep to keep a column")
+        raise CliError(f"{source.name} has no columns to learn from ({reasons}); use --keep to keep a column")
     check_finite(source, found)
     return found, dropped
 
@@ -197,12 +219,12 @@ def read_problem(
     weight = None if options.weights is None else _weights(source, options.weights)[target.given]
     fraction = options.validation_fraction
     if fraction is not None and not 0 <= fraction < 1:
-        raise Mistake(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
+        raise CliError(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
     n = len(target.values)
     by_estimator = fraction is None and not always_hold_out
     if fraction is None:
         fraction = VALIDATION_FRACTION if always_hold_out else 0.0
-    classes = target.values if target.task == "classification" else None
+    classes = target.values if target.is_classes else None
     train, valid = hold_out(n, fraction, options.seed, classes)
     return Problem(source, target, dropped, table[target.given], weight, train, valid, by_estimator)
 
@@ -232,8 +254,80 @@ def _weights(source: Source, name: str) -> Any:
     if wrong.any():
         row = int(wrong.argmax())
         got = "none" if column.isna().iloc[row] else quoted(column.iloc[row])
-        raise Mistake(
+        raise CliError(
             f"{source.name}, {source.place(row)}: the weight in column {name!r} must be a finite number of at least 0, "
             f"got {got}; correct it, or name another column"
         )
     return values
+
+
+@dataclass(frozen=True)
+class FileProblem:
+    """The data of a supervised task in files that are read in parts. It is used as `prunus.cli.problem.Problem` is."""
+
+    table: "FileTable"
+    target: Target
+    """That of the first rows."""
+    dropped: list[str]
+    validation_fraction: float | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to learn from."""
+        return len(self.table)
+
+    @property
+    def trains_on_all(self) -> bool:
+        """Whether no rows are held out."""
+        return self.validation_fraction == 0
+
+    @property
+    def date_orders(self) -> dict[str, str]:
+        """None: text in large files is read as dates only if they are written as 2025-12-31."""
+        return {}
+
+    def fit(self, estimator: Any) -> None:
+        """Fit an estimator."""
+        if self.validation_fraction:
+            estimator.set_params(validation_fraction=self.validation_fraction)
+        estimator.fit(self.table)
+
+    def held_out(self, estimator: Any) -> tuple[int, Scores | None]:
+        """How many rows were held out, and their scores; trees of a forest hold out rows of their own."""
+        from prunus.data.source import held_out_by_hash
+
+        rows = None
+        if "valid_loss" in getattr(estimator, "history_", {}):
+            rows = self.table.collect(held_out_by_hash(self.table, float(estimator.validation_fraction)).mask)
+        return (0, None) if rows is None else (rows.n_rows, scores(estimator, frame_of(rows.X), rows.y))
+
+    def record(self) -> dict[str, Any]:
+        """A description of the data, for programs."""
+        columns = len(self.table.columns) + 1 + (self.table.weight is not None) + len(self.dropped)
+        dropped = [Dropped(name, "--drop") for name in self.dropped]
+        shape, notes = (len(self.table), columns), ["the table is read in parts"]
+        found = table_record(shown(self.table.paths), shape, self.table.columns, dropped, notes)
+        return found | {"files": len(self.table.paths), "target": self.target.name, "task": self.target.task}
+
+    def lines(self) -> list[tuple[str, Any]]:
+        """A description of the data, for people."""
+        return table_lines(self.record(), ("target", self.target.name), _task_line(self.target))
+
+
+def read_file_problem(everything: "FileTable", options: argparse.Namespace) -> FileProblem:
+    """Read the names of the columns, and from the first rows what is to be predicted."""
+    fraction = options.validation_fraction
+    if fraction is not None and not 0 <= fraction < 1:
+        raise CliError(f"--validation-fraction must be at least 0 and below 1, got {fraction}")
+    left_out = {*options.drop, options.target, options.weights}
+    columns = [name for name in everything.columns if name not in left_out]
+    for name in (*options.drop, *options.keep):
+        if name not in everything.columns:
+            raise CliError(f"{shown(everything.paths)} has no column {name!r} for --drop or --keep")
+    table = open_data(options, columns, target=options.target, weight=options.weights)
+    assert not isinstance(table, str)
+    first = next(iter(table.batches(ahead=0)))
+    source = Source(first.path, frame_of(first.batch))
+    source.before_dates = source.frame
+    target = read_target(source, options.target, options.task, varied=False)
+    return FileProblem(table, target, list(options.drop), fraction)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "Entry"]
+__all__ = ["COMMANDS"]
 
 
 class Entry(NamedTuple):

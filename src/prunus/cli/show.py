@@ -8,20 +8,20 @@ from typing import Any
 
 import prunus
 from prunus.cli.command import Outcome, say
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
+from prunus.cli.errors import CliError, require
 from prunus.cli.models import (
     check_ending,
-    check_output,
+    check_outputs,
+    columns_as_text,
     date_orders,
     is_forest,
     load_estimator,
     needed_columns,
+    read_truth,
     trees_of,
 )
 from prunus.cli.reading import add_reading_options, read_source
-from prunus.cli.truth import columns_as_text, read_truth
-from prunus.files import is_same_file, is_special, write_bytes
+from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run"]
 
@@ -71,9 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Outcome:
     """Load the model and show its tree."""
-    files, size = _files(options), _figure_size(options)
+    names = {f"--{name}": getattr(options, name) for name in ("html", "plot", "curves")}
+    files, size = check_outputs(names, options, [options.model, options.data]), _figure_size(options)
+    for option in sorted({"--plot", "--curves"} & set(files)):
+        check_ending(files[option], option, PICTURES)
     if options.max_depth is not None and options.max_depth < 0:
-        raise Mistake(f"--max-depth must be at least 0, got {options.max_depth}")
+        raise CliError(f"--max-depth must be at least 0, got {options.max_depth}")
     model = load_estimator(options.model)
     X, y = _rows(model, options)  # noqa: N806
     tree = _chosen(model, options)
@@ -83,28 +86,11 @@ def run(options: argparse.Namespace) -> Outcome:
         prunus.export_html(model if options.tree is None else tree, options.html, X, y)
     if options.plot is not None:
         _plot_tree(tree, options.max_depth, Path(options.plot), size)
-    for file in files:
+    for file in files.values():
         say(options, f"wrote {file}")
-    record = dataclasses.asdict(prunus.tree_summary(tree, X)) | {"files": list(map(str, files))}
+    record = dataclasses.asdict(prunus.tree_summary(tree, X)) | {"files": list(map(str, files.values()))}
     depth = DEEPEST if options.max_depth is None else options.max_depth
     return Outcome(record, prunus.export_text(tree, max_depth=depth) if options.text or not files else "")
-
-
-def _files(options: argparse.Namespace) -> list[Path]:
-    """The files to write; an error if one of them cannot be written, or is named twice."""
-    wanted = {f"--{name}": getattr(options, name) for name in ("html", "plot", "curves")}
-    found: dict[str, Path] = {}
-    for option, path in wanted.items():
-        if path is None:
-            continue
-        file = check_output(path, force=options.force, inputs=[options.model, options.data])
-        if option != "--html":
-            check_ending(path, option, PICTURES)
-        for other, taken in found.items():
-            if not is_special(file) and is_same_file(file, taken):
-                raise Mistake(f"{option} must name another file than {other}, got {path}")
-        found[option] = file
-    return list(found.values())
 
 
 def _figure_size(options: argparse.Namespace) -> tuple[float, float] | None:
@@ -112,13 +98,15 @@ def _figure_size(options: argparse.Namespace) -> tuple[float, float] | None:
     if given is None:
         return None
     if options.plot is None and options.curves is None:
-        raise Mistake("--plot or --curves must be given with --figure-size, which is the size of a picture")
+        raise CliError("--plot or --curves must be given with --figure-size, which is the size of a picture")
     try:
         width, height = map(float, given.split(","))
     except ValueError:
         width = height = 0.0
     if not (1 <= width <= LARGEST and 1 <= height <= LARGEST):
-        raise Mistake(f"--figure-size must be a width and a height from 1 to {LARGEST} inches, as in 12,8, got {given}")
+        raise CliError(
+            f"--figure-size must be a width and a height from 1 to {LARGEST} inches, as in 12,8, got {given}"
+        )
     return width, height
 
 
@@ -126,17 +114,17 @@ def _chosen(model: Any, options: argparse.Namespace) -> Any:
     """The tree of a forest that was asked for, or the model itself if it is a tree."""
     trees = trees_of(model)
     if options.tree is not None and not is_forest(model):
-        raise Mistake(f"--tree must be left out for {options.model}, which has only one tree")
+        raise CliError(f"--tree must be left out for {options.model}, which has only one tree")
     number = options.tree or 0
     if not 0 <= number < len(trees):
-        raise Mistake(f"--tree must be from 0 to {len(trees) - 1} for {options.model}, got {number}")
+        raise CliError(f"--tree must be from 0 to {len(trees) - 1} for {options.model}, got {number}")
     return trees[number]
 
 
 def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     if options.data is None:
         if options.target is not None:
-            raise Mistake("--data must be given with --target, which names a column of it")
+            raise CliError("--data must be given with --target, which names a column of it")
         return None, None
     source = read_source(options.data, options, columns_as_text(model, options.target), date_orders(model))
     given, y = read_truth(model, source, options)
@@ -153,7 +141,7 @@ def _plot_tree(model: Any, max_depth: int | None, path: Path, size: tuple[float,
 def _plot_curves(model: Any, X: Any, path: Path, size: tuple[float, float] | None) -> None:  # noqa: N803
     figures = _pyplot()
     if not prunus.plot_curves(model, X=X):
-        raise Mistake("the model for --curves must have a column that adds something, got none; there is no curve")
+        raise CliError("the model for --curves must have a column that adds something, got none; there is no curve")
     if size is not None:
         figures.gcf().set_size_inches(size)
     _save(figures, path)

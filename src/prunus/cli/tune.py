@@ -16,25 +16,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import prunus
-from prunus.cli.command import Outcome, say
-from prunus.cli.description import leaves_text, model_lines, model_record, model_warning, note_lines
-from prunus.cli.extras import require
-from prunus.cli.fit import forget_run
-from prunus.cli.kinds import add_kind_option, kinds_of, new_estimator
-from prunus.cli.mistakes import Interrupted, Mistake, ProcessFailure, describe, exit_code
-from prunus.cli.models import check_output
+from prunus.cli.command import Outcome, number, pairs, say
+from prunus.cli.description import leaves_text, main_score, model_lines, model_record, model_warning, note_lines, scores
+from prunus.cli.errors import CliError, Interrupted, ProcessFailure, describe, exit_code, require
+from prunus.cli.models import check_output, finish_model
 from prunus.cli.problem import Problem, add_problem_options, read_problem
 from prunus.cli.reading import add_reading_options
-from prunus.cli.rendering import number, pairs
-from prunus.cli.scores import main_score, scores
-from prunus.cli.search_space import FIRST, SPACES, suggest
-from prunus.cli.study import best_trial, count_done, open_study, work
+from prunus.cli.study import FIRST, SPACES, best_trial, count_done, open_study, suggest, work
 from prunus.cli.tree_options import (
     OPTIONS,
+    add_kind_option,
     add_tree_options,
     check_loss,
     check_task,
     chosen_options,
+    kinds_of,
+    new_estimator,
     option_text,
 )
 
@@ -116,15 +113,15 @@ def run(options: argparse.Namespace) -> Outcome:
     path = check_output(options.out, force=options.force, inputs=[options.data, study])
     for name in ("trials", "jobs"):
         if getattr(options, name) < 1:
-            raise Mistake(f"--{name} must be at least 1, got {getattr(options, name)}")
+            raise CliError(f"--{name} must be at least 1, got {getattr(options, name)}")
     if options.kind == "hard" and options.space == "paper" and options.leaf is None:
-        raise Mistake("--leaf must be given for --space paper with --kind hard: the leaves of the paper are networks")
+        raise CliError("--leaf must be given for --space paper with --kind hard: the leaves of the paper are networks")
     require("optuna", "tune")
     check_output(study, force=True)
     problem = read_problem(options, always_hold_out=True)
     if len(problem.valid) < 2:
-        raise Mistake(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
-    check_task(options.loss, problem.target.task)
+        raise CliError(f"{problem.source.name} has too few rows for this --validation-fraction; use a larger one")
+    check_task(options.loss, problem.target)
     search = Search(problem, study, options.space, options.trials, chosen_options(options), options)
     is_new = not study.exists()
     try:
@@ -137,7 +134,7 @@ def run(options: argparse.Namespace) -> Outcome:
         raise
     best = best_trial(_open(search), search.noise)
     if best is None:
-        raise Mistake(f"no trial of {study} succeeded; try another --max-epochs or more --trials")
+        raise CliError(f"no trial of {study} succeeded; try another --max-epochs or more --trials")
     return _conclude(search, best, path)
 
 
@@ -267,9 +264,7 @@ def _conclude(search: Search, best: Any, path: Path) -> Outcome:
     options = suggest(optuna.trial.FixedTrial(best.params), search.space, search.fixed)
     estimator = _fit(search, options)
     seconds = time.perf_counter() - start
-    forget_run(estimator)
-    estimator.target_name_ = search.problem.target.name
-    estimator.date_orders_ = search.problem.source.orders_of(search.problem.X.columns)
+    finish_model(estimator, search.problem.date_orders, search.problem.target.name)
     prunus.save(estimator, path)
     validation = scores(estimator, *search.problem.part(search.problem.valid))
     record = search.problem.record() | {

@@ -12,21 +12,19 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from torch import get_num_threads
 
-from prunus.data.blocks import infinity
-from prunus.data.checks import check_features, check_weight
+from prunus.data.checks import check_features, check_weight, infinity
 from prunus.data.columns import Labels, Numbers, read
-from prunus.data.number_columns import number_columns
-from prunus.data.outputs import OutputColumn, category_outputs
-from prunus.data.plan import Plan
-from prunus.data.spread import measure
-from prunus.data.tables import ArrayTable, Table, read_table
-from prunus.data.training_effects import (
+from prunus.data.effects import (
     EffectTargets,
     calendar_units,
     many_levels,
     read_effects,
     units_that_matter,
 )
+from prunus.data.outputs import OutputColumn, category_outputs, number_columns
+from prunus.data.plan import Plan
+from prunus.data.spread import measure
+from prunus.data.tables import Table, read_table
 from prunus.errors import InputValueError
 
 __all__ = ["CLIP", "TableEncoder"]
@@ -146,7 +144,7 @@ class TableEncoder:
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
             The table that was given to `fit`.
-        targets : prunus.data.training_effects.EffectTargets
+        targets : prunus.data.effects.EffectTargets
             What is to be predicted, as numbers.
         sample_weight : array-like of shape (n,), optional
             The weights that were given to `fit`.
@@ -202,7 +200,7 @@ class TableEncoder:
         ----------
         X : array-like, pandas or polars DataFrame of shape (n, n_features_in_)
             The training rows.
-        targets : prunus.data.training_effects.EffectTargets
+        targets : prunus.data.effects.EffectTargets
             What is to be predicted, as numbers; its words must be those of all effects.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
@@ -259,7 +257,7 @@ class TableEncoder:
         """
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             return None
-        check_features(self, ArrayTable(X))
+        check_features(self, Table.of_array(X))
         return self._plan.scaling if self._plan.only_scales(X) else None
 
     def get_state(self) -> dict[str, Any]:

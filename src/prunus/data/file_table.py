@@ -9,15 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.arrow import arrow_family
-from prunus.data.file_chunks import Chunk, RowsInMemory
-from prunus.data.file_formats import Part, open_part
-from prunus.data.file_paths import file_errors, find_files
+from prunus.data.chunks import Chunk, RowsInMemory, held_out
+from prunus.data.formats import Part, open_part
+from prunus.data.paths import file_errors, find_files
 from prunus.data.shuffling import MEMORY_LIMIT, Arrays, chunk_rows_of, read_ahead, shuffle_rows
+from prunus.data.tables import arrow_family
 from prunus.errors import InputTypeError, InputValueError
 
-__all__ = ["FileTable"]
+__all__ = ["BYTES_OF_A_VALUE", "FileTable"]
 
+BYTES_OF_A_VALUE = 32
+"""Bytes that a fit in memory takes for each value of a table: as it is read, encoded, divided, and as an input."""
 _FAMILIES = ("number", "boolean", "text", "datetime", "duration", "missing")
 
 
@@ -149,6 +151,48 @@ class FileTable:
         """
         chunks = self._chunks(number for number in self._share(np.arange(len(self.groups)), part) if number >= first)
         yield from read_ahead(chunks, ahead) if ahead else chunks
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """Bytes that a fit to all rows takes if they are read into memory."""
+        return len(self) * len(self.columns) * BYTES_OF_A_VALUE
+
+    @property
+    def fits_into_memory(self) -> bool:
+        """Whether a fit reads the whole table into memory."""
+        return self.bytes_in_memory <= self.memory_limit
+
+    def rows_in_memory(self, most: int, share: float = 0.1) -> int:
+        """Return how many rows may be kept in memory during a fit that reads the table in each epoch.
+
+        Parameters
+        ----------
+        most : int
+            The result is at most this.
+        share : float, default=0.1
+            Share of the memory for these rows. A value takes up to 8 bytes as it is read, and is encoded besides.
+        """
+        return max(1_000, min(most, int(share * self.memory_limit / (12 * len(self.columns)))))
+
+    def draw(self, most: int, seed: int) -> Chunk:
+        """Read about this many rows into memory, or all; they are drawn by their hashes.
+
+        Parameters
+        ----------
+        most : int
+            Number of rows.
+        seed : int
+            Other seeds draw other rows.
+
+        Returns
+        -------
+        Chunk
+        """
+        share = most / len(self)
+        found = self.collect(None if share >= 1 else lambda chunk: held_out(chunk.hashes, share, seed))
+        if found is None:
+            raise InputValueError("A table must have more rows to draw some of them, got too few")
+        return found
 
     def collect(self, choose: Callable[[Chunk], npt.NDArray[np.bool_]] | None = None) -> Chunk | None:
         """Read rows into memory.

@@ -9,20 +9,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.calendar import LEVELS, CalendarCounts, Unit, level_at, titled
+from prunus.data.calendar import LEVELS, CalendarCounts, Unit, level_at, meaningful_units, titled
 from prunus.data.columns import Labels, NumberKind
-from prunus.data.spread import Spread
+from prunus.data.spread import Spread, piece_edges
 
-__all__ = [
-    "OutputColumn",
-    "OutputKind",
-    "calendar_outputs",
-    "category_outputs",
-    "missing_output",
-    "number_output",
-    "piece_outputs",
-]
+__all__ = ["OutputColumn", "OutputKind", "category_outputs", "number_columns"]
 
+Floats = npt.NDArray[np.float64]
 OutputKind = Literal[NumberKind, "category", "infrequent", "missing", "effect", "calendar"]
 
 # The indicator of a rare level is at most 1 / 0.2 = 5 units away from 0.
@@ -202,3 +195,63 @@ def _indicator(feature: int, name: str, kind: OutputKind, category: str | None, 
         return OutputColumn(feature, name, kind, category, share, 1.0, 0.0, 0.0)
     scale = max(sqrt(share), _SMALLEST_INDICATOR_SCALE)
     return OutputColumn(feature, name, kind, category, 0.0, scale, 0.0, 1 / scale)
+
+
+def number_columns(
+    feature: int,
+    name: str,
+    kind: NumberKind,
+    spread: Spread,
+    values: Floats,
+    weight: Floats | None,
+    *,
+    clip: float,
+    pieces: int,
+    counts: CalendarCounts | None = None,
+) -> tuple[list[OutputColumn], list[OutputColumn]]:
+    """Columns of the matrix for numbers, and the one that marks where they are missing, if any are.
+
+    Parameters
+    ----------
+    feature : int
+        Position of the column in the table.
+    name : str
+        Name of the column.
+    kind : {"number", "boolean", "datetime", "duration"}
+    spread : Spread
+        Center, scale, and the share of missing numbers.
+    values : float array of shape (n,)
+        All numbers, or a sample that has their distribution; NaN is missing.
+    weight : float array of shape (n,) or None
+        Positive weights of the values.
+    clip : float
+        Scaled numbers are limited to the range from ``-clip`` to ``clip``.
+    pieces : int
+        Largest number of pieces of the range; 0 for none.
+    counts : CalendarCounts, optional
+        Counts of all dates, if the values are a sample of dates; by default those of the values.
+
+    Returns
+    -------
+    list of OutputColumn, list of OutputColumn
+
+    Examples
+    --------
+    >>> from prunus.data.spread import measure
+    >>> sizes = np.array([1.0, 2.0, 3.0, 4.0, 5.0, np.nan])
+    >>> columns, flags = number_columns(0, "size", "number", measure(sizes), sizes, None, clip=5.0, pieces=2)
+    >>> [column.label for column in columns + flags]
+    ['size', 'size from 1 to 3', 'size from 3 to 5', 'size is missing']
+    """
+    outputs = [number_output(feature, name, kind, spread, clip)]
+    if pieces and kind != "boolean":
+        edges = piece_edges(values, weight, pieces)
+        if len(edges) > 2:
+            outputs += piece_outputs(feature, name, kind, edges, spread.center)
+    if kind == "datetime":
+        if counts is None:
+            counts = CalendarCounts()
+            counts.add(values, weight)
+        for unit in meaningful_units(counts, values):
+            outputs += calendar_outputs(feature, name, unit, counts, spread.missing)
+    return outputs, [missing_output(feature, name, spread.missing)] if spread.missing else []

@@ -1,131 +1,55 @@
 """Tables of users: numpy arrays, lists, frames of pandas and polars, tables of pyarrow; none of them is imported."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.arrays import reading
-from prunus.data.arrow import ArrowTable
-from prunus.data.columns import Coded, Column
-from prunus.data.values import objects
+from prunus.data.checks import reading
+from prunus.data.columns import Coded, Column, objects
 from prunus.errors import InputTypeError, InputValueError
 
-__all__ = ["ArrayTable", "Table", "read_table"]
+__all__ = ["Table", "arrow_column", "arrow_family", "read_table"]
 
-
-class Table(Protocol):
-    """A table whose rows are read in chunks."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns, or None unless all of them are strings."""
-
-    def rows(self, start: int, stop: int) -> "Table":
-        """A view of the rows from start to stop."""
-
-    def column(self, feature: int) -> Column:
-        """The values of a column, with the dtype in which they are stored if numpy has it."""
+# Whole numbers of this many digits, and powers of ten up to this one, are exact in double precision.
+_EXACT_DIGITS, _EXACT_POWER = 15, 22
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayTable:
-    """A table that is a two-dimensional numpy array of any dtype."""
+class Table:
+    """A table of any kind, which is read column by column."""
 
-    array: npt.NDArray[Any]
-    names: None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
-        return self.array.shape[0], self.array.shape[1]
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the array as a whole can be cast to floating point."""
-        return self.array.dtype.kind in "biuf"
-
-    def rows(self, start: int, stop: int) -> "ArrayTable":
-        """A view of the rows from start to stop."""
-        return ArrayTable(self.array[start:stop])
-
-    def column(self, feature: int) -> Column:
-        """A view of a column."""
-        return self.array[:, feature]
-
-
-@dataclass(frozen=True, slots=True)
-class PandasTable:
-    """A table that is a DataFrame of pandas."""
-
-    frame: Any
+    data: Any
     names: list[str] | None
+    """Names of the columns, or None unless all of them are strings."""
+    shape: tuple[int, int]
+    """Numbers of rows and of columns."""
+    read: Callable[[Any, int], Column]
+
+    @classmethod
+    def of_array(cls, array: npt.NDArray[Any]) -> "Table":
+        """The table that is a two-dimensional array of any dtype."""
+        return cls(array, None, (array.shape[0], array.shape[1]), _array_column)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
-        return self.frame.shape[0], self.frame.shape[1]
-
-    def rows(self, start: int, stop: int) -> "PandasTable":
-        """A view of the rows from start to stop."""
-        return PandasTable(self.frame.iloc[start:stop], self.names)
+    def is_numeric(self) -> bool:
+        """Whether the table is an array that as a whole can be cast to floating point."""
+        return self.read is _array_column and self.data.dtype.kind in "biuf"
 
     def column(self, feature: int) -> Column:
-        """A column: numbers and dates in an array of their dtype, text and categories as codes, others as objects."""
-        series = self.frame.iloc[:, feature]
-        dtype = series.dtype
-        kind = getattr(dtype, "kind", "O")
-        if isinstance(dtype, np.dtype):
-            values: npt.NDArray[Any] = series.to_numpy()
-        elif dtype.name == "category":
-            return Coded(series.cat.codes.to_numpy(), list(series.cat.categories))
-        elif dtype.name in ("str", "string") or kind == "U":
-            codes, levels = series.factorize()
-            return Coded(codes, list(levels))
-        elif kind in "iuf":
-            values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        elif kind in "Mm" and not dtype.name.startswith("date32"):
-            values = series.to_numpy(dtype=f"{kind}8[us]")
-        else:
-            values = series.to_numpy(dtype=object)
-        return values
+        """The values of a column, with the dtype in which they are stored if numpy has it.
 
-
-@dataclass(frozen=True, slots=True)
-class PolarsTable:
-    """A table that is a DataFrame of polars."""
-
-    frame: Any
-    names: list[str] | None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
-        return self.frame.shape[0], self.frame.shape[1]
-
-    def rows(self, start: int, stop: int) -> "PolarsTable":
-        """A view of the rows from start to stop."""
-        return PolarsTable(self.frame.slice(start, stop - start), self.names)
-
-    def column(self, feature: int) -> Column:
-        """A column: numbers and dates in an array of their dtype, others as objects."""
-        series = self.frame.to_series(feature)
-        kind = str(series.dtype).partition("(")[0]
-        values: npt.NDArray[Any]
-        if series.dtype.is_numeric():
-            values = series.cast(float).to_numpy()
-        elif kind in ("Date", "Datetime", "Duration") or (kind == "Boolean" and series.null_count() == 0):
-            values = series.to_numpy()
-        else:
-            values = objects(series.to_list(), series.len())
-        return values
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> read_table(pa.table({"color": ["red", None, "red"]})).column(0)
+        Coded(codes=array([ 0, -1,  0], dtype=int32), values=['red'])
+        """
+        return self.read(self.data, feature)
 
 
 def read_table(x: Any) -> Table:
@@ -155,13 +79,13 @@ def read_table(x: Any) -> Table:
             "(i.e. single sample) or a single column (i.e. single feature) instead."
         )
     if hasattr(x, "iloc") and hasattr(x, "columns"):
-        table: Table = PandasTable(x, _names(x.columns))
+        table = Table(x, _names(x.columns), x.shape, _pandas_column)
     elif (library, kind) == ("polars", "DataFrame"):
-        table = PolarsTable(x, _names(x.columns))
+        table = Table(x, _names(x.columns), x.shape, _polars_column)
     elif library == "pyarrow" and kind in ("Table", "RecordBatch"):
-        table = ArrowTable(x, _names(x.schema.names))
+        table = Table(x, _names(x.schema.names), (x.num_rows, x.num_columns), arrow_column)
     else:
-        table = ArrayTable(_read_array(x))
+        table = Table.of_array(_read_array(x))
     _check_size(table)
     return table
 
@@ -208,3 +132,126 @@ def _check_size(table: Table) -> None:
             raise InputValueError(
                 f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required."
             )
+
+
+@lru_cache(maxsize=256)
+def arrow_family(kind: Any) -> str:
+    """Return what a type of pyarrow holds: numbers, booleans, text (or categories), dates, durations, nothing.
+
+    Parameters
+    ----------
+    kind : pyarrow.DataType
+
+    Returns
+    -------
+    str
+        A family as in `prunus.data.columns`, or the name of a type that no column of a table can have.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> [arrow_family(kind) for kind in (pa.int8(), pa.string(), pa.date32(), pa.null(), pa.list_(pa.int8()))]
+    ['number', 'text', 'datetime', 'missing', 'list<item: int8>']
+    """
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    for family, tests in (
+        ("boolean", (types.is_boolean,)),
+        ("text", (types.is_string, types.is_large_string, types.is_string_view, types.is_dictionary)),
+        ("text", (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)),
+        ("datetime", (types.is_date, types.is_timestamp)),
+        ("duration", (types.is_duration, types.is_time)),
+        ("missing", (types.is_null,)),
+    ):
+        if any(test(kind) for test in tests):
+            return family
+    return str(kind)
+
+
+def _array_column(array: npt.NDArray[Any], feature: int) -> Column:
+    return array[:, feature]
+
+
+def _pandas_column(frame: Any, feature: int) -> Column:
+    """Numbers and dates in an array of their dtype, text and categories as codes, others as objects."""
+    series = frame.iloc[:, feature]
+    dtype = series.dtype
+    kind = getattr(dtype, "kind", "O")
+    if isinstance(dtype, np.dtype):
+        values: npt.NDArray[Any] = series.to_numpy()
+    elif dtype.name == "category":
+        return Coded(series.cat.codes.to_numpy(), list(series.cat.categories))
+    elif dtype.name in ("str", "string") or kind == "U":
+        codes, levels = series.factorize()
+        return Coded(codes, list(levels))
+    elif kind in "iuf":
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif kind in "Mm" and not dtype.name.startswith("date32"):
+        values = series.to_numpy(dtype=f"{kind}8[us]")
+    else:
+        values = series.to_numpy(dtype=object)
+    return values
+
+
+def _polars_column(frame: Any, feature: int) -> Column:
+    """Numbers and dates in an array of their dtype, others as objects."""
+    series = frame.to_series(feature)
+    kind = str(series.dtype).partition("(")[0]
+    values: npt.NDArray[Any]
+    if series.dtype.is_numeric():
+        values = series.cast(float).to_numpy()
+    elif kind in ("Date", "Datetime", "Duration") or (kind == "Boolean" and series.null_count() == 0):
+        values = series.to_numpy()
+    else:
+        values = objects(series.to_list(), series.len())
+    return values
+
+
+def arrow_column(table: Any, feature: int) -> Column:
+    """Numbers without gaps as a view, other numbers and dates in an array, text and categories as codes."""
+    from pyarrow import types
+
+    column = table.column(feature)
+    if hasattr(column, "num_chunks"):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    kind = column.type
+    family = arrow_family(kind)
+    if family == "text":
+        if types.is_dictionary(kind) and len(column.dictionary) > len(column):
+            column = column.dictionary_decode()  # most of its levels are not in these rows
+        coded = column if types.is_dictionary(column.type) else column.dictionary_encode()
+        return Coded(coded.indices.fill_null(-1).to_numpy(), coded.dictionary.to_pylist())
+    if family == "missing":
+        return np.full(len(column), np.nan)
+    if types.is_decimal(kind):
+        return _decimals(column)
+    if types.is_time(kind):
+        column = _durations(column)
+    if family in ("number", "datetime", "duration") or (family == "boolean" and column.null_count == 0):
+        values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return values
+    return objects(column.to_pylist(), len(column))
+
+
+def _durations(column: Any) -> Any:
+    """Times of day as the time since midnight."""
+    import pyarrow as pa
+
+    whole = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
+    return column.cast(whole).cast(pa.int64()).cast(pa.duration(column.type.unit))
+
+
+def _decimals(column: Any) -> npt.NDArray[Any]:
+    """Decimals as the nearest numbers in double precision; those with few digits are quotients of exact numbers."""
+    import pyarrow as pa
+
+    kind = column.type
+    if not (pa.types.is_decimal128(kind) and kind.precision <= _EXACT_DIGITS and 0 <= kind.scale <= _EXACT_POWER):
+        return objects(column.to_pylist(), len(column))
+    low_halves = np.frombuffer(column.buffers()[1], dtype="<i8")[::2]
+    values: npt.NDArray[np.float64] = low_halves[column.offset : column.offset + len(column)] / 10.0**kind.scale
+    if column.null_count:
+        values[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return values

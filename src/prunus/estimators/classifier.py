@@ -16,7 +16,7 @@ from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
 from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.estimators.tree import ArgminTree
-from prunus.fitting.source import MemorySource, open_source
+from prunus.fitting.prepare import MemoryData, open_data
 from prunus.targets import Classes, TwoClasses
 
 __all__ = ["ArgminTreeClassifier", "target_kind"]
@@ -220,7 +220,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
         ArgminTreeClassifier
             The fitted estimator.
         """
-        source = open_source(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
         fitted: Self = self._fit(source, lambda _, y: self._make_target(y))
         return fitted
 
@@ -252,7 +252,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
         def target(_: TableEncoder, y: Any) -> Classes:
             return self._make_target(y) if known is None else target_kind(self.loss)(known, self.class_weight)
 
-        fitted: Self = self._fit(MemorySource(X, y, sample_weight), target, is_update=True)
+        fitted: Self = self._fit(MemoryData(X, y, sample_weight), target, is_update=True)
         return fitted
 
     def _make_target(self, y: Any) -> Classes:

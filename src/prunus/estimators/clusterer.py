@@ -11,17 +11,16 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.data import FileTable
 from prunus.errors import InputValueError
 from prunus.estimators.options import AUTO
-from prunus.estimators.predicting import by_chunks, encode
+from prunus.estimators.predicting import encode, map_rows
 from prunus.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from prunus.estimators.tree import ArgminTree
 from prunus.fitting.cluster_start import model_inputs
 from prunus.fitting.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
 from prunus.fitting.options import FitOptions
+from prunus.fitting.prepare import open_data
 from prunus.fitting.rows import read_weight
-from prunus.fitting.source import open_source
 from prunus.fitting.torch_state import plain_torch
 from prunus.nn.registry import LEAVES, SPLITS
 from prunus.targets import Columns
@@ -227,7 +226,7 @@ class ArgminTreeClusterer(
         ArgminTreeClusterer
             The fitted estimator.
         """
-        source = open_source(X, None, sample_weight, validation_fraction=self.validation_fraction, needs_target=False)
+        source = open_data(X, None, sample_weight, validation_fraction=self.validation_fraction, needs_target=False)
         self._fit(source, lambda encoder, _: Columns.asked_for(self.targets, encoder))
         rows = source.sample
         x = self.encoder_.transform(rows.X)
@@ -322,9 +321,7 @@ class ArgminTreeClusterer(
         """
         check_is_fitted(self)
         device = self._device_of(X, device)
-        if isinstance(X, FileTable):
-            return by_chunks(X, lambda rows: self._routes(rows, device), device)
-        return self._routes(X, device)
+        return map_rows(X, lambda rows: self._routes(rows, device), device)
 
     def _routes(self, X: Any, device: torch.device) -> npt.NDArray[np.float32]:  # noqa: N803
         if device.type != "cpu" and has_split_network(self.tree_):
@@ -355,12 +352,15 @@ class ArgminTreeClusterer(
             0 is perfect; 1 is the error of predicting the mean of each feature.
         """
         check_is_fitted(self)
-        if isinstance(X, FileTable):
-            errors = [(chunk.n_rows, self.reconstruction_error(chunk.X)) for chunk in X.batches()]
-            return float(np.average([error for _, error in errors], weights=[rows for rows, _ in errors]))
+        squares = map_rows(X, self._squared_errors)
+        return float(squares.mean())
+
+    def _squared_errors(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Squared errors of all reconstructed features, (n, k)."""
         x = encode(self, X)
         wanted = self.target_.wanted(self.target_.for_loss(self.target_.read(None, x)))
-        return float(np.square(self._encoded_outputs(x, hard=False) - wanted).mean())
+        squares: npt.NDArray[np.float64] = np.square(self._encoded_outputs(x, hard=False) - wanted)
+        return squares
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803, ARG002
         """Minus the reconstruction error, so that larger is better.

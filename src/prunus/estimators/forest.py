@@ -14,22 +14,23 @@ import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.data import FileTable, TableEncoder
+from prunus.data import TableEncoder
+from prunus.data.source import open_source
 from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.options import AUTO, AUTO_CONSTRAINTS, CONSTRAINTS, Auto
-from prunus.estimators.predicting import by_chunks, count_rows, encode, parts_of, rows_to_write
+from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.estimators.tree import CHUNK, ArgminTree
 from prunus.fitting.choosing import check_tuning_seconds, choose, chooses, tree_kinds
 from prunus.fitting.devices import prediction_device
 from prunus.fitting.forest import FittedForest, ForestOptions, fit_forest
 from prunus.fitting.options import FitOptions, checkpoint_files, forest_checkpoints
+from prunus.fitting.prepare import Data, open_data
 from prunus.fitting.rows import encode_training
 from prunus.fitting.run import Fitted, draw_seed
-from prunus.fitting.source import Source, open_source
 from prunus.fitting.torch_state import plain_torch
 from prunus.tree.prediction import DeviceTree, find_ends, has_network, row_outputs
 
@@ -102,7 +103,7 @@ class ArgminForest(NotebookPicture, BaseEstimator):
     @plain_torch()
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
         """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
-        source = open_source(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
         if self.oob_score and source.sample is not source:
             raise InputValueError("oob_score must be False for a table in files beyond memory, got True")
         options, is_continued = FitOptions.of(self), self.__sklearn_is_fitted__() and self.warm_start
@@ -139,7 +140,7 @@ class ArgminForest(NotebookPicture, BaseEstimator):
     def _target_of(self, _encoder: TableEncoder, y: Any) -> Any:
         return self._make_target(y)
 
-    def _choose(self, options: FitOptions, source: Source, *, is_continued: bool) -> dict[str, Any] | None:
+    def _choose(self, options: FitOptions, source: Data, *, is_continued: bool) -> dict[str, Any] | None:
         """What is best for options that are "auto"; None if none are. A warm start keeps what was chosen."""
         if not chooses(options):
             check_tuning_seconds(self.tuning_seconds)
@@ -252,8 +253,13 @@ class ArgminForest(NotebookPicture, BaseEstimator):
         int64 array of shape (n, n_trees)
             Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
         """
-        chunks = self._encoded(X)
-        return np.concatenate([np.stack([find_ends(tree.tree_, x) for tree in self.estimators_], 1) for x in chunks])
+        check_is_fitted(self)
+
+        def ends(rows: Any) -> npt.NDArray[np.int64]:
+            parts = self._encoded(rows)
+            return np.concatenate([np.stack([find_ends(tree.tree_, x) for tree in self.estimators_], 1) for x in parts])
+
+        return map_rows(X, ends)
 
     def _mean_predictions(self, X: Any, *, hard: bool, device: Any = None) -> Doubles:  # noqa: N803
         """Means of probabilities or of values in the units of y over the trees, (n, k)."""
@@ -278,19 +284,25 @@ class ArgminForest(NotebookPicture, BaseEstimator):
         device, trees = self._device_of(X, device), self.estimators_
         one_path = hard or all(tree.tree_.is_hard for tree in trees)
         if device.type == "cpu" or (one_path and not any(has_network(tree.tree_) for tree in trees)):
-            return np.concatenate([joined(self._of_trees(x, hard=hard)) for x in self._encoded(X)])
-        if isinstance(X, FileTable):
-            return by_chunks(X, lambda rows: self._predictions(rows, joined, hard=hard, device=device), device)
+
+            def on_cpu(rows: Any) -> Doubles:
+                return np.concatenate([joined(self._of_trees(x, hard=hard)) for x in self._encoded(rows)])
+
+            return map_rows(X, on_cpu)
         placed = [DeviceTree(tree.tree_, device) for tree in trees]
-        write, shape = rows_to_write(self, X)
-        return through_device(
-            write,
-            shape,
-            lambda x: torch.stack([tree.outputs(x, hard=hard) for tree in placed], 1),
-            lambda found: joined(tree.target_.predictions(found[:, k]) for k, tree in enumerate(trees)),
-            device=device,
-            chunk_rows=min(tree.rows for tree in placed),
-        )
+
+        def on_device(rows: Any) -> Doubles:
+            write, shape = rows_to_write(self, rows)
+            return through_device(
+                write,
+                shape,
+                lambda x: torch.stack([tree.outputs(x, hard=hard) for tree in placed], 1),
+                lambda found: joined(tree.target_.predictions(found[:, k]) for k, tree in enumerate(trees)),
+                device=device,
+                chunk_rows=min(tree.rows for tree in placed),
+            )
+
+        return map_rows(X, on_device, device)
 
     def _device_of(self, X: Any, asked: Any) -> torch.device:  # noqa: N803
         """The device for predictions of these rows, given the wish of the caller."""
@@ -298,7 +310,7 @@ class ArgminForest(NotebookPicture, BaseEstimator):
         return prediction_device(
             self.device,
             asked,
-            rows=count_rows(X),
+            rows=open_source(X).n_rows,
             parameters=sum(tree.n_parameters for tree in trees),
             network=any(map(has_network, trees)),
         )
@@ -308,17 +320,9 @@ class ArgminForest(NotebookPicture, BaseEstimator):
 
     def _encoded(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:  # noqa: N803
         """The encoded rows; a large array is encoded in chunks that fit in the cache."""
-        check_is_fitted(self)
-        if isinstance(X, FileTable):
-            return self._encoded_files(X)
         if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= CHUNK:
             return iter([encode(self, X)])
         return (encode(self, X[begin : begin + CHUNK]) for begin in range(0, len(X), CHUNK))
-
-    def _encoded_files(self, table: FileTable) -> Iterator[npt.NDArray[np.float32]]:
-        for chunk in table.batches():
-            with chunk.errors():
-                yield from (encode(self, part) for part in parts_of(chunk))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.metrics import r2_score
 
-from prunus.data.arrays import reading
+from prunus.data.checks import reading
 from prunus.errors import InputValueError
 from prunus.estimators.forest import ArgminForest
 from prunus.estimators.predicting import score

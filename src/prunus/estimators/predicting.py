@@ -1,7 +1,6 @@
 """Predictions of many rows: tables are encoded and predicted in parts, and those in files are scored in chunks."""
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,56 +9,28 @@ import torch
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from prunus.data import FileTable
-from prunus.data.file_chunks import Chunk
-from prunus.errors import InputTypeError, InputValueError
+from prunus.data.source import Rows, open_source
 from prunus.estimators.device_rows import Write
 from prunus.fitting.rows import check_width
-from prunus.fitting.scanned import checked_target
 
-__all__ = ["by_chunks", "count_rows", "encode", "of_files", "parts_of", "rows_to_write", "score"]
-
-Doubles = npt.NDArray[np.float64]
+__all__ = ["encode", "map_rows", "rows_to_write", "score"]
 
 ROWS, GPU_ROWS = 16_384, 1 << 20
-"""Number of rows that are predicted at once, on the CPU and on a GPU."""
-CPU = torch.device("cpu")
+"""Number of rows of files that are predicted at once, on the CPU and on a GPU."""
 
 
-def parts_of(chunk: Chunk, device: torch.device = CPU) -> Iterator[Any]:
-    """The table of a chunk in parts that fit in the cache, or keep a GPU busy."""
-    X, rows = chunk.X, ROWS if device.type == "cpu" else GPU_ROWS  # noqa: N806
-    return (X.slice(begin, rows) for begin in range(0, chunk.n_rows, rows))
-
-
-def by_chunks(
-    table: FileTable, of_rows: Callable[[Any], npt.NDArray[Any]], device: torch.device = CPU
+def map_rows(
+    X: Any,  # noqa: N803
+    of_rows: Callable[[Any], npt.NDArray[Any]],
+    device: torch.device | None = None,
 ) -> npt.NDArray[Any]:
-    """What a function returns for the rows of a table, with an entry for each row, computed part by part."""
-    result: npt.NDArray[Any] | None = None
-    begin = 0
-    for chunk in table.batches():
-        with chunk.errors():
-            for part in parts_of(chunk, device):
-                found = of_rows(part)
-                if result is None:
-                    result = np.empty((len(table), *found.shape[1:]), found.dtype)
-                result[begin : begin + len(found)] = found
-                begin += len(found)
-    assert result is not None
-    return result
+    """What a function returns for the rows of a table, with an entry for each row; files are read part by part.
 
-
-def of_files(predict: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that predicts rows, for tables in files as well: these are predicted in parts."""
-
-    @functools.wraps(predict)
-    def by_parts(self: Any, X: Any, **options: Any) -> Any:  # noqa: N803
-        if isinstance(X, FileTable):
-            return by_chunks(X, lambda rows: predict(self, rows, **options))
-        return predict(self, X, **options)
-
-    return by_parts
+    >>> map_rows(np.arange(6.0).reshape(3, 2), lambda rows: rows.sum(1)).tolist()
+    [1.0, 5.0, 9.0]
+    """
+    on_cpu = device is None or device.type == "cpu"
+    return open_source(X).map(of_rows, ROWS if on_cpu else GPU_ROWS)
 
 
 def score(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
@@ -80,46 +51,32 @@ def score(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
     """
     check_is_fitted(self)
     counts = self.target_.task == "classes"
-    if not isinstance(X, FileTable):
-        return float((accuracy_score if counts else r2_score)(y, self.predict(X), sample_weight=sample_weight))
-    if y is not None or sample_weight is not None:
-        raise InputTypeError("y and sample_weight must be None if X is a FileTable, which has them as columns")
-    if X.target is None:
-        raise InputValueError("X must be a FileTable with a target, got none. Use FileTable(..., target=...)")
-    sums: Any
+    source = open_source(X, y, sample_weight, needs_target=True)
+    if source.large is None:
+        rows = source.loaded()
+        measure = accuracy_score if counts else r2_score
+        return float(measure(rows.y, self.predict(rows.X), sample_weight=rows.weight))
+    center = None if counts else self.target_.mean[0]
+    weight, right, first, second, errors = sum(_sums(self, chunk, center) for chunk in source.chunks(ROWS))
     if counts:
-        sums = sum(_right(*_compared(self, chunk)) for chunk in X.batches())
-        return float(sums[1] / sums[0])
-    sums = sum(_errors(*_compared(self, chunk), self.target_.mean[0]) for chunk in X.batches())
-    weight, first, second, errors = sums
+        return float(right / weight)
     spread = second - first**2 / weight
     if spread <= 0:
         return 1.0 if errors == 0 else 0.0
     return float(1 - errors / spread)
 
 
-def _right(
-    predicted: npt.NDArray[Any], y: npt.NDArray[Any], weight: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """The weights of all rows, and of those whose class is predicted."""
-    return np.array([weight.sum(), weight @ (predicted == y)])
-
-
-def _errors(
-    predicted: npt.NDArray[Any], y: npt.NDArray[Any], weight: npt.NDArray[np.float64], center: float
-) -> npt.NDArray[np.float64]:
-    """Sums of weights, of values, of their squares, and of squared errors; values relative to this center."""
-    true, found = y.astype(np.float64) - center, predicted.reshape(len(y)) - center
-    return np.array([weight.sum(), weight @ true, weight @ true**2, weight @ (true - found) ** 2])
-
-
-def _compared(estimator: Any, chunk: Chunk) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float64]]:
-    """What is predicted of the rows of a chunk, what is true, and weights."""
+def _sums(estimator: Any, chunk: Rows, center: float | None) -> Any:
+    """Sums of weights, of those of rows that are predicted right, and, for numbers, of values, squares and squared
+    errors; values are relative to the center.
+    """
     with chunk.errors():
-        predicted = np.concatenate([estimator.predict(part) for part in parts_of(checked_target(chunk))])
-    y, weight = chunk.y, chunk.weight
-    assert y is not None
-    return predicted, y, np.ones(chunk.n_rows) if weight is None else weight
+        predicted = estimator.predict(chunk.X)
+    weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+    if center is None:
+        return np.array([weight.sum(), weight @ (predicted == chunk.y), 0.0, 0.0, 0.0])
+    true, found = chunk.y.astype(np.float64) - center, predicted.reshape(chunk.n_rows) - center
+    return np.array([weight.sum(), 0.0, weight @ true, weight @ true**2, weight @ (true - found) ** 2])
 
 
 def encode(
@@ -152,11 +109,3 @@ def rows_to_write(estimator: Any, X: Any) -> tuple[Write, tuple[int, int]]:  # n
         torch.from_numpy(out).copy_(x[rows])  # by several threads
 
     return copy, (x.shape[0], x.shape[1])
-
-
-def count_rows(X: Any) -> int:  # noqa: N803
-    """Number of rows of a table; 0 if it does not tell."""
-    try:
-        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    except (TypeError, IndexError):
-        return 0

@@ -22,11 +22,11 @@ from prunus.data.tables import Table, read_table
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.options import AUTO, Auto
-from prunus.estimators.predicting import of_files
+from prunus.estimators.predicting import map_rows
 from prunus.estimators.readable_importances import importances
 from prunus.estimators.scikit_learn import BaseEstimator
+from prunus.fitting.prepare import MemoryData
 from prunus.fitting.rows import MERGE_LIMIT, read_weight, sorted_order
-from prunus.fitting.source import MemorySource
 from prunus.search.columns import Column, KnownColumn, as_matrix, learn_columns, read_columns
 from prunus.search.predict import find_leaves
 from prunus.search.problem import Found, Limits, Problem
@@ -122,7 +122,7 @@ class ReadableTree(NotebookPicture, BaseEstimator):
         changed: Self = super().set_params(**params)
         return changed
 
-    def _fit_record(self, source: MemorySource, target: Any, n_classes: int) -> Self:
+    def _fit_record(self, source: MemoryData, target: Any, n_classes: int) -> Self:
         """Search the tree. The estimator does not change before the end: a fit that fails leaves it as it was."""
         table = read_table(source.X)
         shape = np.empty((table.shape[0], 0), dtype=np.float32)
@@ -182,7 +182,6 @@ class ReadableTree(NotebookPicture, BaseEstimator):
         other.max_leaf_nodes = int(n)
         return other
 
-    @of_files
     def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The leaf that each row ends in.
 
@@ -195,7 +194,7 @@ class ReadableTree(NotebookPicture, BaseEstimator):
         int64 array of shape (n,)
             Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
         """
-        return find_leaves(self.record_, self._read(X))
+        return map_rows(X, lambda rows: find_leaves(self.record_, self._read(rows)))
 
     def decision_path(self, X: Any) -> csr_array:  # noqa: N803
         """The nodes on the path of each row.

@@ -8,10 +8,10 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from prunus.estimators.predicting import of_files, score
+from prunus.estimators.predicting import map_rows, score
 from prunus.estimators.readable import ReadableTree, suggesting
 from prunus.estimators.scikit_learn import ClassifierMixin
-from prunus.fitting.source import read_files
+from prunus.fitting.prepare import load_data
 from prunus.search.predict import class_scores, find_leaves
 from prunus.targets import Classes
 
@@ -111,7 +111,7 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
         ReadableTreeClassifier
             The fitted estimator.
         """
-        source = read_files(X, y, sample_weight, type(self).__name__)
+        source = load_data(X, y, sample_weight, type(self).__name__)
         target = Classes.of(source.y, self.class_weight)
         return self._fit_record(source, target, n_classes=target.n_outputs)
 
@@ -120,7 +120,6 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
         """The classes, sorted, (n_classes,)."""
         return self.target_.labels
 
-    @of_files
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """The most probable class of each row.
 
@@ -132,11 +131,10 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
         -------
         ndarray of shape (n,)
         """
-        labels: npt.NDArray[Any] = self._scores(X)[0].argmax(1)
+        labels = map_rows(X, lambda rows: self._scores(rows)[0].argmax(1))
         found: npt.NDArray[Any] = self.classes_[labels]
         return found
 
-    @of_files
     def predict_proba(self, X: Any) -> Doubles:  # noqa: N803
         """Probabilities of the classes.
 
@@ -149,7 +147,7 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
         ndarray of shape (n, n_classes)
             Classes are in the order of `classes_`.
         """
-        return self._scores(X)[1]
+        return map_rows(X, lambda rows: self._scores(rows)[1])
 
     def predict_log_proba(self, X: Any) -> Doubles:  # noqa: N803
         """Logarithms of the probabilities of the classes.
@@ -167,7 +165,6 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
             logarithms: Doubles = np.log(self.predict_proba(X))
         return logarithms
 
-    @of_files
     def decision_function(self, X: Any) -> Doubles:  # noqa: N803
         """Scores of the classes, before softmax.
 
@@ -180,7 +177,7 @@ class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
         ndarray of shape (n, n_classes), or (n,) for two classes
             For two classes it is the score of the second minus that of the first.
         """
-        scores = self._scores(X)[0]
+        scores = map_rows(X, lambda rows: self._scores(rows)[0])
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _scores(self, X: Any) -> tuple[Doubles, Doubles]:  # noqa: N803

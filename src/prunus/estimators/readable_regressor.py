@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 
-from prunus.estimators.predicting import of_files, score
+from prunus.estimators.predicting import map_rows, score
 from prunus.estimators.readable import ReadableTree, suggesting
 from prunus.estimators.scikit_learn import RegressorMixin
-from prunus.fitting.source import read_files
+from prunus.fitting.prepare import load_data
 from prunus.search.predict import find_leaves, leaf_outputs
 from prunus.targets import Numbers
 
@@ -96,10 +96,9 @@ class ReadableTreeRegressor(RegressorMixin, ReadableTree):
         ReadableTreeRegressor
             The fitted estimator.
         """
-        source = read_files(X, y, sample_weight, type(self).__name__)
+        source = load_data(X, y, sample_weight, type(self).__name__)
         return self._fit_record(source, Numbers.of(source.y), n_classes=0)
 
-    @of_files
     def predict(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """The value of each row.
 
@@ -111,9 +110,14 @@ class ReadableTreeRegressor(RegressorMixin, ReadableTree):
         -------
         ndarray of shape (n,) or (n, n_outputs)
         """
-        columns, target = self._read(X), self.target_
-        values = leaf_outputs(self.record_, columns, find_leaves(self.record_, columns), target.n_outputs)
-        return values[:, 0] if target.one_dimensional else values
+        target = self.target_
+
+        def values(rows: Any) -> npt.NDArray[np.float64]:
+            columns = self._read(rows)
+            return leaf_outputs(self.record_, columns, find_leaves(self.record_, columns), target.n_outputs)
+
+        found = map_rows(X, values)
+        return found[:, 0] if target.one_dimensional else found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,7 @@ from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
 from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import RegressorMixin
 from prunus.estimators.tree import ArgminTree
-from prunus.fitting.source import MemorySource, open_source
+from prunus.fitting.prepare import MemoryData, open_data
 from prunus.targets import LogNumbers, Numbers
 
 __all__ = ["ArgminTreeRegressor", "number_target"]
@@ -230,7 +230,7 @@ default="squared_error"
         ArgminTreeRegressor
             The fitted estimator.
         """
-        source = open_source(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
         fitted: Self = self._fit(source, lambda _, y: self._make_target(y))
         return fitted
 
@@ -251,7 +251,7 @@ default="squared_error"
         ArgminTreeRegressor
             The fitted estimator.
         """
-        source = MemorySource(X, y, sample_weight)
+        source = MemoryData(X, y, sample_weight)
         fitted: Self = self._fit(source, lambda _, y: self._make_target(y), is_update=True)
         return fitted
 

@@ -12,21 +12,22 @@ import torch
 from scipy.sparse import csr_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from prunus.data import FileTable, TableEncoder
+from prunus.data import TableEncoder
+from prunus.data.source import open_source
 from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.options import AUTO, CONSTRAINTS, Auto
-from prunus.estimators.predicting import by_chunks, count_rows, encode, rows_to_write
+from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.fitting.choosing import CHOSEN, check_tuning_seconds, choose, chooses
 from prunus.fitting.devices import prediction_device
 from prunus.fitting.finish import finish
 from prunus.fitting.options import FitOptions, checkpoint_files
+from prunus.fitting.prepare import Data, MakeTarget
 from prunus.fitting.rows import check_width
 from prunus.fitting.run import Fitted, draw_seed
-from prunus.fitting.source import MakeTarget, Source
 from prunus.fitting.torch_state import plain_torch
 from prunus.fitting.train import train
 from prunus.nn import TreeModel
@@ -100,7 +101,7 @@ class ArgminTree(NotebookPicture, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     @plain_torch()
-    def _fit(self, source: Source, make_target: MakeTarget, *, is_update: bool = False) -> Self:
+    def _fit(self, source: Data, make_target: MakeTarget, *, is_update: bool = False) -> Self:
         """Fit in numbered steps. The estimator does not change before the end, so that a fit that fails leaves it.
 
         A warm start continues from the tree of the last fit, and so does an update, which takes one epoch.
@@ -118,7 +119,7 @@ class ArgminTree(NotebookPicture, BaseEstimator):
         options.check()
         # 2. The table and the targets become arrays, and some rows are held out for validation.
         seed = draw_seed(self.random_state, self.checkpoint)
-        run = source.run(options, make_target, seed, before=before, is_new=is_update)
+        run = source.prepare(options, make_target, seed, before=before, is_new=is_update)
         # 3. A model is trained, and the tree is read from it.
         (fitted,) = finish(train([run]))
         # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
@@ -137,7 +138,7 @@ class ArgminTree(NotebookPicture, BaseEstimator):
         return FitOptions.of(self)
 
     def _choose(
-        self, options: FitOptions, source: Source, make_target: MakeTarget, before: Fitted | None
+        self, options: FitOptions, source: Data, make_target: MakeTarget, before: Fitted | None
     ) -> dict[str, Any] | None:
         """What is best for options that are "auto"; None if none are. A fit that is continued keeps what was chosen."""
         tuning_seconds = getattr(self, "tuning_seconds", None)
@@ -235,21 +236,19 @@ class ArgminTree(NotebookPicture, BaseEstimator):
 
     def _ends(self, X: Any, device: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
         """The last kept node, (n,), on each row's one path."""
-        leaves = self._leaves(X, device)
+        check_is_fitted(self)
+        device = self._device_of(X, device)
+        leaves = map_rows(X, lambda rows: self._leaves(rows, device), device)
         ends: npt.NDArray[np.int64] = self.tree_.ends[leaves]
         return ends
 
     @plain_torch()
-    def _leaves(self, X: Any, device: Any = None) -> npt.NDArray[np.integer]:  # noqa: N803
+    def _leaves(self, X: Any, device: torch.device) -> npt.NDArray[np.integer]:  # noqa: N803
         """The leaf of the complete tree, (n,), at the end of each row's one path.
 
         A table of numbers that only have to be scaled is not encoded first. A GPU is of use only if the splits are
         computed by a network.
         """
-        check_is_fitted(self)
-        device = self._device_of(X, device)
-        if isinstance(X, FileTable):
-            return by_chunks(X, lambda rows: self._leaves(rows, device), device)
         check_width(self.encoder_, X, type(self).__name__)
         if device.type != "cpu" and has_split_network(self.tree_):
             return self._on_device(X, device, DeviceTree.leaves)
@@ -274,9 +273,18 @@ class ArgminTree(NotebookPicture, BaseEstimator):
         If the outputs depend only on the node that a row ends in, the function is applied to nodes instead of rows.
         """
         check_is_fitted(self)
-        device, tree = self._device_of(X, device), self.tree_
-        if isinstance(X, FileTable):
-            return by_chunks(X, lambda rows: self._predict(rows, of_outputs, hard=hard, device=device), device)
+        device = self._device_of(X, device)
+        return map_rows(X, lambda rows: self._predict_rows(rows, of_outputs, hard=hard, device=device), device)
+
+    def _predict_rows(
+        self,
+        X: Any,  # noqa: N803
+        of_outputs: Callable[[Outputs], npt.NDArray[Any]],
+        *,
+        hard: bool,
+        device: torch.device,
+    ) -> npt.NDArray[Any]:
+        tree = self.tree_
         one_path = hard or tree.is_hard
         if one_path and tree.leaves.is_constant:
             of_leaves = of_outputs(node_outputs(tree))[tree.ends]
@@ -308,7 +316,7 @@ class ArgminTree(NotebookPicture, BaseEstimator):
         """The device for predictions of these rows, given the wish of the caller."""
         tree = self.tree_
         return prediction_device(
-            self.device, asked, rows=count_rows(X), parameters=tree.n_parameters, network=has_network(tree)
+            self.device, asked, rows=open_source(X).n_rows, parameters=tree.n_parameters, network=has_network(tree)
         )
 
     def _encoded_outputs(self, x: npt.NDArray[np.float32], *, hard: bool) -> Outputs:

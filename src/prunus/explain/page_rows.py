@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data import OutputColumn
-from prunus.data.arrays import reading
+from prunus.data.checks import reading
 from prunus.data.tables import read_table
 from prunus.errors import InputValueError
 from prunus.explain.curves import UNNAMED

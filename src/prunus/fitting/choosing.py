@@ -16,11 +16,11 @@ from prunus.fitting.bags import Bags
 from prunus.fitting.devices import choose_device
 from prunus.fitting.finish import finish
 from prunus.fitting.options import AUTO, FitOptions
+from prunus.fitting.prepare import Data, MakeTarget
 from prunus.fitting.recipe import Recipe, default_recipe, find_recipe
 from prunus.fitting.rows import Rows, merge_alike
 from prunus.fitting.run import Material, Run
 from prunus.fitting.screening import narrowed
-from prunus.fitting.source import MakeTarget, Source
 from prunus.fitting.train import to_samples, train
 from prunus.training import EpochRecord
 from prunus.training.losses import mean_loss
@@ -100,14 +100,14 @@ def candidates(options: FitOptions) -> list[Candidate]:
 
 
 def choose(
-    options: FitOptions, source: Source, make_target: MakeTarget, seed: int, seconds: float | None = None
+    options: FitOptions, source: Data, make_target: MakeTarget, seed: int, seconds: float | None = None
 ) -> dict[str, Any]:
     """The best candidate for options that are "auto", and how well all of them did.
 
     Parameters
     ----------
     options : FitOptions
-    source : Source
+    source : Data
         The rows that candidates learn from; of a table beyond memory it is a sample.
     make_target : callable
     seed : int
@@ -161,7 +161,7 @@ class _Table(NamedTuple):
 
 
 def _read_tables(
-    options: FitOptions, source: Source, make_target: MakeTarget, pieces: Sequence[int]
+    options: FitOptions, source: Data, make_target: MakeTarget, pieces: Sequence[int]
 ) -> dict[int, _Table]:
     """The table in encodings with these numbers of pieces; equal rows are those that are equal in all of them."""
     numbers = [pieces[0], *sorted(set(pieces) - {pieces[0]})]

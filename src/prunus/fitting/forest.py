@@ -16,11 +16,11 @@ from prunus.fitting.bags import Bags
 from prunus.fitting.devices import choose_device
 from prunus.fitting.finish import finish
 from prunus.fitting.options import FitOptions, forest_checkpoints
+from prunus.fitting.prepare import LEAST_DIVIDED, Data, MakeTarget, ReadTable
 from prunus.fitting.recipe import Recipe, find_recipe
 from prunus.fitting.rows import Rows
 from prunus.fitting.run import Fitted, Material, Run, draw_seed
 from prunus.fitting.screening import without_inputs
-from prunus.fitting.source import LEAST_DIVIDED, MakeTarget, ReadTable, Source
 from prunus.fitting.train import train
 from prunus.training import EpochRecord, ProgressBar
 from prunus.training.gpu.together import on_gpu, rounds
@@ -63,7 +63,7 @@ def fit_forest(
     options: FitOptions,
     forest: ForestOptions,
     kinds: list[dict[str, Any]],
-    source: Source,
+    source: Data,
     make_target: MakeTarget,
     seed: int,
     *,
@@ -79,7 +79,7 @@ def fit_forest(
     forest : ForestOptions
     kinds : list of dict
         Further options; trees take turns in having them.
-    source : Source
+    source : Data
     make_target : callable
     seed : int
     before : Fitted, optional

@@ -10,8 +10,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
 from prunus.data import TableEncoder
-from prunus.data.arrays import reading, sound_weight
-from prunus.data.training_effects import EffectTargets, calendar_units, many_levels
+from prunus.data.checks import reading, sound_weight
+from prunus.data.effects import EffectTargets, calendar_units, many_levels
 from prunus.errors import InputValueError
 from prunus.targets import Target
 

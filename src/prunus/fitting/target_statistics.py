@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.file_chunks import Chunk
+from prunus.data.chunks import Chunk
 from prunus.targets import Target
 
 __all__ = ["TargetStatistics", "Weighing", "chunk_targets"]

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.data import OutputColumn, TableEncoder
-from prunus.data.blocks import Block
-from prunus.data.plan import Plan
+from prunus.data.plan import Block, Plan
 from prunus.onnx.calendar import add_calendar
 from prunus.onnx.graph import TEXT, Graph
 

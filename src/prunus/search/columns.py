@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.blocks import infinity
+from prunus.data.checks import infinity
 from prunus.data.columns import Coded, Labels, NumberKind, read, read_labels, read_numbers
 from prunus.data.tables import Table, read_table
 from prunus.search.problem import Category, Doubles, Number
@@ -136,7 +136,7 @@ def _median(values: Doubles, weight: Doubles | None) -> float:
 
 def _order(table: Table, feature: int, values: Any) -> list[str] | None:
     """The levels of an ordered category of pandas, in their order; None for others."""
-    frame = getattr(table, "frame", None)
+    frame = table.data
     if not isinstance(values, Coded) or not hasattr(frame, "iloc"):
         return None
     dtype = cast(Any, frame).dtypes.iloc[feature]

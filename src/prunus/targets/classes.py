@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prunus.data import TableEncoder
-from prunus.data.arrays import reading, sound_weight
-from prunus.data.values import is_missing
+from prunus.data.checks import reading, sound_weight
+from prunus.data.columns import is_missing
 from prunus.errors import InputValueError
 from prunus.targets.links import SOFTMAX, Link
 from prunus.targets.path_rows import PathRows

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
 from prunus.data import TableEncoder
-from prunus.data.arrays import reading
+from prunus.data.checks import reading
 from prunus.errors import InputValueError
 from prunus.targets.links import IDENTITY, Link
 from prunus.targets.path_rows import PathRows

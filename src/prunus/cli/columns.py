@@ -1,12 +1,46 @@
-"""Dates in columns of text. Those of ISO 8601 are read by pyarrow, others here."""
+"""Columns of text: whole numbers, dates, and what is useless for learning."""
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from prunus.cli.extras import require
+import numpy as np
 
-__all__ = ["ORDERS", "first_wrong", "read_dates"]
+from prunus.cli.errors import require
+
+__all__ = ["INT64", "ORDERS", "Dropped", "drop_useless", "first_wrong", "read_dates", "whole_or_text"]
+
+INT64 = np.iinfo(np.int64)
+_LONGEST = len(str(INT64.min))
+
+
+def whole_or_text(texts: Any) -> Any:
+    """Return whole numbers if they print as the texts do, or else the texts.
+
+    Parameters
+    ----------
+    texts : pandas.Series of str
+
+    Returns
+    -------
+    pandas.Series of int64 or object
+
+    Examples
+    --------
+    >>> import pandas
+    >>> whole_or_text(pandas.Series(["7", "-12"])).tolist(), whole_or_text(pandas.Series(["7", "007"])).tolist()
+    ([7, -12], ['7', '007'])
+    """
+    texts = texts.astype(object)
+    return texts.astype(np.int64) if all(map(_is_whole, texts.unique())) else texts
+
+
+def _is_whole(text: str) -> bool:
+    digits = text.removeprefix("-")
+    if len(text) > _LONGEST or not (digits.isascii() and digits.isdigit()):
+        return False
+    return str(int(text)) == text and bool(INT64.min <= int(text) <= INT64.max)
+
 
 ORDERS = ("day-first", "month-first")
 """The words for the order of day and month, those of `prunus.estimators.format`, whose import takes seconds."""
@@ -97,3 +131,68 @@ def _read(values: Any, order: str | None) -> dict[str, Any]:
     return {
         name: to_datetime(given, format=text, errors="coerce").reindex(values.index) for name, text in formats.items()
     }
+
+
+FEW_ROWS = 20
+"""With fewer rows, values may number the rows by chance, or be all different."""
+MAX_DISTINCT_SHARE = 0.9
+"""A column of text with a larger share of distinct values is not taken for a category."""
+_ID_NAME = re.compile(r"(.*[_\- ])?(id|index|uuid|guid|row|rownames?|no|nr|key)|.*[a-z]I[dD]|Unnamed: 0|column 1", re.I)
+
+
+class Dropped(NamedTuple):
+    """A column that is left out, and the reason."""
+
+    column: str
+    why: str
+
+
+def drop_useless(frame: Any, keep: Collection[str] = ()) -> list[Dropped]:
+    """Find the columns of a frame that are useless for learning.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    keep : collection of str
+        Columns that are not looked at.
+
+    Returns
+    -------
+    list of Dropped
+
+    Examples
+    --------
+    >>> import pandas
+    >>> drop_useless(pandas.DataFrame({"id": range(5), "unit": ["kg"] * 5, "x": [3, 1, 4, 1, 5]}))
+    [Dropped(column='id', why='numbers the rows'), Dropped(column='unit', why="always 'kg'")]
+    """
+    found = ((column, _why_useless(frame[column])) for column in frame.columns if column not in keep)
+    return [Dropped(column, why) for column, why in found if why is not None]
+
+
+def _why_useless(values: Any) -> str | None:
+    types = require("pandas", "tables").api.types
+    if values.isna().all():
+        return "empty"
+    try:
+        distinct = values.nunique()
+    except TypeError:  # lists and other values that the encoder will refuse
+        return None
+    if distinct == 1 and values.notna().all():
+        return f"always {str(values.iloc[0])!r}"
+    if types.is_integer_dtype(values):
+        return _why_identifier(values, distinct)
+    if types.is_string_dtype(values) or types.is_object_dtype(values):
+        n = int(values.notna().sum())
+        if n >= FEW_ROWS and distinct > MAX_DISTINCT_SHARE * n:
+            return f"text, {distinct} different values in {n} rows"
+    return None
+
+
+def _why_identifier(values: Any, distinct: int) -> str | None:
+    if distinct < len(values):
+        return None
+    named = _ID_NAME.fullmatch(str(values.name)) is not None
+    if (len(values) >= FEW_ROWS or named) and bool((values.diff().dropna() == 1).all()):
+        return "numbers the rows"
+    return "an identifier: its name says so, and all values are different" if named else None

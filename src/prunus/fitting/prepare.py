@@ -1,6 +1,7 @@
-"""Where the rows of a fit come from: a table in memory, or files beyond memory that are read again in each epoch.
+"""The first step of a fit: a table and its target become a run.
 
-Both forms of a source answer the same questions, so that no fit asks which it has.
+A table in memory and one in files that are read again in each epoch have the same methods, so that no fit asks which it
+has.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,9 +14,11 @@ import numpy.typing as npt
 import torch
 
 from prunus.data import FileTable, TableEncoder
-from prunus.data.file_chunks import Chunk
+from prunus.data.chunks import Chunk
+from prunus.data.file_table import BYTES_OF_A_VALUE
 from prunus.data.shuffling import buffer_rows, chunk_rows_of
-from prunus.errors import InputTypeError, InputValueError
+from prunus.data.source import VALIDATION_ROWS, VALIDATION_SEED, Scan, open_eval_set, open_source, scan
+from prunus.errors import InputValueError
 from prunus.fitting.devices import choose_device
 from prunus.fitting.options import FitOptions
 from prunus.fitting.recipe import find_recipe
@@ -29,32 +32,13 @@ from prunus.fitting.rows import (
     read_rows,
 )
 from prunus.fitting.run import Fitted, Material, Run
-from prunus.fitting.scanned import (
-    IN_MEMORY,
-    VALIDATION_ROWS,
-    VALIDATION_SEED,
-    ScannedTable,
-    checked_target,
-    fits_into_memory,
-    rows_in_memory,
-    sample_rows,
-)
-from prunus.fitting.target_statistics import Weighing, chunk_targets
+from prunus.fitting.target_statistics import TargetStatistics, Weighing, chunk_targets
 from prunus.targets import Target
 from prunus.training import Samples
 from prunus.training.processes import processes
 from prunus.training.samples import SampleStream
 
-__all__ = [
-    "FileReader",
-    "FileSource",
-    "MakeTarget",
-    "MemorySource",
-    "ReadTable",
-    "Source",
-    "open_source",
-    "read_files",
-]
+__all__ = ["Data", "FileData", "FileReader", "MakeTarget", "MemoryData", "ReadTable", "load_data", "open_data"]
 
 MakeTarget = Callable[[TableEncoder, Any], Any]
 """Makes the target of a fit from the encoder and y."""
@@ -81,7 +65,7 @@ class ReadTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MemorySource:
+class MemoryData:
     """A table in memory."""
 
     X: Any
@@ -90,7 +74,7 @@ class MemorySource:
     eval_set: Any = None
 
     @property
-    def sample(self) -> "MemorySource":
+    def sample(self) -> "MemoryData":
         """Rows in memory from which options may be chosen: all."""
         return self
 
@@ -122,7 +106,7 @@ class MemorySource:
             rows, groups = read_rows(x, y, weight, target, merged=merged)
         return ReadTable(encoder, target, rows, _given_valid(self.eval_set, encoder, target, options.name), groups)
 
-    def run(
+    def prepare(
         self,
         options: FitOptions,
         make_target: MakeTarget,
@@ -167,19 +151,19 @@ class MemorySource:
 
 
 @dataclass(frozen=True)
-class FileSource:
+class FileData:
     """A table in files beyond memory, after one pass over it."""
 
-    scanned: ScannedTable
+    scanned: Scan[TargetStatistics]
     eval_set: Any = None
 
     @property
-    def sample(self) -> MemorySource:
+    def sample(self) -> MemoryData:
         """Rows in memory from which options may be chosen: about 200,000, drawn evenly."""
         some = self.scanned.sample
-        return MemorySource(some.X, some.y, some.weight, self.eval_set)
+        return MemoryData(some.X, some.y, some.weight, self.eval_set)
 
-    def run(
+    def prepare(
         self,
         options: FitOptions,
         make_target: MakeTarget,
@@ -246,10 +230,10 @@ class FileSource:
         return encoder, target, weighing
 
 
-Source = MemorySource | FileSource
+Data = MemoryData | FileData
 
 
-def open_source(
+def open_data(
     X: Any,  # noqa: N803
     y: Any,
     sample_weight: Any,
@@ -257,52 +241,30 @@ def open_source(
     *,
     validation_fraction: float = 0.0,
     needs_target: bool = True,
-) -> Source:
+) -> Data:
     """The rows of a fit. Tables in files are read into memory, or scanned once if they are too large for that."""
-    if isinstance(eval_set, (tuple, list)) and len(eval_set) == 1 and isinstance(eval_set[0], FileTable):
-        (eval_set,) = eval_set
-    if isinstance(eval_set, FileTable):
-        _check_target(eval_set, "eval_set")
-        most = len(eval_set) if fits_into_memory(eval_set) else rows_in_memory(eval_set, VALIDATION_ROWS)
-        rows = checked_target(sample_rows(eval_set, most, VALIDATION_SEED))
-        eval_set = (rows.X, rows.y) if rows.weight is None else (rows.X, rows.y, rows.weight)
-    if not isinstance(X, FileTable):
-        return MemorySource(X, y, sample_weight, eval_set)
-    for name, value in (("y", y if needs_target else None), ("sample_weight", sample_weight)):
-        if value is not None:
-            column = "target" if name == "y" else "weight"
-            raise InputTypeError(
-                f"{name} must be None if X is a FileTable, which has it as a column, got {type(value).__name__}. Name "
-                f"the column with FileTable(..., {column}=...)"
-            )
-    if needs_target:
-        _check_target(X, "X")
-    if not fits_into_memory(X):
-        return FileSource(ScannedTable.scan(X, float(validation_fraction)), eval_set)
-    all_rows = checked_target(sample_rows(X, len(X), 0))
-    return MemorySource(all_rows.X, all_rows.y if needs_target else None, all_rows.weight, eval_set)
+    source = open_source(X, y, sample_weight, needs_target=needs_target)
+    eval_set = open_eval_set(eval_set, most=VALIDATION_ROWS, seed=VALIDATION_SEED)
+    if source.large is not None:
+        found = scan(source.large, float(validation_fraction), TargetStatistics, processes())
+        return FileData(found, eval_set)
+    rows = source.loaded()
+    return MemoryData(rows.X, rows.y if needs_target else None, rows.weight, eval_set)
 
 
-def read_files(
-    X: Any,  # noqa: N803
-    y: Any,
-    sample_weight: Any,
-    name: str,
-) -> MemorySource:
+def load_data(X: Any, y: Any, sample_weight: Any, name: str) -> MemoryData:  # noqa: N803
     """The rows of a fit of an estimator with this name that needs them all in memory."""
-    if isinstance(X, FileTable) and not fits_into_memory(X):
-        needed = len(X) * len(X.columns) * IN_MEMORY
+    source = open_source(X, y, sample_weight, needs_target=True)
+    if source.large is not None:
+        table = source.large
+        needed = len(table) * len(table.columns) * BYTES_OF_A_VALUE
         raise InputValueError(
-            f"X must fit into memory: {name} searches all rows at once, and {len(X):,} rows of {len(X.columns)} "
-            f"columns take {needed:.2g} bytes, got memory_limit={X.memory_limit:.2g}. Use "
+            f"X must fit into memory: {name} searches all rows at once, and {len(table):,} rows of "
+            f"{len(table.columns)} columns take {needed:.2g} bytes, got memory_limit={table.memory_limit:.2g}. Use "
             "FileTable(..., memory_limit=...) if there is more, name fewer columns, or fit to some of the rows"
         )
-    return open_source(X, y, sample_weight).sample
-
-
-def _check_target(table: FileTable, name: str) -> None:
-    if table.target is None:
-        raise InputValueError(f"{name} must be a FileTable with a target, got none. Use FileTable(..., target=...)")
+    rows = source.loaded()
+    return MemoryData(rows.X, rows.y, rows.weight)
 
 
 def _given_valid(eval_set: Any, encoder: TableEncoder, target: Target, name: str) -> Rows | None:
@@ -319,7 +281,7 @@ def _given_valid(eval_set: Any, encoder: TableEncoder, target: Target, name: str
 class FileReader:
     """Makes samples from the rows of a scanned table."""
 
-    scanned: ScannedTable
+    scanned: Scan[TargetStatistics]
     encoder: TableEncoder
     target: Any
     weighing: Weighing
@@ -377,6 +339,6 @@ def _draw_rows(
     table: FileTable, encoder: TableEncoder, target: Any, weighing: Weighing, seed: int, at_once: int, number: int
 ) -> Rows:
     """Rows for the tree of this number; `at_once` trees are trained at once."""
-    most = int(table.memory_limit / (IN_MEMORY * len(table.columns) * at_once))
-    rows = sample_rows(table, min(most, len(table)), 1_000_003 * seed + number)
+    most = int(table.memory_limit / (BYTES_OF_A_VALUE * len(table.columns) * at_once))
+    rows = table.draw(min(most, len(table)), 1_000_003 * seed + number)
     return positive(encode_chunk(rows, encoder, target, weighing))

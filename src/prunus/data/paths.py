@@ -11,7 +11,7 @@ from typing import Any
 
 from prunus.errors import InputTypeError, InputValueError, PrunusError
 
-__all__ = ["FILE_SUFFIXES", "File", "file_errors", "find_files", "import_arrow"]
+__all__ = ["File", "file_errors", "find_files", "import_arrow"]
 
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 FILE_SUFFIXES = {

@@ -1,11 +1,12 @@
 """Errors on the command line: each becomes one line on stderr and an exit code."""
 
 import re
+from importlib import import_module
+from typing import Any
 
 from prunus.errors import PrunusError
 
-__all__ = ["Interrupted", "Mistake", "ProcessFailure", "describe", "exit_code", "was_interrupted"]
-
+__all__ = ["CliError", "Interrupted", "ProcessFailure", "describe", "exit_code", "require", "was_interrupted"]
 
 _PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.")
 _IN_PYTHON_ONLY = re.compile(r" or (a str among \{'auto'\}|None)")
@@ -13,7 +14,7 @@ _OPTIONS = {"random_state": "seed"}
 """Parameters of the estimators that have another name on the command line."""
 
 
-class Mistake(PrunusError, ValueError):  # noqa: N818
+class CliError(PrunusError, ValueError):
     """A file or an option cannot be used; the message says why and what to do."""
 
 
@@ -75,3 +76,29 @@ def _as_option(found: re.Match[str]) -> str:
     """The words of scikit-learn for a parameter, in those for an option."""
     name = _OPTIONS.get(found[1], found[1]).replace("_", "-")
     return f"--{name} must be {_IN_PYTHON_ONLY.sub('', found[2])}, got {found[3]}"
+
+
+def require(module: str, extra: str) -> Any:
+    """Import a module of an optional package; if it is missing, the error says how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module.
+    extra : str
+        The extra of prunus that installs the package.
+
+    Returns
+    -------
+    module
+
+    Examples
+    --------
+    >>> require("json", "tables").dumps([])
+    '[]'
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        raise CliError(f"this needs {package}, which is not installed: pip install 'prunus[{extra}]'") from error

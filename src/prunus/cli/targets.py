@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
-from prunus.cli.reading.delimited import MOSTLY_NUMBERS
-from prunus.cli.reading.fields import INT64, whole_or_text
-from prunus.cli.reading.source import Source
-from prunus.cli.rendering import shortened
+from prunus.cli.columns import INT64, whole_or_text
+from prunus.cli.command import shortened
+from prunus.cli.delimited import MOSTLY_NUMBERS
+from prunus.cli.errors import CliError, require
+from prunus.cli.reading import Source
 
 __all__ = ["TASKS", "Target", "read_classes", "read_target"]
 
@@ -48,9 +47,14 @@ class Target:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def is_classes(self) -> bool:
+        """Whether classes are predicted, and not numbers."""
+        return self.task == "classification"
+
+    @property
     def description(self) -> str:
         """A short description for people."""
-        if self.task == "regression":
+        if not self.is_classes:
             low, high = np.min(self.values), np.max(self.values)
             return f"{self.name}: numbers from {low:.4g} to {high:.4g}"
         classes = np.unique(self.values).tolist()
@@ -80,7 +84,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     types = require("pandas", "tables").api.types
     given = _given(source, column)
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
-        raise Mistake(f"{source.name}: the target column {name!r} holds dates; make them numbers, such as days, first")
+        raise CliError(f"{source.name}: the target column {name!r} holds dates; make them numbers, such as days, first")
     notes = [] if given.all() else [f"{int((~given).sum())} rows without a target are left out"]
     present = column[given]
     numeric = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
@@ -91,7 +95,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     if chosen == "classification" and labels is None:
         raise _not_whole(source, present)
     if varied and (present if labels is None else labels).nunique() == 1:
-        raise Mistake(
+        raise CliError(
             f"{source.name}: the target column {name!r} is always {str(present.iloc[0])!r}; there is nothing to learn"
         )
     values = _numbers(source, column) if chosen == "regression" else labels.to_numpy()
@@ -123,7 +127,7 @@ def _given(source: Source, column: Any) -> Any:
     _check_single(source, column)
     given = column.notna().to_numpy()
     if not given.any():
-        raise Mistake(f"{source.name}: the target column {column.name!r} is empty; name another one")
+        raise CliError(f"{source.name}: the target column {column.name!r} is empty; name another one")
     return given
 
 
@@ -134,7 +138,7 @@ def _check_single(source: Source, column: Any) -> None:
     parts = column.map(lambda value: isinstance(value, (list, tuple, dict, set, np.ndarray))).to_numpy(dtype=bool)
     if parts.any():
         row = int(parts.argmax())
-        raise Mistake(
+        raise CliError(
             f"{source.name}, {source.place(row)}: the target column {column.name!r} must contain single values, got "
             f"a {type(column.iloc[row]).__name__}; name another column"
         )
@@ -149,7 +153,7 @@ def _labels(source: Source, values: Any) -> Any:
         return values.astype(bool)
     if types.is_numeric_dtype(values) and _fit_64_bits(values):
         return values.astype(np.int64)
-    from prunus.data.values import label  # here: it comes with scikit-learn, which help does without
+    from prunus.data.columns import label  # here: it comes with scikit-learn, which help does without
 
     return values.map(label).astype(object)
 
@@ -176,10 +180,10 @@ def _check_not_numbers(source: Source, column: Any) -> None:
         raise _not_a_number(source, column, "as most of them are", "correct it, or use --task classification")
 
 
-def _not_a_number(source: Source, column: Any, why: str, cure: str) -> Mistake:
+def _not_a_number(source: Source, column: Any, why: str, cure: str) -> CliError:
     numbers = require("pandas", "tables").to_numeric(column, errors="coerce")
     row = int((column.notna() & numbers.isna()).to_numpy().argmax())
-    return Mistake(
+    return CliError(
         f"{source.name}, {source.place(row)}: the target {column.name!r} must be a number, {why}, got "
         f"{str(column.iloc[row])!r}; {cure}"
     )
@@ -192,12 +196,12 @@ def _numbers(source: Source, column: Any) -> Any:
     values = column.dropna().to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         row = int(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).argmax())
-        raise Mistake(f"{source.name}, {source.place(row)}: the target {column.name!r} must be finite; correct it")
+        raise CliError(f"{source.name}, {source.place(row)}: the target {column.name!r} must be finite; correct it")
     return values
 
 
-def _not_whole(source: Source, values: Any) -> Mistake:
-    return Mistake(
+def _not_whole(source: Source, values: Any) -> CliError:
+    return CliError(
         f"{source.name}: the target {values.name!r} must have classes for classification, got numbers such as "
         f"{values[values != values.round()].iloc[0]}; use --task regression"
     )
@@ -206,7 +210,7 @@ def _not_whole(source: Source, values: Any) -> Mistake:
 def _check_classes(source: Source, name: str, values: Any) -> None:
     distinct = len(np.unique(values))
     if distinct > max(MIN_ROWS_PER_CLASS, 0.5 * len(values)):
-        raise Mistake(
+        raise CliError(
             f"{source.name}: the target {name!r} has {distinct} different values in {len(values)} rows, too many for "
             "classes; name another column"
         )

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
-from prunus.cli.reading.binary import read_binary
-from prunus.cli.reading.content import decode, read_content
-from prunus.cli.reading.dates import ORDERS, read_dates
-from prunus.cli.reading.delimited import TextOptions, read_delimited
-from prunus.cli.reading.fields import whole_or_text
-from prunus.cli.reading.records import is_json, read_records
+from prunus.cli.columns import ORDERS, read_dates, whole_or_text
+from prunus.cli.delimited import TextOptions, read_delimited
+from prunus.cli.errors import CliError, require
+from prunus.cli.formats import decode, is_json, read_binary, read_content, read_records
 
 __all__ = ["Source", "add_reading_options", "check_finite", "read_source", "similar"]
 
@@ -55,7 +51,7 @@ class Source:
     def column(self, name: str, what: str) -> Any:
         """Return a column of the table; if there is none of this name, raise an error that says what it is for."""
         if name not in self.frame.columns:
-            raise Mistake(f"{self.name} has no column {name!r} for {what}; {similar(name, list(self.frame.columns))}")
+            raise CliError(f"{self.name} has no column {name!r} for {what}; {similar(name, list(self.frame.columns))}")
         return self.frame[name]
 
     def orders_of(self, columns: Collection[str]) -> dict[str, str]:
@@ -138,7 +134,7 @@ def read_source(
     frame = read_binary(name, content)
     source = _read_text(name, content, options, text_columns) if frame is None else Source(name, frame)
     if not len(source.frame):
-        raise Mistake(f"{name} has no rows, only names of columns")
+        raise CliError(f"{name} has no rows, only names of columns")
     source.before_dates = source.frame.copy(deep=False) if source.written is None else None
     source.date_orders = read_dates(source.frame, source.notes, options.dates, text_columns, date_orders or {})
     return source
@@ -166,6 +162,6 @@ def check_finite(source: Source, frame: Any) -> None:
         infinite = np.isinf(frame[column].to_numpy(dtype=np.float64, na_value=np.nan))
         if infinite.any():
             place = source.place(int(infinite.argmax()))
-            raise Mistake(
+            raise CliError(
                 f"{source.name}, {place}: column {column!r} is infinite; correct it, or leave the field empty"
             )

@@ -8,12 +8,55 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from prunus.cli.extras import require
-from prunus.cli.mistakes import Mistake
-from prunus.cli.reading.content import SAMPLE
-from prunus.cli.reading.quotes import check_quotes, normalized
+from prunus.cli.errors import CliError, require
+from prunus.cli.formats import SAMPLE
 
-__all__ = ["TextOptions", "TextTable", "read_delimited"]
+__all__ = ["TextOptions", "read_delimited"]
+
+_QUOTED = r'"[^"]*(?:""[^"]*)*'
+"""A field in quotes up to its closing quote."""
+_SPACES = re.compile(rf'(?P<field>(?:^|(?<=[ \t])){_QUOTED}")|(?P<edge>^[ \t]+|[ \t]+$)|[ \t]+', re.MULTILINE)
+"""Fields in quotes, spaces at the ends of lines, and spaces between fields."""
+
+
+def normalized(text: str, separator: str) -> str:
+    r"""Rewrite text for pyarrow: lines end in line feeds, one space separates fields, and none is before a quote.
+
+    Examples
+    --------
+    >>> normalized('a, "x  y\r\nz"\r\n', ",")
+    'a,"x  y\r\nz"\n'
+    """
+    text = _with_line_feeds(text, separator)
+    if separator == " ":
+        return _SPACES.sub(lambda found: found["field"] or ("" if found["edge"] else " "), text)
+    return _fields(separator).sub(r"\1\2", text) if ' "' in text else text
+
+
+def check_quotes(text: str, separator: str, file: str) -> None:
+    """Raise an error that names the line if a field in quotes does not end."""
+    for found in _fields(separator).finditer(text) if '"' in text else ():
+        if not found[2]:
+            line = text.count("\n", 0, found.start()) + 1
+            raise CliError(
+                f"{file}, line {line}: a field in quotes must end with a quote, got none up to the end of the file; "
+                "close it, or remove the quote"
+            )
+
+
+def _fields(separator: str) -> re.Pattern[str]:
+    """Find fields in quotes, and the spaces before them: groups are the field and its closing quote, if any."""
+    return re.compile(rf'(?:^|(?<={re.escape(separator)})) *({_QUOTED})("|\Z)', re.MULTILINE)
+
+
+def _with_line_feeds(text: str, separator: str) -> str:
+    if "\r" not in text:
+        return text
+    if '"' not in text:
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+    pattern = rf'((?:\A|(?<=[\r\n{re.escape(separator)}])) *{_QUOTED}")|\r\n?'
+    return re.sub(pattern, lambda found: found[1] or "\n", text)
+
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 SAMPLE_LINES = 50
@@ -113,7 +156,7 @@ def read_delimited(text: str, file: str, options: TextOptions) -> TextTable:
     notes: list[str] = []
     separator = options.separator or _find_separator(text[: SAMPLE + 1].replace("\r\n", "\n").replace("\r", "\n"))
     if len(separator) != 1 or separator in '"\r\n':
-        raise Mistake(f"--separator must be one character or 'tab', but no quote, got {separator!r}")
+        raise CliError(f"--separator must be one character or 'tab', but no quote, got {separator!r}")
     if separator != ",":
         notes.append(f"fields are separated by {SEPARATORS.get(separator, repr(separator))}")
     text = normalized(text, separator)
@@ -161,7 +204,7 @@ def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]
     try:
         yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
-        raise Mistake(
+        raise CliError(
             f"{file}, line {reader.line_num}: a field must have at most {csv.field_size_limit():,} characters here, "
             "got more; shorten it, or correct a quote that is not closed"
         ) from error
@@ -174,12 +217,12 @@ def _names(text: str, separator: str, file: str, *, header: bool) -> tuple[list[
         return [f"x{i}" for i in range(len(first))], len(text) - len(text.lstrip("\n"))
     names = [field.strip() or f"column {i + 1}" for i, field in enumerate(first)]
     if all(_NUMBER.fullmatch(field) for field in first):
-        raise Mistake(
+        raise CliError(
             f"{file}, line {line}: these are numbers, not names of columns; add a line with names, or use --no-header"
         )
     for i, column in enumerate(names):
         if column in names[:i]:
-            raise Mistake(
+            raise CliError(
                 f"{file}, line {line}: fields {names.index(column) + 1} and {i + 1} are both named {column!r}; "
                 "rename one"
             )
@@ -241,7 +284,7 @@ def _read_csv(layout: _Layout, convert: Any) -> Any:
     except arrow.ArrowInvalid as error:
         if "Empty CSV" in str(error):  # raised also if there are only names
             return require("pandas", "tables").DataFrame(columns=layout.names)
-        raise _ragged_line_mistake(error, layout) from error
+        raise _ragged_line_error(error, layout) from error
     return table.to_pandas(date_as_object=False)
 
 
@@ -250,17 +293,17 @@ def _block_size(content: bytes) -> int:
     return min(max(len(content), 1 << 10), 1 << 26)
 
 
-def _ragged_line_mistake(error: Exception, layout: _Layout) -> Mistake:
+def _ragged_line_error(error: Exception, layout: _Layout) -> CliError:
     """Make the error that names the first line with a wrong number of fields; pyarrow's numbers skip empty lines."""
     expected = len(layout.names)
     for line, row in _rows(layout.text, layout.separator, layout.file):
         if len(row) != expected:
             fields = "field" if len(row) == 1 else "fields"
-            return Mistake(
+            return CliError(
                 f"{layout.file}, line {line}: {len(row)} {fields} instead of {expected}; correct the line, or put a "
                 f"field that contains the separator {layout.separator!r} in double quotes"
             )
-    return Mistake(f"{layout.file}: {error}")
+    return CliError(f"{layout.file}: {error}")
 
 
 def _clean_text(table: TextTable, text_columns: frozenset[str], missing: frozenset[str]) -> None:
