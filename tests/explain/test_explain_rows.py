@@ -17,10 +17,10 @@ from prunus import (
     ArgminTreeRegressor,
     explain_rows,
 )
+from prunus.describe import RowExplanation
+from prunus.describe.columns import table_columns, typical_row
+from prunus.describe.explain import top_reasons
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain import RowExplanation
-from prunus.explain.explaining import top_reasons
-from prunus.explain.values import table_columns, typical_row
 from prunus.targets.links import LINKS
 from tests.estimators.problems import as_pandas, mixed
 

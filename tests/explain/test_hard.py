@@ -19,10 +19,10 @@ from prunus import (
     export_text,
     tree_summary,
 )
-from prunus.explain import NodeSummary
-from prunus.explain.column_splits import ColumnSplit
-from prunus.explain.page_record import page_record
-from prunus.explain.phrases import split_text
+from prunus.describe import NodeSummary
+from prunus.describe.record import ColumnSplit
+from prunus.describe.words import split_text
+from prunus.render.page_record import page_record
 from tests.estimators.problems import as_pandas, mixed
 
 FRAME = as_pandas(mixed(200))

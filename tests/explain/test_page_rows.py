@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_html
-from prunus.explain.reasons import column_orders
+from prunus.describe.reasons import column_orders
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 from tests.explain.browser import CHROMIUM, DRIVER, Page, browser
 

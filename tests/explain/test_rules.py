@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 
 from prunus import ArgminTreeClusterer, export_rules
+from prunus.describe.read import NodeSummary, SplitWeight, TreeSummary, Words
+from prunus.describe.record import ColumnSplit
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain.column_splits import ColumnSplit
-from prunus.explain.rules import _line, _Path
-from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary
-from prunus.explain.wording import Words
+from prunus.render.rules import _line, _Path
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table(300)

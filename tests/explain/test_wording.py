@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from prunus import ArgminTreeClusterer, tree_summary
+from prunus.describe import NodeSummary, SplitWeight
+from prunus.describe.numbers import number, percent
+from prunus.describe.read import read_words, traits
+from prunus.describe.words import shares, split_text
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain import NodeSummary, SplitWeight
-from prunus.explain.digits import number, percent
-from prunus.explain.phrases import shares, split_text
-from prunus.explain.wording import read_words, traits
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()

@@ -23,7 +23,7 @@ def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     """Scores of the predictions; of a soft tree also those of hard predictions, and how far the two agree."""
     if is_forest(model) or is_readable(model):
         return mean_scores(model, model.predict_proba(X) if is_classifier(model) else model.predict(X), y)
-    from prunus.explain.rows import send_rows
+    from prunus.describe.rows import send_rows
     from prunus.tree.prediction import hard_outputs
 
     rows, target = send_rows(model, X), model.target_
