@@ -11,20 +11,15 @@ import numpy.typing as npt
 from prunus.data import OutputColumn
 from prunus.data.calendar import LEVELS, Unit, level_at
 from prunus.describe.record import ColumnSplit, Curve, Formula, SplitWeight
-from prunus.targets import Target
-from prunus.targets.links import IDENTITY, LOG
+from prunus.targets import Scale
 from prunus.tree import Tree
 from prunus.tree.linear import outputs_at
 
 __all__ = [
     "UNNAMED",
-    "ColumnSplit",
-    "Curve",
-    "Formula",
     "LeafCurves",
-    "Scale",
-    "SplitWeight",
     "TableSum",
+    "crossings",
     "grouped",
     "leaf_curves",
     "leaf_formulas",
@@ -34,7 +29,6 @@ __all__ = [
     "scaled",
     "split_column",
     "table_sum",
-    "told_scale",
     "typical_value",
 ]
 
@@ -247,54 +241,25 @@ def split_column(columns: Sequence[OutputColumn], weight: Floats, bias: float) -
         return ColumnSplit(
             curve.name, curve.kind, left=left, right=right, other_left=other, missing_left=missing, unit=unit
         )
-    thresholds = []
-    for (x, score), (next_x, next_score) in pairwise(zip(map(float, curve.points), scores, strict=True)):
-        if (score < 0) != (next_score < 0):
-            way = score / (score - next_score)
-            thresholds.append((1 - way) * x + way * next_x)
+    thresholds = crossings(curve, scores)
     low_left = scores[0] < 0
     if not thresholds and missing in (None, low_left):
         return None
-    return ColumnSplit(curve.name, curve.kind, tuple(thresholds), low_left, missing_left=missing)
-
-
-class Scale(NamedTuple):
-    """The linear function ``matrix @ outputs + offset``, from k outputs to the m numbers that are told."""
-
-    names: tuple[str, ...]
-    """What the m numbers are, such as "y", "log of y", "log odds of yes" or "score of red"."""
-    matrix: Doubles
-    """(m, k)."""
-    offset: Doubles
-    """(m,)."""
-
-    def at(self, outputs: Doubles) -> Doubles:
-        """The numbers that are told, (..., m), of outputs, (..., k)."""
-        told: Doubles = outputs @ self.matrix.T + self.offset
-        return told
-
-
-def told_scale(target: Target, outputs: Sequence[str]) -> Scale:
-    """The scale of a target, given the names of what it predicts.
-
-    Of two classes the log odds of the second one tell all. Scores of more classes are told relative to their mean,
-    since only their differences matter.
-    """
-    k = target.n_outputs
-    if target.task == "classes":
-        if len(outputs) == 2:
-            matrix = np.array([[1.0]]) if k == 1 else np.array([[-1.0, 1.0]])
-            return Scale((f"log odds of {outputs[1]}",), matrix, np.zeros(1))
-        return Scale(tuple(f"score of {name}" for name in outputs), np.eye(k) - 1 / k, np.zeros(k))
-    zero = target.predictions(np.zeros((1, k)))[0]
-    if target.link is LOG:
-        return Scale(tuple(f"log of {name}" for name in outputs), np.eye(k), np.log(zero))
-    assert target.link is IDENTITY
-    return Scale(tuple(outputs), np.diag(target.predictions(np.ones((1, k)))[0] - zero), zero)
+    return ColumnSplit(curve.name, curve.kind, thresholds, low_left, missing_left=missing)
 
 
 MOST_FORMULAS = 10
 """Largest number of classes with formulas in a leaf."""
+
+
+def crossings(curve: Curve, scores: Sequence[float]) -> tuple[float, ...]:
+    """Where a number goes to the other side, given the scores at the points of its curve: between two of them."""
+    found = []
+    for (x, score), (next_x, next_score) in pairwise(zip(map(float, curve.points), scores, strict=True)):
+        if (score < 0) != (next_score < 0):
+            way = score / (score - next_score)
+            found.append((1 - way) * x + way * next_x)
+    return tuple(found)
 
 
 class TableSum(NamedTuple):

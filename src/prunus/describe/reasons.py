@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.describe.columns import TableColumn, table_columns, table_values, typical_row, value_text
+from prunus.describe.columns import TableColumn, TableValues, table_columns, typical_row, value_text
 from prunus.describe.explanation import Contribution, RowExplanation
-from prunus.describe.read import Words, read_words
+from prunus.describe.read import describe
+from prunus.describe.record import TreeDescription
+from prunus.describe.rows import Rows
 from prunus.estimators.fitted_forest import tree_predictions
-from prunus.targets import Target
 
-__all__ = ["PredictedRows", "column_orders", "forest_rows", "moved_by_columns", "strongest"]
+__all__ = ["PredictedRows", "column_orders", "forest_rows", "moved_by_columns"]
 
 Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
@@ -98,42 +99,36 @@ def _moved(
 class PredictedRows:
     """Rows of a table with their predictions, and what is told of them without a look into trees."""
 
-    target: Target
-    words: Words
+    tree: TreeDescription
+    """The tree, or the first one of a forest."""
     columns: list[TableColumn]
     """The columns of the table, by the names that the user chose."""
-    table: Any
+    table: TableValues
     x: Floats
-    """The encoded rows, (n, d)."""
+    """The rows as the tree reads them, (n, d)."""
     answers: npt.NDArray[Any]
     """Labels, values or clusters, as `predict` returns them."""
     predictions: Doubles
     """Probabilities of all classes, or values, (n, k); (n, 0) for clusters."""
     predict: Callable[[Floats], Doubles]
-    """Predictions of other encoded rows."""
+    """Predictions of other rows that were read like these."""
+
+    @classmethod
+    def of(cls, rows: Rows, X: Any) -> "PredictedRows":  # noqa: N803
+        """The rows of a table in a single tree."""
+        columns = table_columns(rows.tree)
+        table = TableValues(X, columns)
+        return cls(rows.tree, columns, table, rows.x, rows.answers, rows.predictions, rows.predict)
 
     @cached_property
     def typical(self) -> Floats:
-        """The encoded row of typical values, (d,)."""
+        """The row of typical values as the tree reads it, (d,)."""
         return typical_row(self.columns)
-
-    @cached_property
-    def table_values(self) -> list[npt.NDArray[np.object_]]:
-        """The values of each column, (n,): numbers, seconds of times, names of levels, and None for missing values."""
-        return table_values(self.columns, self.table)
 
     @cached_property
     def values(self) -> list[list[str]]:
         """The values of each column in words."""
-        return [
-            [value_text(column, value) for value in values]
-            for column, values in zip(self.columns, self.table_values, strict=True)
-        ]
-
-    @cached_property
-    def typical_values(self) -> list[str]:
-        """The typical value of each column in words."""
-        return [value_text(column, column.typical) for column in self.columns]
+        return [[value_text(own, value) for value in self.table.values(own.feature)] for own in self.columns]
 
     @cached_property
     def moved(self) -> tuple[Doubles, Doubles]:
@@ -142,66 +137,65 @@ class PredictedRows:
 
         def predict(x: Floats, rows: npt.NDArray[np.int64]) -> Doubles:
             found = self.predict(x)
-            return np.take_along_axis(found, classes[rows, None], 1) if self.target.task == "classes" else found
+            return found if self.tree.classes is None else np.take_along_axis(found, classes[rows, None], 1)
 
         return moved_by_columns(predict, self.columns, self.x)
 
     def of_row(self, i: int) -> RowExplanation:
         """The prediction of row i, with its reasons unless it is a cluster."""
-        reasons, typical = ((), None) if self.target.task == "clusters" else self.reasons(i)
+        names, shares = self.tree.outputs, self.predictions[i].tolist()
+        probabilities, explained = None, ", ".join(names)
+        if self.tree.classes is not None:
+            probabilities, explained = (
+                dict(zip(names, shares, strict=True)),
+                f"probability of {names[_largest(shares)]}",
+            )
+        reasons, typical = ((), None) if self.tree.clusters else self.reasons(i)
         return RowExplanation(
             row=i,
             prediction=self._prediction(i),
-            probabilities=self._probabilities(i),
-            explained=self._explained(i),
+            probabilities=probabilities,
+            explained="" if self.tree.clusters else explained,
             typical=typical,
             reasons=reasons,
         )
 
     def reasons(self, i: int) -> tuple[tuple[Contribution, ...], float | tuple[float, ...]]:
         """The reasons for the prediction of row i, strongest first, and what is predicted for a typical row."""
-        moved, typical = self.moved[0][i], self.moved[1][i]
-        found = [self.contribution(i, c, moved[c]) for c in range(len(self.columns)) if moved[c].any()]
-        return strongest(found), _one_or_more(typical)
+        moved, typical = self.moved
+        return self.contributions(i, moved[i]), _one_or_more(typical[i])
 
-    def contribution(self, i: int, c: int, added: Doubles) -> Contribution:
-        """What column c of row i has added, (k,)."""
-        return Contribution(self.columns[c].name, self.values[c][i], self.typical_values[c], _one_or_more(added))
+    def contributions(self, i: int, added: Doubles) -> tuple[Contribution, ...]:
+        """What the columns of row i have added, (columns, k), strongest first, without those that add nothing."""
+        found = [
+            Contribution(own.name, self.values[c][i], value_text(own, own.typical), _one_or_more(added[c]))
+            for c, own in enumerate(self.columns)
+            if added[c].any()
+        ]
+        return tuple(sorted(found, key=lambda part: -part.size))
 
     def _prediction(self, i: int) -> Any:
-        if self.target.task == "numbers":
+        if not self.tree.clusters and self.tree.classes is None:
             return _one_or_more(self.predictions[i])
         label = self.answers[i]
         return label.item() if isinstance(label, np.generic) else label
-
-    def _probabilities(self, i: int) -> dict[str, float] | None:
-        if self.target.task != "classes":
-            return None
-        return dict(zip(self.words.summary.outputs, self.predictions[i].tolist(), strict=True))
-
-    def _explained(self, i: int) -> str:
-        if self.target.task == "classes":
-            return f"probability of {self.words.summary.outputs[int(self.predictions[i].argmax())]}"
-        return "" if self.target.task == "clusters" else ", ".join(self.words.summary.outputs)
 
 
 def forest_rows(forest: Any, X: Any, feature_names: Any = None, class_names: Any = None) -> PredictedRows:  # noqa: N803
     """The rows of a table with the means of what the trees of a forest predict."""
     check_is_fitted(forest)
-    trees, target = forest.estimators_, forest.target_
+    tree, x = describe(forest.estimators_[0], feature_names, class_names), forest.encoder_.transform(X)
 
     def predict(x: Floats) -> Doubles:
-        return np.asarray(sum(tree_predictions(tree, x) for tree in trees)) / len(trees)
+        return np.asarray(sum(tree_predictions(one, x) for one in forest.estimators_)) / len(forest.estimators_)
 
-    words, x = read_words(trees[0], feature_names, class_names), forest.encoder_.transform(X)
-    predictions = predict(x)
-    answers = target.labels[predictions.argmax(1)] if target.task == "classes" else predictions
-    return PredictedRows(target, words, table_columns(words.columns), X, x, answers, predictions, predict)
+    predictions, columns = predict(x), table_columns(tree)
+    answers = predictions if tree.classes is None else forest.target_.labels[predictions.argmax(1)]
+    return PredictedRows(tree, columns, TableValues(X, columns), x, answers, predictions, predict)
 
 
-def strongest(contributions: list[Contribution]) -> tuple[Contribution, ...]:
-    """The contributions, the largest first."""
-    return tuple(sorted(contributions, key=lambda part: -part.size))
+def _largest(values: Sequence[float]) -> int:
+    return max(range(len(values)), key=values.__getitem__)
 
 
 def _one_or_more(values: Doubles) -> float | tuple[float, ...]:

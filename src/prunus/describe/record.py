@@ -1,15 +1,33 @@
 """The record that every text and picture of a tree is made from."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from prunus.data import OutputColumn, TableEncoder
 from prunus.data.calendar import Unit, titled
+from prunus.estimators.readable_importances import importances
+from prunus.search.columns import KnownColumn
 from prunus.search.questions import Question
+from prunus.search.record import ReadableRecord
+from prunus.targets import Target
+from prunus.tree import Tree
 
-__all__ = ["ColumnSplit", "Curve", "Formula", "NodeSummary", "SplitWeight", "TreeSummary"]
+__all__ = [
+    "ColumnSplit",
+    "Curve",
+    "Formula",
+    "LearnedTree",
+    "NodeSummary",
+    "SearchedTree",
+    "SplitWeight",
+    "TreeDescription",
+    "TreeSummary",
+]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -219,3 +237,67 @@ class TreeSummary:
     "softmax" (it is the score of each class) or "logit" (it is the logit of the second of two classes)."""
     exact: bool = False
     """Whether the numbers are those that predict, as in readable trees; texts then have all their digits by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeDescription(TreeSummary):
+    """A summary by the names that the user chose, and the parts of the estimator that predict.
+
+    Texts, pictures and code are made from it, and ask nothing else of the estimator.
+    """
+
+    target: Target
+    clusters: dict[int, str] = field(default_factory=dict)
+    """The name of the cluster of each leaf, by node; empty for estimators that do not cluster."""
+    yes_or_no: tuple[bool, ...] = ()
+    """Which outputs of a clusterer are 0 or 1, such as "color = red"."""
+
+    @property
+    def importances(self) -> Doubles:
+        """How much each column of the table matters, as shares, (n_features_in_,)."""
+        raise NotImplementedError
+
+    @cached_property
+    def by_number(self) -> dict[int, NodeSummary]:
+        """The nodes by their numbers."""
+        return {node.node: node for node in self.nodes}
+
+    @property
+    def root(self) -> NodeSummary:
+        """The node that all rows pass."""
+        return self.by_number[0]
+
+    def children(self, node: NodeSummary) -> tuple[NodeSummary | None, NodeSummary | None]:
+        """The left and the right child of a node; None for a child that was pruned."""
+        return self.by_number.get(2 * node.node + 1), self.by_number.get(2 * node.node + 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedTree(TreeDescription):
+    """A tree that was learned by gradient descent: it predicts from encoded rows."""
+
+    model: Tree
+    encoder: TableEncoder
+    inputs: tuple[OutputColumn, ...]
+    """The encoded columns, by the names that the user chose."""
+
+    @property
+    def importances(self) -> Doubles:
+        """How much the outputs depend on each column of the table, as shares, (n_features_in_,)."""
+        return self.model.importances
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchedTree(TreeDescription):
+    """A readable tree: it predicts from the values of the table themselves."""
+
+    model: ReadableRecord
+    known: tuple[KnownColumn, ...]
+    """What it knows of the columns of the table, by the names that the user chose."""
+    apply: Callable[[Any], npt.NDArray[np.int64]]
+    """From a table, which it checks, to the leaf of each row."""
+
+    @property
+    def importances(self) -> Doubles:
+        """How much each column of the table lowers the impurity, as shares, (n_features_in_,)."""
+        return importances(self.model, self.known)

@@ -8,165 +8,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csc_array, csr_array
 
-from prunus.describe.columns import TableColumn
-from prunus.describe.record import NodeSummary
+from prunus.describe.record import LearnedTree, NodeSummary, SearchedTree, TreeDescription
 from prunus.estimators.torch_state import plain_torch
-from prunus.search.columns import Column, KnownColumn, as_columns, read_columns
+from prunus.search.columns import Column, as_columns, as_matrix, read_columns
 from prunus.search.predict import class_scores, find_leaves, goes_left, leaf_outputs, split_sums
-from prunus.search.record import ReadableRecord
-from prunus.targets import Target
-from prunus.tree import Tree
 from prunus.tree.paths import path_nodes
 from prunus.tree.prediction import find_ends, find_routes, hard_outputs, row_outputs, score_rows
 
-__all__ = [
-    "ReadableRows",
-    "RowsInTree",
-    "agreement",
-    "largest_routes",
-    "predict_readable",
-    "readable_columns",
-    "score_paths",
-    "send_encoded",
-    "send_readable",
-    "send_rows",
-]
-
-
-@dataclass(frozen=True)
-class RowsInTree:
-    """The paths and outputs of some rows in a tree."""
-
-    tree: Tree
-    x: npt.NDArray[np.float32]
-    """The encoded rows, (n, d)."""
-    ends: npt.NDArray[np.int64]
-    """The last kept node on each row's one path, (n,)."""
-    soft: npt.NDArray[np.float64]
-    """Outputs along all routes, (n, k); along one path in a hard tree."""
-
-    @cached_property
-    def passing(self) -> csc_array:
-        """Which rows pass each node on their one path, as the columns of a sparse bool array, (n, T)."""
-        nodes, begins = path_nodes(self.ends)
-        passes = np.ones(len(nodes), dtype=bool)
-        return csr_array((passes, nodes, begins), shape=(len(self.ends), self.tree.n_nodes)).tocsc()
-
-    @property
-    def is_hard(self) -> bool:
-        """Whether each row follows one path."""
-        return self.tree.is_hard
-
-    @property
-    def leaves(self) -> list[int]:
-        """All leaves."""
-        found: list[int] = np.flatnonzero(self.tree.is_leaf).tolist()
-        return found
-
-    def predicted(self, target: Target) -> npt.NDArray[np.float64]:
-        """Probabilities of all classes, or values, (n, k); (n, 0) for clusters."""
-        return np.zeros((len(self.x), 0)) if target.task == "clusters" else target.predictions(self.soft)
-
-    def scores(self, t: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """The scores of these rows at a linear split, (len(rows),): a row goes left if its score is negative."""
-        tree = self.tree
-        if tree.weight is None or tree.bias is None:
-            raise ValueError("only linear splits are known by their weights")
-        sums: npt.NDArray[np.float64] = self.x[rows].astype(np.float64) @ tree.weight[t].astype(np.float64)
-        return sums + float(tree.bias[t])
-
-    def sums(self, node: NodeSummary, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """The weighted sums of a linear split in the units of the table, (len(rows),)."""
-        assert node.threshold is not None
-        return self.scores(node.node, rows) + node.threshold
-
-    def goes_left(self, t: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of these rows go left at a linear split, (len(rows),)."""
-        return self.scores(t, rows) < 0
-
-    def at(self, t: int) -> npt.NDArray[np.int64]:
-        """The rows that pass node t."""
-        rows: npt.NDArray[np.int64] = self.passing.indices[self.passing.indptr[t] : self.passing.indptr[t + 1]]
-        return rows
-
-
-@plain_torch()
-def send_rows(estimator: Any, X: Any) -> RowsInTree:  # noqa: N803
-    """Send the rows of a table through a fitted estimator's tree."""
-    return send_encoded(estimator.tree_, estimator.encoder_.transform(X))
-
-
-@plain_torch()
-def send_encoded(tree: Tree, x: npt.NDArray[np.float32]) -> RowsInTree:
-    """Send encoded rows, (n, d), through a tree."""
-    return RowsInTree(tree, x, find_ends(tree, x), row_outputs(tree, x))
-
-
-@plain_torch()
-def agreement(tree: Tree, target: Target, rows: RowsInTree) -> float:
-    """How far predictions along one path agree with those along all routes; 1 means completely.
-
-    For clusters it is the share of rows whose largest route leads to the leaf at the end of their path.
-    """
-    if target.task == "clusters":
-        leaves = np.flatnonzero(tree.is_leaf)
-        largest = leaves[find_routes(tree, rows.x)[:, leaves].argmax(1)]
-        return float(np.mean(largest == rows.ends))
-    return target.agreement(rows.soft, hard_outputs(tree, rows.x, rows.ends))
-
-
-@plain_torch()
-def largest_routes(passed: RowsInTree, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The largest share of each of these rows that reaches one leaf, of all that reaches leaves, (len(rows),)."""
-    leaves = np.flatnonzero(passed.tree.is_leaf)
-    reached = find_routes(passed.tree, passed.x[rows])[:, leaves].astype(np.float64)
-    total = reached.sum(1)
-    largest: npt.NDArray[np.float64] = np.divide(reached.max(1), total, out=np.ones_like(total), where=total > 0)
-    return largest
-
-
-@plain_torch()
-def score_paths(passed: RowsInTree, rows: npt.NDArray[np.int64]) -> list[list[float]] | None:
-    """The scores of the splits on the path of each of these rows; None if splits are linear, as weights tell them."""
-    tree = passed.tree
-    if tree.splits.is_linear:
-        return None
-    with torch.inference_mode():
-        scores = score_rows(tree.splits, torch.from_numpy(passed.x[rows])).numpy()
-    found = []
-    for score, end in zip(scores, passed.ends[rows], strict=True):
-        nodes, _ = path_nodes(np.array([end]))
-        found.append(
-            [float(f"{score[t]:.6g}") for t in sorted(nodes.tolist()) if not tree.is_leaf[t] and t < len(score)]
-        )
-    return found
-
+__all__ = ["LearnedRows", "Rows", "SearchedRows", "agreement", "largest_routes", "score_paths", "send_rows"]
 
 Doubles = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ReadableRows:
-    """The paths of some rows in a readable tree; what pages ask of it they also ask of `RowsInTree`."""
+class Rows:
+    """The paths and predictions of some rows in a tree."""
 
-    record: ReadableRecord
-    columns: Sequence[Column]
+    tree: TreeDescription
+    x: npt.NDArray[Any]
+    """The rows as the tree reads them, (n, d): encoded, or the numbers and codes of levels of the table."""
     ends: Nodes
-    """The leaf of each row, (n,)."""
+    """The last kept node on each row's one path, (n,)."""
     predictions: Doubles
-    """Probabilities of all classes, or values, (n, k)."""
-    is_hard: bool = True
+    """Probabilities of all classes, or values, (n, k); (n, 0) for clusters."""
 
     @property
-    def leaves(self) -> list[int]:
-        """All leaves."""
-        return sorted(self.record.leaves)
+    def answers(self) -> npt.NDArray[Any]:
+        """What `predict` returns: labels, values, or clusters."""
+        target = self.tree.target
+        if target.classes is None:
+            return self.predictions
+        answers: npt.NDArray[Any] = target.labels[self.predictions.argmax(1)]  # type: ignore[attr-defined]
+        return answers
 
     @cached_property
     def _passing(self) -> dict[int, Nodes]:
+        """The rows that pass each node on their one path."""
         nodes, begins = path_nodes(self.ends)
         rows = np.repeat(np.arange(len(self.ends)), np.diff(begins))
         order = np.argsort(nodes, kind="stable")
@@ -177,54 +56,134 @@ class ReadableRows:
         """The rows that pass node t."""
         return self._passing.get(t, np.zeros(0, dtype=np.int64))
 
-    def predicted(self, target: Target) -> Doubles:  # noqa: ARG002
-        """Probabilities of all classes, or values, (n, k)."""
-        return self.predictions
+    def predict(self, x: npt.NDArray[Any]) -> Doubles:
+        """The predictions of other rows that were read like these."""
+        raise NotImplementedError
 
     def sums(self, node: NodeSummary, rows: Nodes) -> Doubles:
-        """The weighted sums of a split, (len(rows),); NaN where a number of it is missing."""
-        return split_sums(self.record.splits[node.node], self.columns, rows)
+        """The weighted sums of a linear split, (len(rows),); NaN where a number of a readable tree is missing."""
+        raise NotImplementedError
+
+    def goes_left(self, t: int, rows: Nodes) -> npt.NDArray[np.bool_]:
+        """Which of these rows go left at a linear split, (len(rows),)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LearnedRows(Rows):
+    """Rows in a tree that was learned by gradient descent."""
+
+    tree: LearnedTree
+    soft: Doubles
+    """Outputs along all routes, (n, k); along one path in a hard tree."""
+
+    @property
+    def answers(self) -> npt.NDArray[Any]:
+        """What `predict` returns: labels, values, or clusters."""
+        cluster = self.tree.model.cluster
+        return self.tree.target.answers(self.soft) if cluster is None else cluster[self.ends]
+
+    @plain_torch()
+    def predict(self, x: npt.NDArray[Any]) -> Doubles:
+        """The predictions of other encoded rows."""
+        return self.tree.target.predictions(row_outputs(self.tree.model, x))
+
+    def scores(self, t: int, rows: Nodes) -> Doubles:
+        """The scores of these rows at a linear split, (len(rows),): a row goes left if its score is negative."""
+        model = self.tree.model
+        if model.weight is None or model.bias is None:
+            raise ValueError("only linear splits are known by their weights")
+        sums: Doubles = self.x[rows].astype(np.float64) @ model.weight[t].astype(np.float64)
+        return sums + float(model.bias[t])
+
+    def sums(self, node: NodeSummary, rows: Nodes) -> Doubles:
+        """The weighted sums of a linear split in the units of the table, (len(rows),)."""
+        assert node.threshold is not None
+        return self.scores(node.node, rows) + node.threshold
+
+    def goes_left(self, t: int, rows: Nodes) -> npt.NDArray[np.bool_]:
+        """Which of these rows go left at a linear split, (len(rows),)."""
+        return self.scores(t, rows) < 0
+
+
+@dataclass(frozen=True)
+class SearchedRows(Rows):
+    """Rows in a readable tree."""
+
+    tree: SearchedTree
+    columns: Sequence[Column]
+
+    def predict(self, x: npt.NDArray[Any]) -> Doubles:
+        """The predictions of other rows."""
+        columns = as_columns(self.tree.known, x.astype(np.float64, copy=False))
+        return _searched_predictions(self.tree, columns, find_leaves(self.tree.model, columns))
+
+    def sums(self, node: NodeSummary, rows: Nodes) -> Doubles:
+        """The sums of the terms of a split, (len(rows),); NaN where a number of it is missing."""
+        return split_sums(self.tree.model.splits[node.node], self.columns, rows)
 
     def goes_left(self, t: int, rows: Nodes) -> npt.NDArray[np.bool_]:
         """Which of these rows go left at a split."""
-        return goes_left(self.record.splits[t], self.columns, rows)
+        return goes_left(self.tree.model.splits[t], self.columns, rows)
 
 
-def send_readable(estimator: Any, X: Any) -> ReadableRows:  # noqa: N803
-    """Send the rows of a table through a readable tree."""
-    ends = estimator.apply(X)  # which also looks at the table
-    columns = read_columns(estimator.columns_, X)
-    return ReadableRows(estimator.record_, columns, ends, _predictions(estimator, columns, ends))
+@plain_torch()
+def send_rows(tree: TreeDescription, X: Any, x: npt.NDArray[np.float32] | None = None) -> Rows:  # noqa: N803
+    """Send the rows of a table through a tree; x is the encoded table, if it is known already."""
+    if isinstance(tree, SearchedTree):
+        ends, columns = tree.apply(X), read_columns(tree.known, X)
+        return SearchedRows(tree, as_matrix(columns), ends, _searched_predictions(tree, columns, ends), columns)
+    assert isinstance(tree, LearnedTree)
+    x = tree.encoder.transform(X) if x is None else x
+    soft = row_outputs(tree.model, x)
+    predictions = np.zeros((len(x), 0)) if tree.target.reconstructs else tree.target.predictions(soft)
+    return LearnedRows(tree, x, find_ends(tree.model, x), predictions, soft)
 
 
-def predict_readable(estimator: Any, matrix: Doubles) -> Doubles:
-    """Probabilities of all classes, or values, (n, k), of rows as a matrix, see `as_matrix`."""
-    columns = as_columns(estimator.columns_, matrix)
-    return _predictions(estimator, columns, find_leaves(estimator.record_, columns))
+def _searched_predictions(tree: SearchedTree, columns: Sequence[Column], ends: Nodes) -> Doubles:
+    k = tree.target.n_outputs
+    if tree.target.classes is None:
+        return leaf_outputs(tree.model, columns, ends, k)
+    return class_scores(tree.model, columns, ends, k)[1]
 
 
-def _predictions(estimator: Any, columns: Sequence[Column], ends: Nodes) -> Doubles:
-    target, record = estimator.target_, estimator.record_
-    if target.task == "classes":
-        return class_scores(record, columns, ends, target.n_outputs)[1]
-    return leaf_outputs(record, columns, ends, target.n_outputs)
+@plain_torch()
+def agreement(rows: LearnedRows) -> float:
+    """How far predictions along one path agree with those along all routes; 1 means completely.
+
+    For clusters it is the share of rows whose largest route leads to the leaf at the end of their path.
+    """
+    model, target = rows.tree.model, rows.tree.target
+    if target.reconstructs:
+        leaves = np.flatnonzero(model.is_leaf)
+        largest = leaves[find_routes(model, rows.x)[:, leaves].argmax(1)]
+        return float(np.mean(largest == rows.ends))
+    return target.agreement(rows.soft, hard_outputs(model, rows.x, rows.ends))
 
 
-def readable_columns(columns: Sequence[KnownColumn]) -> list[TableColumn]:
-    """The columns of the table that a readable tree knows; a value is its own code, a level its position."""
-    return [_readable_column(feature, column) for feature, column in enumerate(columns)]
+@plain_torch()
+def largest_routes(passed: LearnedRows, rows: Nodes) -> Doubles:
+    """The largest share of each of these rows that reaches one leaf, of all that reaches leaves, (len(rows),)."""
+    model = passed.tree.model
+    leaves = np.flatnonzero(model.is_leaf)
+    reached = find_routes(model, passed.x[rows])[:, leaves].astype(np.float64)
+    total = reached.sum(1)
+    largest: Doubles = np.divide(reached.max(1), total, out=np.ones_like(total), where=total > 0)
+    return largest
 
 
-def _readable_column(feature: int, column: KnownColumn) -> TableColumn:
-    code = column.typical
-    if column.kind == "category":
-        code = float("nan") if code is None else float(column.levels.index(str(code)))
-    return TableColumn(
-        positions=np.array([feature]),
-        feature=feature,
-        name=column.name,
-        kind=column.kind,
-        levels=list(column.levels),
-        typical=column.typical,
-        encoded=np.array([float("nan") if code is None else code], dtype=np.float64),
-    )
+@plain_torch()
+def score_paths(passed: LearnedRows, rows: Nodes) -> list[list[float]] | None:
+    """The scores of the splits on the path of each of these rows; None if splits are linear, as weights tell them."""
+    model = passed.tree.model
+    if model.splits.is_linear:
+        return None
+    with torch.inference_mode():
+        scores = score_rows(model.splits, torch.from_numpy(passed.x[rows])).numpy()
+    found = []
+    for score, end in zip(scores, passed.ends[rows], strict=True):
+        nodes, _ = path_nodes(np.array([end]))
+        found.append(
+            [float(f"{score[t]:.6g}") for t in sorted(nodes.tolist()) if not model.is_leaf[t] and t < len(score)]
+        )
+    return found

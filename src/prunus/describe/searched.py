@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from prunus.describe.record import ColumnSplit, Formula, NodeSummary, SplitWeight, TreeSummary
+from prunus.describe.record import ColumnSplit, Formula, NodeSummary, SearchedTree, SplitWeight
+from prunus.estimators.readable import ReadableTree
 from prunus.estimators.readable_importances import term_spread
 from prunus.search.columns import KnownColumn
 from prunus.search.predict import has_scores
@@ -13,20 +13,21 @@ from prunus.search.record import Leaf, NodeRows, ReadableRecord, Split, Term
 from prunus.search.words import term_label
 from prunus.targets import remarks
 
-__all__ = ["renamed", "summarize_readable"]
+__all__ = ["describe_searched"]
 
 
-def summarize_readable(
-    estimator: Any, feature_names: Sequence[str] | None = None, class_names: Sequence[str] | None = None
-) -> TreeSummary:
-    """The summary of a readable tree, with these names for the columns of the table and for the classes."""
-    record, target = estimator.record_, estimator.target_
-    columns = renamed(estimator.columns_, feature_names)
-    outputs = tuple(class_names) if class_names is not None else target.output_names(None)
-    is_classes = target.task == "classes"
+def describe_searched(
+    estimator: ReadableTree, features: Sequence[str] | None, names: Sequence[str] | None
+) -> SearchedTree:
+    """The description of a readable tree, with these names for the columns of the table and for the classes."""
+    record, target, columns = estimator.record_, estimator.target_, estimator.columns_
+    if features is not None:
+        columns = tuple(replace(column, name=name) for column, name in zip(columns, features, strict=True))
+    outputs = tuple(names) if names is not None else target.output_names(None)
     nodes = sorted((*record.splits, *record.leaves))
     has_terms = any(formula.terms for leaf in record.leaves.values() for formula in leaf.outputs)
-    return TreeSummary(
+    is_classes = target.classes is not None
+    return SearchedTree(
         kind=type(estimator).__name__,
         leaf="linear" if has_terms else "constant",
         depth=estimator.get_depth(),
@@ -34,7 +35,7 @@ def summarize_readable(
         n_nodes=len(nodes),
         n_active=len(nodes),
         n_parameters=_n_numbers(record),
-        classes=tuple(target.labels.tolist()) if is_classes else None,
+        classes=target.classes,
         outputs=outputs,
         nodes=tuple(_node(record, columns, outputs, t, is_classes=is_classes) for t in nodes),
         agreement=None,
@@ -42,14 +43,11 @@ def summarize_readable(
         routing="hard",
         link=target.link.name,
         exact=True,
+        target=target,
+        model=record,
+        known=columns,
+        apply=estimator.apply,
     )
-
-
-def renamed(columns: tuple[KnownColumn, ...], names: Sequence[str] | None) -> tuple[KnownColumn, ...]:
-    """The columns of the table with these names; with their own if there are none."""
-    if names is None:
-        return columns
-    return tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
 
 
 def _n_numbers(record: ReadableRecord) -> int:

@@ -1,14 +1,14 @@
 """Splits, formulas, curves and predictions of a tree as text, and what a split does with a row."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import isnan
 from operator import ge, gt, le, lt
 
 from prunus.describe.numbers import exact_number, number, percent, short_number
-from prunus.describe.record import ColumnSplit, Curve, Formula, NodeSummary, SplitWeight
+from prunus.describe.record import ColumnSplit, Curve, Formula, NodeSummary, SplitWeight, TreeDescription
 from prunus.search.questions import OPPOSITE, Comparison, Question, comparisons, question_words, sum_words, switch_words
 from prunus.search.words import bracketed, instant_text, quoted
 
@@ -18,6 +18,8 @@ __all__ = [
     "curve_text",
     "formula_parts",
     "formula_text",
+    "in_lines",
+    "outcome",
     "point_text",
     "prediction",
     "probability_text",
@@ -27,7 +29,10 @@ __all__ = [
     "split_sentence",
     "split_text",
     "sum_parts",
+    "traits",
 ]
+
+Write = Callable[[float], str]
 
 MOST_TERMS = 12
 """Number of terms that are written of a split that uses few columns of the table."""
@@ -35,10 +40,12 @@ MOST_LEVELS = 6
 """Number of levels of a category that are written; others are counted."""
 MOST_CLASSES = 12
 """Number of classes whose probabilities are written."""
+NOTABLE = 0.5
+"""A feature of a cluster is shown if its mean is this many standard deviations from the mean of the table."""
 _PHRASE = ("=", "<", ">", "+", " - ", " is ", " from ", " and ", " for ")
 
 
-def split_parts(node: NodeSummary, max_features: int, write: Callable[[float], str]) -> tuple[list[str], list[str]]:
+def split_parts(node: NodeSummary, max_features: int, write: Write) -> tuple[list[str], list[str]]:
     """The conditions of a split for rows that go left and for those that go right, as lists of words.
 
     A split is a sum of terms, strongest first, that is below a threshold or not; all levels of categories are written
@@ -75,7 +82,7 @@ def split_text(node: NodeSummary, max_features: int = 3, digits: int = 2, *, lef
     return " ".join(split_parts(node, max_features, partial(number, decimals=digits))[0 if left else 1])
 
 
-def formula_text(formula: Formula, max_features: int, write: Callable[[float], str]) -> str:
+def formula_text(formula: Formula, max_features: int, write: Write) -> str:
     """The formula of a leaf in one line: its constant and its terms, strongest first.
 
     Examples
@@ -87,7 +94,7 @@ def formula_text(formula: Formula, max_features: int, write: Callable[[float], s
     return " ".join(formula_parts(formula, max_features, write))
 
 
-def formula_parts(formula: Formula, max_features: int, write: Callable[[float], str]) -> list[str]:
+def formula_parts(formula: Formula, max_features: int, write: Write) -> list[str]:
     """The constant of a formula, its strongest terms, and how many more there are.
 
     A formula that predicts as it is written has all terms, what missing numbers count as, and its limits.
@@ -97,7 +104,7 @@ def formula_parts(formula: Formula, max_features: int, write: Callable[[float], 
     return [write(formula.constant), *sum_parts(formula.weights, max_features, write, after_constant=True)]
 
 
-def _exact_parts(formula: Formula, write: Callable[[float], str]) -> list[str]:
+def _exact_parts(formula: Formula, write: Write) -> list[str]:
     parts = [write(formula.constant)]
     for part in formula.weights:
         size = "" if abs(part.weight) == 1 else f"{write(abs(part.weight))} "
@@ -110,7 +117,7 @@ def _exact_parts(formula: Formula, write: Callable[[float], str]) -> list[str]:
     return parts
 
 
-def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], str]) -> str:
+def curve_text(curve: Curve, outputs: Sequence[str], write: Write) -> str:
     """A curve in one line: its smallest and its largest value, where they are, and the one of missing values.
 
     Of several outputs it is the one that changes most.
@@ -133,7 +140,7 @@ def curve_text(curve: Curve, outputs: Sequence[str], write: Callable[[float], st
     return f"{name}: from {' to '.join(ends)}{missing}"
 
 
-def point_text(column: Curve | ColumnSplit, point: float | str, write: Callable[[float], str]) -> str:
+def point_text(column: Curve | ColumnSplit, point: float | str, write: Write) -> str:
     """A value of a column: a number, a date or a duration in seconds, or a level.
 
     Examples
@@ -172,7 +179,73 @@ def shares(distribution: tuple[float, ...], names: tuple[str, ...], most: int) -
     return found + ([f"{len(order) - most} more"] if len(order) > most else [])
 
 
-def probability_text(node: NodeSummary, names: Sequence[str], write: Callable[[float], str]) -> str:
+def outcome(
+    tree: TreeDescription, node: NodeSummary, max_features: int, write: Write, listed: Callable[[Sequence[float]], str]
+) -> list[tuple[str, str]]:
+    """What is predicted where a path ends that is no cluster, as names with values, such as ("class", "red")."""
+    values = node.value or node.distribution
+    formulas = [(formula.output, formula_text(formula, max_features, write)) for formula in node.formulas]
+    if tree.classes is not None:
+        if tree.exact and formulas:
+            return formulas
+        found = [("class", tree.outputs[values.index(max(values))])]
+        if tree.exact:
+            return [*found, ("probabilities", probability_text(node, tree.outputs, write))]
+        return found + (formulas if len(formulas) == 1 else [])
+    word = "log value" if tree.link == "log" else "value"
+    if node.offset:
+        return [(word, f"{listed(node.offset)} + curves")]
+    if len(formulas) == 1:
+        return [(word, formulas[0][1])]
+    return formulas if tree.exact and formulas else [("value" if node.value else "mean", listed(values))]
+
+
+def traits(tree: TreeDescription, node: NodeSummary, max_features: int) -> list[str]:
+    """The features in which the rows of a clusterer's node differ most from the whole table, such as "high age"."""
+    found = []
+    for i, name in enumerate(tree.outputs):
+        mean, spread = tree.root.distribution[i], tree.root.spread[i]
+        away = (node.distribution[i] - mean) / spread if spread > 0 else 0.0
+        if abs(away) >= NOTABLE:
+            more, less = ("often", "seldom") if tree.yes_or_no[i] else ("high", "low")
+            found.append((abs(away), f"{more if away > 0 else less} {name}"))
+    found.sort(key=lambda pair: -pair[0])
+    return [trait for _, trait in found[:max_features]]
+
+
+def in_lines(tree: TreeDescription, longest: int | None = None) -> TreeDescription:
+    """The description with names on one line of at most `longest` characters."""
+
+    def line(name: str) -> str:
+        name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+        if longest is None or len(name) <= longest:
+            return name
+        return name[: (longest - 1) // 2 + 1] + "…" + name[len(name) - (longest - 2) // 2 :]
+
+    def lines(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(line, names))
+
+    def weights(parts: tuple[SplitWeight, ...]) -> tuple[SplitWeight, ...]:
+        return tuple(replace(part, label=line(part.label)) for part in parts)
+
+    def changed(node: NodeSummary) -> NodeSummary:
+        own = node.column
+        if own is not None:
+            own = replace(own, name=line(own.name), left=lines(own.left), right=lines(own.right))
+        formulas = tuple(replace(f, output=line(f.output), weights=weights(f.weights)) for f in node.formulas)
+        question = None if node.question is None else node.question.renamed(line)
+        return replace(node, split=weights(node.split), column=own, formulas=formulas, question=question)
+
+    return replace(
+        tree,
+        outputs=lines(tree.outputs),
+        curves=tuple(replace(curve, name=line(curve.name)) for curve in tree.curves),
+        nodes=tuple(map(changed, tree.nodes)),
+        clusters={t: line(name) for t, name in tree.clusters.items()},
+    )
+
+
+def probability_text(node: NodeSummary, names: Sequence[str], write: Write) -> str:
     """The probabilities of a leaf, the largest first, without those that are 0.
 
     Examples
@@ -186,7 +259,7 @@ def probability_text(node: NodeSummary, names: Sequence[str], write: Callable[[f
     return ", ".join([*told, *([f"and {len(order) - MOST_CLASSES} more"] if len(order) > MOST_CLASSES else [])])
 
 
-def _of_column(split: ColumnSplit, write: Callable[[float], str], *, left: bool) -> list[str]:
+def _of_column(split: ColumnSplit, write: Write, *, left: bool) -> list[str]:
     """The condition of one side of a split that uses one column of the table."""
     has_missing = split.missing_left is left
     if split.left or split.right:
@@ -229,14 +302,12 @@ def _term(label: str) -> str:
     return f"({label})" if any(sign in label for sign in _PHRASE) else label
 
 
-def _signed(part: SplitWeight, write: Callable[[float], str], *, first: bool) -> str:
+def _signed(part: SplitWeight, write: Write, *, first: bool) -> str:
     minus, plus = ("-", "") if first else ("- ", "+ ")
     return f"{minus if part.weight < 0 else plus}{write(abs(part.weight))} {_term(part.label)}"
 
 
-def sum_parts(
-    weights: Sequence[SplitWeight], most: int, write: Callable[[float], str], *, after_constant: bool = False
-) -> list[str]:
+def sum_parts(weights: Sequence[SplitWeight], most: int, write: Write, *, after_constant: bool = False) -> list[str]:
     """The first terms of a sum, and how many more there are."""
     parts = [_signed(part, write, first=i == 0 and not after_constant) for i, part in enumerate(weights[:most])]
     return parts + ([f"and {len(weights) - most} more"] if len(weights) > most else [])

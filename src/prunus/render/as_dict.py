@@ -4,8 +4,8 @@ from math import isfinite
 from typing import Any
 
 from prunus.describe.numbers import exact_number
-from prunus.describe.read import Words, read_words
-from prunus.describe.record import ColumnSplit, Curve, Formula, NodeSummary, SplitWeight
+from prunus.describe.read import describe
+from prunus.describe.record import ColumnSplit, Curve, Formula, NodeSummary, SplitWeight, TreeDescription
 from prunus.describe.words import split_parts, split_text
 from prunus.search.questions import Question
 
@@ -56,19 +56,18 @@ def export_dict(estimator: Any, *, feature_names: Any = None, class_names: Any =
     >>> found["share"], found["split"][0]["feature"], found["left"]["is_leaf"]
     (1.0, 'size', True)
     """
-    words = read_words(estimator, feature_names, class_names)
-    summary = words.summary
+    tree = describe(estimator, feature_names, class_names)
     return {
-        "kind": summary.kind,
-        "routing": summary.routing,
-        "leaf": summary.leaf,
-        "link": summary.link,
-        "classes": None if summary.classes is None else [_plain(label) for label in summary.classes],
-        "outputs": list(summary.outputs),
-        "depth": summary.depth,
-        "n_leaves": summary.n_leaves,
-        "curves": [_curve(curve) for curve in summary.curves],
-        "tree": _node(words, words.root),
+        "kind": tree.kind,
+        "routing": tree.routing,
+        "leaf": tree.leaf,
+        "link": tree.link,
+        "classes": None if tree.classes is None else [_plain(label) for label in tree.classes],
+        "outputs": list(tree.outputs),
+        "depth": tree.depth,
+        "n_leaves": tree.n_leaves,
+        "curves": [_curve(curve) for curve in tree.curves],
+        "tree": _node(tree, tree.root),
     }
 
 
@@ -109,9 +108,9 @@ def _formula(formula: Formula) -> dict[str, Any]:
     }
 
 
-def _node(words: Words, node: NodeSummary) -> dict[str, Any]:
-    left, right = (None if child is None else _node(words, child) for child in words.children(node))
-    own: dict[str, Any] = {"cluster": words.clusters.get(node.node)} if words.clusters else {}
+def _node(tree: TreeDescription, node: NodeSummary) -> dict[str, Any]:
+    left, right = (None if child is None else _node(tree, child) for child in tree.children(node))
+    own: dict[str, Any] = {"cluster": tree.clusters.get(node.node)} if tree.clusters else {}
     if node.mass is not None:
         own["mass"] = node.mass
     return {

@@ -7,9 +7,8 @@ from textwrap import wrap
 
 from prunus.describe.checks import check_choice, check_flags, check_whole
 from prunus.describe.numbers import exact_number, percent, short_number
-from prunus.describe.read import Words, traits
-from prunus.describe.record import NodeSummary
-from prunus.describe.words import formula_parts, prediction, probability_text, shares, split_parts
+from prunus.describe.record import NodeSummary, TreeDescription
+from prunus.describe.words import formula_parts, in_lines, prediction, probability_text, shares, split_parts, traits
 from prunus.palette import CLUSTER, HIGH, LOW, class_color, mixed, tinted
 
 __all__ = ["CUT", "PRUNED", "Box", "BoxOptions", "read_boxes"]
@@ -80,38 +79,39 @@ class Box:
             yield from child.walk()
 
 
-def read_boxes(words: Words, options: BoxOptions) -> Box:
+def read_boxes(tree: TreeDescription, options: BoxOptions) -> Box:
     """The box of the root, with all boxes below it."""
     options.check()
-    words, options = words.displayed(options.longest), replace(options, exact=words.summary.exact)
-    return _box(words, words.root, options)
+    options = replace(options, exact=tree.exact)
+    tree = in_lines(tree, options.longest)
+    return _box(tree, tree.root, options)
 
 
-def _box(words: Words, node: NodeSummary, options: BoxOptions) -> Box:
-    color = _color(words, node) if options.filled else None
-    lines = tuple(_lines(words, node, options))
-    return Box(str(node.node), lines, node, color, () if node.is_leaf else _children(words, node, options))
+def _box(tree: TreeDescription, node: NodeSummary, options: BoxOptions) -> Box:
+    color = _color(tree, node) if options.filled else None
+    lines = tuple(_lines(tree, node, options))
+    return Box(str(node.node), lines, node, color, () if node.is_leaf else _children(tree, node, options))
 
 
-def _children(words: Words, node: NodeSummary, options: BoxOptions) -> tuple[Box, ...]:
+def _children(tree: TreeDescription, node: NodeSummary, options: BoxOptions) -> tuple[Box, ...]:
     found = []
-    for side, child in enumerate(words.children(node), start=1):
+    for side, child in enumerate(tree.children(node), start=1):
         name = str(2 * node.node + side)
         if child is None or child.share == 0:
             found.append(Box(name, (PRUNED,)))
         elif options.max_depth is not None and child.depth > options.max_depth:
             found.append(Box(name, (CUT,)))
         else:
-            found.append(_box(words, child, options))
+            found.append(_box(tree, child, options))
     return tuple(found)
 
 
-def _lines(words: Words, node: NodeSummary, options: BoxOptions) -> Iterator[str]:
-    for parts in _paragraphs(words, node, options):
+def _lines(tree: TreeDescription, node: NodeSummary, options: BoxOptions) -> Iterator[str]:
+    for parts in _paragraphs(tree, node, options):
         yield from _wrapped(parts, options.width)
 
 
-def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterator[list[str]]:
+def _paragraphs(tree: TreeDescription, node: NodeSummary, options: BoxOptions) -> Iterator[list[str]]:
     """The paragraphs of a box, each as a list of parts; a part is broken only if it does not fit on one line."""
     named = options.label == "all" or (options.label == "root" and node.node == 0)
     if options.node_ids:
@@ -119,20 +119,20 @@ def _paragraphs(words: Words, node: NodeSummary, options: BoxOptions) -> Iterato
     if not node.is_leaf:
         yield split_parts(node, options.max_features, options.written)[0]
     yield ["samples = " * named + percent(node.share)]
-    if words.summary.classes is not None:
-        yield from _of_classes(words, node, options, named=named)
-    elif words.clusters:
-        yield [words.clusters[node.node]] if node.is_leaf else []
+    if tree.classes is not None:
+        yield from _of_classes(tree, node, options, named=named)
+    elif tree.clusters:
+        yield [tree.clusters[node.node]] if node.is_leaf else []
         most = options.max_features if node.is_leaf else 1  # an inner node also shows its split
-        yield _commas(traits(words, node, most))
+        yield _commas(traits(tree, node, most))
     else:
-        yield from _of_values(words, node, options, named=named)
-    if named and node.is_leaf and node.node == 0 and words.summary.n_nodes > 1:
+        yield from _of_values(tree, node, options, named=named)
+    if named and node.is_leaf and node.node == 0 and tree.n_nodes > 1:
         yield ["no split was worth keeping"]
 
 
-def _of_classes(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
-    values, names = prediction(node), words.summary.outputs
+def _of_classes(tree: TreeDescription, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
+    values, names = prediction(node), tree.outputs
     if options.impurity:
         gini = 1 - sum(share**2 for share in node.distribution)
         yield ["gini = " * named + options.counted(round(gini, 6))]
@@ -152,20 +152,20 @@ def _formulas(node: NodeSummary, options: BoxOptions) -> Iterator[list[str]]:
         yield [f"{formula.output} =", *formula_parts(formula, options.max_features, options.written)]
 
 
-def _of_values(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
+def _of_values(tree: TreeDescription, node: NodeSummary, options: BoxOptions, *, named: bool) -> Iterator[list[str]]:
     if node.is_leaf and node.formulas:
         yield from _formulas(node, options)
         if options.impurity:
             yield _commas([f"± {options.counted(spread)}" for spread in node.spread[:MOST_OUTPUTS]])
     else:
-        yield _values(words, node, options, named=named)
+        yield _values(tree, node, options, named=named)
 
 
-def _values(words: Words, node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
+def _values(tree: TreeDescription, node: NodeSummary, options: BoxOptions, *, named: bool) -> list[str]:
     """The value of a leaf, or the mean of an inner node, with the standard deviation of its rows."""
     is_sum = node.is_leaf and bool(node.offset)  # of curves and this value
     word = "value = " if node.is_leaf and (node.value or is_sum) else "mean = "
-    if is_sum and words.summary.link == "log":
+    if is_sum and tree.link == "log":
         word = "log value = "
     write = options.written if node.is_leaf else options.counted
     parts = [write(value) for value in (node.offset if is_sum else prediction(node))]
@@ -198,24 +198,24 @@ def _wrapped(parts: list[str], width: int) -> Iterator[str]:
         yield line
 
 
-def _color(words: Words, node: NodeSummary) -> str:
+def _color(tree: TreeDescription, node: NodeSummary) -> str:
     """The color of a node: of its largest class, stronger if it is purer; of its value; or of its share of the rows."""
-    if words.summary.classes is not None:
+    if tree.classes is not None:
         values = node.distribution
         best, k = max(values), len(values)
         purity = 1.0 if k == 1 else (best - 1 / k) / (1 - 1 / k)
         return _filling(class_color(values.index(best)), purity)
-    if words.clusters:
+    if tree.clusters:
         return _filling(CLUSTER, sqrt(node.share))
-    heights = {t: _height(words, other) for t, other in words.nodes.items() if other.share > 0}
+    heights = {t: _height(tree, other) for t, other in tree.by_number.items() if other.share > 0}
     low, high = min(heights.values()), max(heights.values())
     place = (heights[node.node] - low) / (high - low) if high > low else 0.5
     return _filling(mixed(LOW, HIGH, place), abs(2 * place - 1))
 
 
-def _height(words: Words, node: NodeSummary) -> float:
+def _height(tree: TreeDescription, node: NodeSummary) -> float:
     """The value of a node in standard units; the mean if there are several outputs."""
-    root, values = words.root, prediction(node)
+    root, values = tree.root, prediction(node)
     scale = [spread if spread > 0 else 1.0 for spread in root.spread]
     return sum((value - mean) / s for value, mean, s in zip(values, root.distribution, scale, strict=True)) / len(scale)
 

@@ -1,18 +1,20 @@
 """The curves of additive leaves as pictures, drawn with matplotlib."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from prunus.describe.checks import check_whole
-from prunus.describe.columns import BINS, ColumnCounts, count_rows
+from prunus.describe.columns import TableValues, counted_levels, table_columns
 from prunus.describe.functions import log_odds
-from prunus.describe.read import Words, read_words
-from prunus.describe.record import Curve
+from prunus.describe.read import describe
+from prunus.describe.record import Curve, LearnedTree, TreeDescription
+from prunus.describe.words import in_lines
 from prunus.errors import InputTypeError, InputValueError
 from prunus.palette import class_color
 
@@ -23,6 +25,7 @@ __all__ = ["plot_curves"]
 
 Doubles = npt.NDArray[np.float64]
 
+BINS = 30
 _LONGEST = 28
 """Largest number of characters in a name."""
 _MOST_LEVELS, _MOST_NAMES = 12, 10
@@ -86,11 +89,11 @@ def plot_curves(
     ['size', 'color']
     """
     check_whole("max_curves", max_curves, 1)
-    words = read_words(estimator, feature_names, class_names)
+    tree = describe(estimator, feature_names, class_names)
     given = None if axes is None else _read_axes(axes)
-    curves, outputs, of_what = _of_outputs(words.displayed(_LONGEST))
+    curves, outputs, of_what = _of_outputs(in_lines(tree, _LONGEST))
     drawn = curves[: max_curves if given is None else min(max_curves, len(given))]
-    panels = [(curve, None) for curve in drawn] if X is None else count_rows(estimator, X, drawn)
+    panels = [(curve, None) for curve in drawn] if X is None else _count_rows(tree, X, drawn)
     if given is None:
         chosen = _new_axes(len(drawn), len(curves) - len(drawn), of_what)
     else:
@@ -105,20 +108,54 @@ def plot_curves(
     return chosen
 
 
-def _of_outputs(words: Words) -> tuple[tuple[Curve, ...], tuple[str, ...], str]:
+@dataclass(frozen=True)
+class ColumnCounts:
+    """Numbers of rows with certain values of a column."""
+
+    counts: Doubles
+    """Rows in each of `BINS` equal parts of the range that the curve shows; or of each level of a category, and then of
+    all other levels if the curve has a value for them."""
+    missing: int
+
+
+def _count_rows(tree: TreeDescription, X: Any, curves: Sequence[Curve]) -> list[tuple[Curve, ColumnCounts]]:  # noqa: N803
+    """The curves, shown where there are rows, and the numbers of rows; an error if X is not as in training."""
+    assert isinstance(tree, LearnedTree)
+    tree.encoder.transform(X)
+    values = TableValues(X, table_columns(tree))
+    return [_counted(curve, values) for curve in curves]
+
+
+def _counted(curve: Curve, values: TableValues) -> tuple[Curve, ColumnCounts]:
+    if not curve.is_number:
+        counts = counted_levels(values.levels(curve.feature, curve.unit))
+        missing = counts.pop(None, 0)
+        named = [counts.pop(str(point), 0) for point in curve.points]
+        others = [] if curve.kind == "boolean" else [sum(counts.values())]
+        return curve, ColumnCounts(np.array([*named, *others], dtype=np.float64), missing)
+    numbers = values.numbers(curve.feature)
+    present = numbers[~np.isnan(numbers)]
+    low, high = cast(tuple[float, float], curve.shown)
+    inside = present[(low <= present) & (present <= high)]
+    if len(inside) and inside.min() < inside.max():
+        curve = replace(curve, shown=(float(inside.min()), float(inside.max())))
+    found = np.histogram(inside, BINS, curve.shown)[0] if low < high else np.zeros(BINS)
+    return curve, ColumnCounts(found.astype(np.float64), len(numbers) - len(present))
+
+
+def _of_outputs(tree: TreeDescription) -> tuple[tuple[Curve, ...], tuple[str, ...], str]:
     """The curves, the names of their outputs, and what they are added to."""
-    summary = words.summary
-    if not words.root.offset:
+    if not tree.root.offset:
         raise InputValueError(
             'the estimator for plot_curves must be a classifier or regressor with additive leaves (leaf="additive"), '
-            f"which are the only ones with curves, got {summary.kind} with {summary.leaf} leaves"
+            f"which are the only ones with curves, got {tree.kind} with {tree.leaf} leaves"
         )
-    if summary.classes is None:
-        return summary.curves, summary.outputs, f"added to the {'log value' if summary.link == 'log' else 'value'}"
-    if len(summary.outputs) == 2:
-        second = summary.outputs[1:]
-        return tuple(map(log_odds, summary.curves)), second, f"added to the log odds of {second[0]}"
-    return summary.curves, summary.outputs, "added to the score of the class"
+    if tree.classes is None:
+        return tree.curves, tree.outputs, f"added to the {'log value' if tree.link == 'log' else 'value'}"
+    if len(tree.outputs) == 2:
+        second = tree.outputs[1:]
+        return tuple(map(log_odds, tree.curves)), second, f"added to the log odds of {second[0]}"
+    return tree.curves, tree.outputs, "added to the score of the class"
 
 
 def _read_axes(axes: Any) -> "list[Axes]":

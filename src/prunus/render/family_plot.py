@@ -75,7 +75,7 @@ def family_scores(estimator: Any, X: Any = None, y: Any = None) -> FamilyScores:
     check_is_fitted(estimator)
     if (X is None) != (y is None):
         raise InputValueError(f"X and y must be given together, got only {'y' if X is None else 'X'}")
-    is_classes = estimator.target_.task == "classes"
+    is_classes = estimator.target_.classes is not None
     own = SizeScores(
         f"{type(estimator).__name__}, on rows held out in its fit",
         tuple(one.n_leaves for one in estimator.family_),

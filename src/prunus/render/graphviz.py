@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Any
 
 from prunus.describe.checks import check_flags
-from prunus.describe.read import read_words
+from prunus.describe.read import describe
 from prunus.errors import InputTypeError
 from prunus.files import write_bytes
 from prunus.render.boxes import Box, BoxOptions, read_boxes
@@ -98,7 +98,7 @@ def export_graphviz(
         raise InputTypeError(f"fontname must be a string, got {fontname!r}")
     check_flags(leaves_parallel=leaves_parallel, rotate=rotate, rounded=rounded, special_characters=special_characters)
     options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, _WIDTH, longest=None)
-    root = read_boxes(read_words(estimator, feature_names, class_names), options)
+    root = read_boxes(describe(estimator, feature_names, class_names), options)
     quote = _html_label if special_characters else _quoted
     lines = ["digraph Tree {", *_defaults(rotate, rounded, leaves_parallel, filled, fontname)]
     lines += [f"{box.name} [{_attributes(box, quote)}] ;" for box in root.walk()]

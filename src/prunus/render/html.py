@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prunus import __version__
+from prunus.describe.read import describe
 from prunus.errors import InputTypeError, InputValueError
 from prunus.estimators.forest import ArgminForest
 from prunus.files import write_bytes
@@ -98,7 +99,7 @@ ArgminTreeClusterer) or a forest (ArgminForestClassifier or ArgminForestRegresso
     if title is not None and not isinstance(title, str):
         raise InputTypeError(f"title must be a string or None, got {title!r}")
     is_forest = isinstance(estimator, ArgminForest)
-    record = forest_record(estimator, X, y) if is_forest else page_record(estimator, X, y)
+    record = forest_record(estimator, X, y) if is_forest else page_record(describe(estimator), X, y)
     style, script = _asset("style.css"), _script()
     page = _filled(
         {

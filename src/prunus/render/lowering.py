@@ -1,364 +1,193 @@
 """A description as a program: sums and conditions in the units of the table, which code is written from."""
 
+import sys
 from collections.abc import Sequence
-from math import fsum, isfinite
+from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data import OutputColumn
-from prunus.data.calendar import Unit
-from prunus.describe.functions import grouped, parted, read_curve, split_column
+from prunus.describe.record import LearnedTree, NodeSummary, SearchedTree, TreeDescription
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.base import ArgminTree
-from prunus.estimators.readable import ReadableTree
-from prunus.estimators.single_tree import check_single_tree
-from prunus.render.lowering_searched import readable_program
 from prunus.render.program import (
     LARGEST,
     Below,
     Branch,
-    Calendar,
     Choice,
     Column,
     Condition,
     End,
+    Filled,
     Finish,
     Formula,
-    InRanges,
-    IsLevel,
     Label,
-    Limited,
     Output,
     Program,
     Shared,
-    Term,
+    ends,
 )
+from prunus.render.program import Term as Weighted
+from prunus.render.variables import Variables, level_condition, number_condition, read_condition
+from prunus.search.predict import class_scores, has_scores, leaf_outputs
+from prunus.search.record import Leaf, LeafFormula, ReadableRecord, Split, Term
 from prunus.targets.links import IDENTITY, LOG, LOGIT, SOFTMAX, Link
-from prunus.tree import Tree
 from prunus.tree.paths import path_sums
 from prunus.tree.prediction import node_outputs
 
-__all__ = ["Variables", "read_condition", "read_program"]
-
-FAR = 1e6
-"""A number whose center is this many units of scale from 0 is measured from its center, so that no digits are lost."""
-SIZES = (1e-100, 1e100)
-"""Scales beyond these are not multiplied into weights."""
-OF_LEVELS = ("category", "infrequent", "missing", "calendar")
-"""The kinds of encoded columns that say whether a column of the table has a certain level."""
-Part = tuple[int, Unit | None]
-"""A column of the table by its position, or the calendar of a column of dates."""
-
-
-class Variables:
-    """The columns of the table that are used, and the limited numbers made from them, in the order of the encoder.
-
-    Parameters
-    ----------
-    columns : sequence of OutputColumn
-        The columns of the encoded matrix.
-    """
-
-    def __init__(self, columns: Sequence[OutputColumn]) -> None:
-        self.outputs = columns
-        self.parts = parted(columns)
-        self._columns = {feature: _column([columns[i] for i in own]) for feature, own in grouped(columns).items()}
-        self._used: set[int] = set()
-        self._calendars: dict[Part, Calendar] = {}
-        self._limited: dict[int, Limited] = {}
-        self._effects: dict[int, Shared] = {}
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the table that are used."""
-        return tuple(self._columns[feature] for feature in sorted(self._used))
-
-    @property
-    def calendars(self) -> tuple[Calendar, ...]:
-        """The weekdays, months and hours of dates that are used."""
-        return tuple(self._calendars.values())
-
-    @property
-    def limited(self) -> tuple[Limited, ...]:
-        """The limited numbers that are used."""
-        return tuple(self._limited[i] for i in sorted(self._limited))
-
-    @property
-    def effects(self) -> tuple[Shared, ...]:
-        """The effects of levels that are used."""
-        return tuple(self._effects[i] for i in sorted(self._effects))
-
-    def column(self, feature: int) -> Column:
-        """A column of the table, which counts as used from now on."""
-        self._used.add(feature)
-        return self._columns[feature]
-
-    def levels(self, part: Part) -> Column | Calendar:
-        """A category of the table, or the calendar of a date, which counts as used from now on."""
-        feature, unit = part
-        column = self.column(feature)
-        return column if unit is None else self._calendars.setdefault(part, Calendar(column, unit))
-
-    def used_parts(self, weight: npt.NDArray[np.floating]) -> list[Part]:
-        """The parts of the table that matter for a sum with these weights of the encoded columns, (d,)."""
-        return [p for p, own in self.parts.items() if any(weight[i] and not _is_constant(self.outputs[i]) for i in own)]
-
-    def formula(self, weight: npt.NDArray[np.floating], constant: float) -> Formula:
-        """The sum with these weights of the encoded columns, (d,), strongest terms first, missing numbers last."""
-        strengths: list[tuple[float, Term | Choice]] = []
-        constants = [constant]
-        for part in self.used_parts(weight):
-            marks: dict[tuple[str, str | None], float] = {}
-            for i in self.parts[part]:
-                w, output = float(weight[i]), self.outputs[i]
-                if w == 0 or _is_constant(output):
-                    continue
-                if output.kind in OF_LEVELS:
-                    marks[output.kind, output.category] = w * output.encode(1.0)
-                    continue
-                variable = self._effect(i) if output.kind == "effect" else self._limit(i)
-                if _is_near(output):
-                    constants.append(-w * (output.center / output.scale))
-                    strengths.append((abs(w), Term(w / output.scale, variable)))
-                else:
-                    strengths.append((abs(w), Term(w, variable)))
-            if marks:
-                choice = self._choice(part, marks)
-                strengths.append((max(map(abs, marks.values())) if choice.levels else 0.0, choice))
-        strengths.sort(key=lambda pair: -pair[0])
-        return Formula(fsum(constants), tuple(term for _, term in strengths))
-
-    def _choice(self, part: Part, marks: dict[tuple[str, str | None], float]) -> Choice:
-        levels = tuple((str(level), w) for (_, level), w in marks.items() if level is not None)
-        others = marks.get(("infrequent", None), 0.0)
-        if others:  # levels without a weight are no others
-            known = (self.outputs[i] for i in self.parts[part])
-            levels = tuple(
-                (str(o.category), dict(levels).get(str(o.category), 0.0)) for o in known if o.kind == "category"
-            )
-        return Choice(self.levels(part), levels, others, marks.get(("missing", None), 0.0))
-
-    def _limit(self, i: int) -> Limited:
-        if i not in self._limited:
-            self._limited[i] = _limited(self.column(self.outputs[i].feature), self.outputs[i])
-        return self._limited[i]
-
-    def _effect(self, i: int) -> Shared:
-        """The effect in the units of the target, or in those of the encoder where digits would be lost."""
-        if i not in self._effects:
-            output = self.outputs[i]
-            start, unit = (output.center, output.scale) if _is_near(output) else (0.0, 1.0)
-            levels = tuple((level, start + unit * output.encode_level(level)) for level in output.effects or {})
-            missing = start + unit * output.encode_level(None)
-            choice = Choice(self.column(output.feature), levels, start, missing)
-            self._effects[i] = Shared(output.label, Formula(0.0, (choice,)))
-        return self._effects[i]
-
-
-def _column(outputs: list[OutputColumn]) -> Column:
-    numbers = [output.kind for output in outputs if output.kind not in (*OF_LEVELS, "effect")]
-    return Column(outputs[0].name, numbers[0] if numbers else "category")
-
-
-def _is_constant(output: OutputColumn) -> bool:
-    return output.low == output.high
-
-
-def _is_near(output: OutputColumn) -> bool:
-    """Whether a number can be told in the units of the table without losing digits."""
-    ends = (output.center + output.scale * end for end in (output.low, output.high))
-    near = abs(output.center) <= FAR * output.scale and SIZES[0] < output.scale < SIZES[1]
-    return near and all(map(isfinite, ends))
-
-
-def _limited(column: Column, output: OutputColumn) -> Limited:
-    """The number in the units of the table, or in those of the encoder where digits would be lost."""
-    if _is_near(output):
-        low, high = (output.center + output.scale * end for end in (output.low, output.high))
-        label = output.label if output.piece else f"{column.name} limited"
-        return Limited(column, label, low, high, output.center + output.scale * output.encode_missing())
-    label = f"{output.label} scaled"
-    return Limited(column, label, output.low, output.high, output.encode_missing(), output.center, output.scale)
-
-
-def read_condition(variables: Variables, weight: npt.NDArray[np.floating], bias: float) -> Condition | bool:
-    """When rows go left at a split with these weights of the encoded columns, (d,); True or False if all or none do."""
-    parts = variables.used_parts(weight)
-    if not parts:
-        return bias < 0
-    if len(parts) > 1:
-        return Below(variables.formula(weight, bias))
-    own = variables.parts[parts[0]]
-    if any(weight[i] and variables.outputs[i].kind == "effect" for i in own):
-        return Below(variables.formula(weight, bias))
-    outputs = [variables.outputs[i] for i in own]
-    curve = read_curve(outputs, weight[own][None])
-    missing = bool(curve.missing[0] + bias < 0)
-    if curve.kind == "boolean":
-        low, high = (values[0] + bias for values in curve.values)
-        between = (0.5,) if (low < 0) != (high < 0) else ()
-        return _of_number(variables, parts[0][0], between, low_left=bool(low < 0), missing=missing)
-    split = split_column(outputs, weight[own], bias)
-    if curve.is_number:
-        low_left = split.low_left if split is not None else bool(curve.values[0][0] + bias < 0)
-        return _of_number(variables, parts[0][0], split.thresholds if split else (), low_left=low_left, missing=missing)
-    other = bool((curve.other[0] if curve.other is not None else 0.0) + bias < 0)
-    odd = [
-        str(level) for level, values in zip(curve.points, curve.values, strict=True) if (values[0] + bias < 0) != other
-    ]
-    if not odd and other == missing:
-        return other
-    return IsLevel(variables.levels(parts[0]), tuple(odd), other, missing)
-
-
-def _of_number(
-    variables: Variables, feature: int, thresholds: tuple[float, ...], *, low_left: bool, missing: bool
-) -> Condition | bool:
-    """The ranges of a number that go left; the sides of its ranges alternate."""
-    if not thresholds and low_left == missing:
-        return low_left
-    column: Column = variables.column(feature)
-    ends = [None, *thresholds, None]
-    ranges = [(ends[i], ends[i + 1]) for i in range(len(ends) - 1) if (i % 2 == 0) == low_left]
-    return InRanges(column, tuple(ranges), missing)
-
+__all__ = ["read_program"]
 
 Doubles = npt.NDArray[np.float64]
+Columns = Sequence[Column]
+Values = tuple[Output | Label, ...]
 
 FINISHES: dict[Link, Finish] = {IDENTITY: "values", LOG: "log", LOGIT: "logit", SOFTMAX: "softmax"}
 """How the outputs of each link become results."""
 
 
-def read_program(estimator: Any, function: str, *, hard: bool, proba: bool) -> Program:
-    """The program of a fitted estimator; errors name the public function."""
-    _check(estimator, function, hard=hard, proba=proba)
-    if isinstance(estimator, ReadableTree):
-        return readable_program(estimator, _labels(estimator.target_), proba=proba)
-    tree, target = estimator.tree_, estimator.target_
-    variables = Variables(estimator.encoder_.columns_)
-    outputs = (
-        _Constants(tree, target, proba=proba)
-        if _has_constant_ends(tree, target)
-        else _Sums(tree, target, variables, proba)
+class _Parts(Protocol):
+    """What the nodes of a tree compute."""
+
+    finish: Finish
+
+    def condition(self, t: int) -> Condition | bool:
+        """When rows go left at the split of node t; True or False if all or none do."""
+
+    def values(self, t: int) -> Values:
+        """The outputs, or the results, of rows whose path ends in node t."""
+
+
+def read_program(tree: TreeDescription, function: str, *, hard: bool, proba: bool) -> Program:
+    """The program of a tree; errors name the public function."""
+    _check(tree, function, hard=hard, proba=proba)
+    target: Any = tree.target
+    labels = tuple(label if isinstance(label, Label) else str(label) for label in tree.classes or ())
+    program = Program(
+        kind=tree.kind,
+        labels=labels,
+        proba=bool(proba),
+        one=target.reconstructs or target.one_dimensional,
+        cluster=target.reconstructs,
     )
-    root = _part(tree, variables, outputs, 0)
-    is_number = target.task == "numbers"
-    return Program(
-        kind=type(estimator).__name__,
+    if isinstance(tree, SearchedTree):
+        searched = _SearchedParts(tree, labels, proba=proba)
+        return replace(program, columns=searched.used, root=_part(tree, searched, tree.root), finish=searched.finish)
+    assert isinstance(tree, LearnedTree)
+    variables = Variables(tree.inputs)
+    is_constant = target.reconstructs or tree.model.leaves.is_constant
+    parts = _Constants(tree, variables, labels, proba) if is_constant else _Sums(tree, variables, proba)
+    root = _part(tree, parts, tree.root)
+    return replace(
+        program,
         columns=variables.columns,
         calendars=variables.calendars,
         limited=variables.limited,
         effects=variables.effects,
-        shared=outputs.shared,
+        shared=parts.shared,
         root=root,
-        finish=outputs.finish,
-        labels=_labels(target),
-        means=tuple(target.mean.tolist()) if is_number and outputs.finish == "log" else (),
-        proba=bool(proba),
-        one=not is_number or target.one_dimensional,
-        cluster=target.task == "clusters",
+        finish=parts.finish,
+        means=tuple(target.mean.tolist()) if parts.finish == "log" else (),
     )
 
 
-def _check(estimator: Any, function: str, *, hard: bool, proba: bool) -> None:
-    """Raise an error unless the one-path predictions of a fitted estimator can be written as sums and conditions."""
-    check_single_tree(estimator)
+def _check(tree: TreeDescription, function: str, *, hard: bool, proba: bool) -> None:
+    """Raise an error unless the one-path predictions of a tree can be written as sums and conditions."""
     for name, flag in (("hard", hard), ("proba", proba)):
         if not isinstance(flag, (bool, np.bool_, Integral)):
             raise InputTypeError(f"{name} must be True or False, got {flag!r}")
-    if isinstance(estimator, ArgminTree):
-        _check_tree(estimator.tree_, estimator.target_.task, function, hard=hard)
-    if proba and estimator.target_.task != "classes":
-        article = "a" if isinstance(estimator, ReadableTree) else "an"
+    if isinstance(tree, LearnedTree):
+        _check_learned(tree, function, hard=hard)
+    if proba and tree.classes is None:
+        article = "a" if isinstance(tree, SearchedTree) else "an"
+        raise InputValueError(f"proba must be False unless classes are predicted, got {article} {tree.kind}")
+
+
+def _check_learned(tree: LearnedTree, function: str, *, hard: bool) -> None:
+    """Raise an error unless a tree has the splits and leaves that code can be written of, and one path."""
+    model = tree.model
+    if not model.splits.is_linear:
+        raise InputValueError(f'splits must be linear for {function}, got others. Use split="linear", or export_onnx')
+    if tree.target.reconstructs:
+        return
+    if not model.leaves.is_linear:
         raise InputValueError(
-            f"proba must be False unless classes are predicted, got {article} {type(estimator).__name__}"
+            f"leaves must be constant, linear or additive for {function}, got {model.leaves.kind!r}. Use another "
+            "leaf, or export_onnx"
+        )
+    if not model.is_hard and not hard:
+        raise InputValueError(
+            f"the tree for {function} must follow one path, got one that predicts along all routes. Fit with "
+            'routing="hard", or pass hard=True for the predictions of predict(X, hard=True)'
         )
 
 
-def _check_tree(tree: Tree, task: str, function: str, *, hard: bool) -> None:
-    """Raise an error unless a tree has the splits and leaves that code can be written of, and one path."""
-    if not tree.splits.is_linear:
-        raise InputValueError(f'splits must be linear for {function}, got others. Use split="linear", or export_onnx')
-    if task != "clusters":
-        if not tree.leaves.is_linear:
-            raise InputValueError(
-                f"leaves must be constant, linear or additive for {function}, got {tree.leaves.kind!r}. Use another "
-                "leaf, or export_onnx"
-            )
-        if not tree.is_hard and not hard:
-            raise InputValueError(
-                f"the tree for {function} must follow one path, got one that predicts along all routes. Fit with "
-                'routing="hard", or pass hard=True for the predictions of predict(X, hard=True)'
-            )
-
-
-def _has_constant_ends(tree: Tree, target: Any) -> bool:
-    """Whether the results of a row depend only on the end of its path."""
-    return target.task == "clusters" or tree.leaves.is_constant
-
-
-def _part(tree: Tree, variables: Variables, outputs: "_Constants | _Sums", t: int) -> Branch | End:
-    """The kept tree below a node; splits that send all rows the same way are left out."""
-    if tree.is_leaf[t]:
-        return End(t, float(tree.share[t]), outputs.at(t))
-    assert tree.weight is not None
-    assert tree.bias is not None
-    condition = read_condition(variables, tree.weight[t], float(tree.bias[t]))
+def _part(tree: TreeDescription, parts: _Parts, node: NodeSummary) -> Branch | End:
+    """The tree below a node; splits that send all rows the same way are left out."""
+    if node.is_leaf:
+        return End(node.node, node.share, parts.values(node.node))
+    condition = parts.condition(node.node)
     if isinstance(condition, bool):
-        return _side(tree, variables, outputs, t, left=condition)
-    left, right = (_side(tree, variables, outputs, t, left=left) for left in (True, False))
-    return Branch(condition, left, right, float(tree.share[t]))
+        return _side(tree, parts, node, left=condition)
+    left, right = (_side(tree, parts, node, left=left) for left in (True, False))
+    return Branch(condition, left, right, node.share)
 
 
-def _side(tree: Tree, variables: Variables, outputs: "_Constants | _Sums", t: int, *, left: bool) -> Branch | End:
+def _side(tree: TreeDescription, parts: _Parts, node: NodeSummary, *, left: bool) -> Branch | End:
     """The child of a node, or the node itself if the child was pruned."""
-    child, other = (2 * t + 1, 2 * t + 2) if left else (2 * t + 2, 2 * t + 1)
-    if tree.kept[child]:
-        return _part(tree, variables, outputs, child)
-    return End(t, max(0.0, float(tree.share[t] - tree.share[other])), outputs.at(t))
+    child, other = tree.children(node) if left else tree.children(node)[::-1]
+    if child is not None:
+        return _part(tree, parts, child)
+    assert other is not None
+    return End(node.node, max(0.0, node.share - other.share), parts.values(node.node))
 
 
-def _labels(target: Any) -> tuple[Label, ...]:
-    """The classes, those of other types than booleans, numbers and text by their text."""
-    if target.task != "classes":
-        return ()
-    return tuple(label if isinstance(label, Label) else str(label) for label in target.labels.tolist())
+class _LearnedParts:
+    """Splits of a tree that was learned by gradient descent."""
 
-
-class _Constants:
-    """Results that are the same for all rows that end in a node."""
-
-    def __init__(self, tree: Tree, target: Any, *, proba: bool) -> None:
+    def __init__(self, tree: LearnedTree, variables: Variables) -> None:
+        self.tree, self.variables = tree, variables
         self.shared: tuple[Shared, ...] = ()
         self.finish: Finish = "values"
-        if target.task == "clusters":
-            assert tree.cluster is not None
-            self.results: list[tuple[Label, ...]] = [(cluster,) for cluster in tree.cluster.tolist()]
-            return
-        outputs = node_outputs(tree)
-        results = target.predictions(outputs).tolist()
-        if target.task == "classes":
-            labels = [_labels(target)[best] for best in target.scores(outputs).argmax(1)]
-            self.results = [(label, *(row if proba else ())) for label, row in zip(labels, results, strict=True)]
-        else:
-            self.results = [tuple(row) for row in results]
 
-    def at(self, t: int) -> tuple[Label, ...]:
+    def condition(self, t: int) -> Condition | bool:
+        weight, bias = self.tree.model.weight, self.tree.model.bias
+        assert weight is not None
+        assert bias is not None
+        return read_condition(self.variables, weight[t], float(bias[t]))
+
+
+class _Constants(_LearnedParts):
+    """Results that are the same for all rows that end in a node."""
+
+    def __init__(self, tree: LearnedTree, variables: Variables, labels: tuple[Label, ...], proba: bool) -> None:
+        super().__init__(tree, variables)
+        self.results: list[Values]
+        if tree.model.cluster is not None:
+            self.results = [(cluster,) for cluster in tree.model.cluster.tolist()]
+            return
+        results = tree.target.predictions(node_outputs(tree.model))
+        if labels:
+            scores = tree.target.scores(node_outputs(tree.model))  # type: ignore[attr-defined]
+            found = zip(scores.argmax(1), results.tolist(), strict=True)
+            self.results = [(labels[best], *(row if proba else ())) for best, row in found]
+        else:
+            self.results = [tuple(row) for row in results.tolist()]
+
+    def values(self, t: int) -> Values:
         return self.results[t]
 
 
-class _Sums:
+class _Sums(_LearnedParts):
     """Outputs that are linear functions of the encoded row, in the units of what is predicted."""
 
-    def __init__(self, tree: Tree, target: Any, variables: Variables, proba: bool) -> None:
-        self.variables = variables
-        leaves, self.limits = tree.leaves, tree.limits
+    def __init__(self, tree: LearnedTree, variables: Variables, proba: bool) -> None:
+        super().__init__(tree, variables)
+        model, target = tree.model, cast(Any, tree.target)  # with the scale of numbers, if they are some
+        leaves, self.limits = model.leaves, model.limits
         assert leaves.constant is not None
-        mass = tree.mass.astype(np.float64)
-        self.constant = path_sums(mass[:, None] * leaves.constant) + leaves.bias + tree.correction
+        mass = model.mass.astype(np.float64)
+        self.constant = path_sums(mass[:, None] * leaves.constant) + leaves.bias + model.correction
         self.slope = None if leaves.slope is None else path_sums(mass[:, None, None] * leaves.slope)
         common = None if leaves.shared is None else leaves.shared.astype(np.float64)
         if self.slope is not None and common is not None:
@@ -375,7 +204,7 @@ class _Sums:
             )
         self.shared = () if common is None else self._shared(common)
 
-    def at(self, t: int) -> tuple[Output, ...]:
+    def values(self, t: int) -> Values:
         return tuple(self._output(t, j) for j in range(self.constant.shape[1]))
 
     def _output(self, t: int, j: int) -> Output:
@@ -383,7 +212,7 @@ class _Sums:
         if self.slope is not None:
             formula = self.variables.formula(self.slope[t, j], constant)
         else:
-            formula = Formula(constant, (Term(1.0, self.shared[j]),))
+            formula = Formula(constant, (Weighted(1.0, self.shared[j]),))
         if self.limits is None:
             return Output(formula)
         low, high = self.limits[:, t, j].tolist()
@@ -410,3 +239,97 @@ class _Sums:
         formulas = [self.variables.formula(row, 0.0) for row in common]
         names = ["shared"] if len(formulas) == 1 else [f"shared {j}" for j in range(len(formulas))]
         return tuple(Shared(name, formula) for name, formula in zip(names, formulas, strict=True))
+
+
+class _SearchedParts:
+    """The splits and leaves of a readable tree: its numbers are those of the record, in the order of its terms."""
+
+    def __init__(self, tree: SearchedTree, labels: tuple[Label, ...], *, proba: bool) -> None:
+        self.model, self.labels, self.proba = tree.model, labels, proba
+        self.columns = [Column(known.name, known.kind) for known in tree.known]
+        self.leaves: dict[int, Leaf] = {}
+        reached = ends(_part(tree, self, tree.root))
+        self.leaves = {end.node: tree.model.leaves[end.node] for end in reached}
+        self.finish: Finish = "values"
+        scored = [leaf for leaf in self.leaves.values() if labels and has_scores(leaf, len(labels))]
+        if scored:
+            self.finish = "logit" if all(len(leaf.outputs) == 1 for leaf in scored) else "softmax"
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns that splits and formulas use."""
+        terms = [term for split in self.model.splits.values() for term in split.terms]
+        terms += [term for leaf in self.leaves.values() for formula in leaf.outputs for term in formula.terms]
+        return tuple(self.columns[feature] for feature in sorted({term.feature for term in terms}))
+
+    def condition(self, t: int) -> Condition | bool:
+        split = self.model.splits[t]
+        first, threshold = split.terms[0], float(split.threshold)
+        if len(split.terms) == 1 and first.levels is not None:
+            return self._of_levels(split, first)
+        if len(split.terms) == 1 and first.weight == 1:
+            thresholds = () if np.isinf(threshold) else (threshold,)
+            low_left = threshold > 0 or bool(thresholds)
+            column = self.columns[first.feature]
+            return number_condition(column, thresholds, low_left=low_left, missing=bool(split.missing_left))
+        largest = sys.float_info.max  # stands for infinity, which is no literal
+        terms = tuple(
+            self._choice(term) if term.levels is not None else Weighted(float(term.weight), self.columns[term.feature])
+            for term in split.terms
+        )
+        return Below(Formula(-min(max(threshold, -largest), largest), terms), bool(split.missing_left))
+
+    def _of_levels(self, split: Split, term: Term) -> Condition | bool:
+        others = split.threshold > 0
+        inside = term.weight < split.threshold if term.levels else others
+        odd = () if inside == others else tuple(term.levels or ())
+        missing = term.weight * term.missing < split.threshold
+        return level_condition(self.columns[term.feature], odd, other=others, missing=missing)
+
+    def _choice(self, term: Term) -> Choice:
+        weight = float(term.weight)
+        levels = tuple((level, weight) for level in term.levels or ())
+        return Choice(self.columns[term.feature], levels, 0.0, weight * term.missing)
+
+    def values(self, t: int) -> Values:
+        if not self.leaves:  # it is not known yet which leaves rows can reach
+            return ()
+        leaf, k = self.leaves[t], len(self.labels)
+        if not k:
+            return self._of_numbers(t)
+        if not has_scores(leaf, k):
+            scores, shares = class_scores(self.model, (), np.array([t]), k)
+            return (self.labels[int(scores[0].argmax())], *(shares[0].tolist() if self.proba else ()))
+        outputs = tuple(map(self._output, leaf.outputs))
+        if self.finish == "logit" and self.proba:
+            return (_within_exponents(outputs[0]),)
+        return outputs if self.finish == "logit" or len(outputs) > 1 else (Output(Formula(0.0)), *outputs)
+
+    def _of_numbers(self, t: int) -> Values:
+        """The values of a leaf; formulas if any leaf of the tree has some."""
+        formulas = self.leaves[t].outputs
+        alone = ReadableRecord({}, {t: Leaf(tuple(replace(formula, terms=()) for formula in formulas))})
+        constants: list[float] = leaf_outputs(alone, (), np.array([t]), len(formulas))[0].tolist()
+        if not any(formula.terms for leaf in self.leaves.values() for formula in leaf.outputs):
+            return tuple(constants)
+        return tuple(
+            self._output(formula) if formula.terms else Output(Formula(constant))
+            for formula, constant in zip(formulas, constants, strict=True)
+        )
+
+    def _output(self, formula: LeafFormula) -> Output:
+        terms = tuple(
+            self._choice(term)
+            if term.levels is not None
+            else Weighted(float(term.weight), Filled(self.columns[term.feature], float(term.missing)))
+            for term in formula.terms
+        )
+        low, high = (None if limit is None else float(limit) for limit in (formula.low, formula.high))
+        return Output(Formula(float(formula.constant), terms), low, high)
+
+
+def _within_exponents(output: Output) -> Output:
+    """The output within limits whose exponentials are numbers."""
+    low = -LARGEST if output.low is None else min(max(output.low, -LARGEST), LARGEST)
+    high = LARGEST if output.high is None else min(max(output.high, -LARGEST), LARGEST)
+    return Output(output.formula, low, high)

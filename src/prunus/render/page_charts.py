@@ -3,29 +3,26 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data.calendar import Unit, calendar_labels
-from prunus.data.columns import Labels, NumberKind, read_labels, read_numbers
-from prunus.data.tables import read_table
-from prunus.describe.columns import TableColumn
+from prunus.data.columns import Labels
+from prunus.describe.columns import TableValues
 from prunus.describe.numbers import exact_number, short_number
-from prunus.describe.record import ColumnSplit, NodeSummary, TreeSummary
-from prunus.describe.rows import ReadableRows, RowsInTree
+from prunus.describe.record import ColumnSplit, NodeSummary
+from prunus.describe.rows import Rows, SearchedRows
 from prunus.describe.words import point_text
 from prunus.search.predict import split_sums
 from prunus.search.questions import Question, comparisons, sum_words, switch_words
 from prunus.search.record import Split
 
-__all__ = ["BINS", "Coloring", "TableColumns", "add_charts", "counted_levels", "read_coloring"]
+__all__ = ["BINS", "Coloring", "add_charts", "read_coloring"]
 
 Record = dict[str, Any]
 Doubles = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-Passed = RowsInTree | ReadableRows
+Positions = npt.NDArray[np.int64]
 
 BINS = 24
 """Number of bins of a histogram; one more if the threshold is not at an end of a bin otherwise."""
@@ -60,7 +57,7 @@ class Coloring:
         groups = [{"name": name, "color": color} for name, color in self.groups]
         return {"by": self.by, "groups": groups, "low": self.ends[0], "high": self.ends[1]}
 
-    def counted(self, rows: Rows, bins: Rows, n: int) -> Record:
+    def counted(self, rows: Positions, bins: Positions, n: int) -> Record:
         """How many of these rows are in each of n bins: for each group, or in all and with the mean of their values."""
         if self.codes is not None:
             k = len(self.groups)
@@ -75,55 +72,18 @@ class Coloring:
         return {"counts": counts.tolist(), "means": means}
 
 
-class TableColumns:
-    """The columns of a table as numbers or levels, each read once."""
-
-    def __init__(self, X: Any, columns: Sequence[TableColumn]) -> None:  # noqa: N803
-        self.table = read_table(X)
-        self.outputs = {column.feature: column for column in columns if column.kind != "missing"}
-        self.known: dict[int, Any] = {}
-
-    def numbers(self, feature: int) -> Doubles:
-        """The numbers of a column, seconds for times, with NaN for missing values."""
-        if feature not in self.known:
-            output = self.outputs[feature]
-            column = read_numbers(self.table.column(feature), cast(NumberKind, output.kind), output.name)
-            self.known[feature] = np.asarray(column, dtype=np.float64)
-        return cast(Doubles, self.known[feature])
-
-    def levels(self, feature: int, unit: Unit | None = None) -> Labels:
-        """The levels of a column that is a category or a boolean, or of this unit of a date; the code -1 is missing."""
-        if unit is not None:
-            return calendar_labels(self.numbers(feature), unit)
-        output = self.outputs.get(feature)
-        if output is not None and output.kind == "boolean":
-            numbers = self.numbers(feature)
-            return Labels(np.where(np.isnan(numbers), -1, numbers > 0).astype(np.int64), ["false", "true"])
-        if feature not in self.known:
-            name = "" if output is None else output.name
-            self.known[feature] = read_labels(self.table.column(feature), name)
-        return cast(Labels, self.known[feature])
-
-
-def counted_levels(labels: Labels) -> dict[str | None, int]:
-    """How many rows have each level; the key of missing values is None."""
-    counts = np.bincount(labels.codes.astype(np.int64) + 1, minlength=len(labels.levels) + 1).tolist()
-    return dict(zip([None, *labels.levels], counts, strict=True))
-
-
-def read_coloring(estimator: Any, outputs: Sequence[str], rows: Passed, truth: npt.NDArray[Any] | None) -> Coloring:
+def read_coloring(rows: Rows, truth: npt.NDArray[Any] | None) -> Coloring:
     """The colors of rows: of their classes, values or clusters; of predictions if it is not known what they are."""
-    target, by = estimator.target_, "prediction" if truth is None else "y"
-    if target.task == "clusters" and isinstance(rows, RowsInTree):
-        labels = rows.tree.cluster[rows.ends]  # type: ignore[index]
-        return _grouped("cluster", [f"cluster {k}" for k in range(estimator.n_clusters_)], labels)
-    if target.task == "classes":
-        names = list(outputs)
+    tree, by = rows.tree, "prediction" if truth is None else "y"
+    if tree.clusters:
+        return _grouped("cluster", [f"cluster {k}" for k in range(1 + rows.answers.max())], rows.answers)
+    if tree.classes is not None:
+        names = list(tree.outputs)
         if truth is None:
-            return _grouped(by, names, rows.predicted(target).argmax(1))
+            return _grouped(by, names, rows.predictions.argmax(1))
         positions = {name: k for k, name in enumerate(names)}
         return _grouped(by, names, np.array([positions.get(str(label), -1) for label in truth.tolist()]))
-    values = (rows.predicted(target) if truth is None else truth)[:, 0].astype(np.float64)
+    values = (rows.predictions if truth is None else truth)[:, 0].astype(np.float64)
     return Coloring(by, values=values, ends=_widened(*_trimmed(values)))
 
 
@@ -142,15 +102,14 @@ def _grouped(by: str, names: list[str], codes: npt.NDArray[Any]) -> Coloring:
 
 def add_charts(
     nodes: dict[int, Record],
-    summary: TreeSummary,
-    rows: Passed,
-    columns: TableColumns,
+    rows: Rows,
+    columns: TableValues,
     coloring: Coloring,
 ) -> None:
     """Add a chart to each node that rows arrive at, unless the tree has many leaves."""
-    if summary.n_leaves > MOST_LEAVES:
+    if rows.tree.n_leaves > MOST_LEAVES:
         return
-    for node in summary.nodes:
+    for node in rows.tree.nodes:
         here = rows.at(node.node)
         if len(here) and node.is_leaf:
             nodes[node.node]["chart"] = _leaf_chart(here, coloring)
@@ -158,7 +117,7 @@ def add_charts(
             nodes[node.node]["chart"] = _split_chart(node, rows, here, columns, coloring)
 
 
-def _leaf_chart(here: Rows, coloring: Coloring) -> Record:
+def _leaf_chart(here: Positions, coloring: Coloring) -> Record:
     if coloring.values is None:
         counts = coloring.counted(here, np.zeros(len(here), np.int64), 1)["counts"]
         return {"kind": "groups", "counts": [count for (count,) in counts]}
@@ -166,7 +125,7 @@ def _leaf_chart(here: Rows, coloring: Coloring) -> Record:
     return {"kind": "values", **coloring.counted(here, _bins(coloring.values[here], edges), BINS)}
 
 
-def _split_chart(node: NodeSummary, rows: Passed, here: Rows, columns: TableColumns, coloring: Coloring) -> Record:
+def _split_chart(node: NodeSummary, rows: Rows, here: Positions, columns: TableValues, coloring: Coloring) -> Record:
     """The column of a split, its weighted sum in the units of the table, or the cases of its groups of levels."""
     assert node.threshold is not None
     left, column = rows.goes_left(node.node, here), node.column
@@ -194,10 +153,10 @@ def _split_chart(node: NodeSummary, rows: Passed, here: Rows, columns: TableColu
 
 
 def _case_chart(
-    question: Question, rows: Passed, here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring
+    question: Question, rows: Rows, here: Positions, left: npt.NDArray[np.bool_], coloring: Coloring
 ) -> Record:
     """How many rows are in each case of a split of two groups of levels."""
-    assert isinstance(rows, ReadableRows)
+    assert isinstance(rows, SearchedRows)
     on = [split_sums(Split((term,), 0.0), rows.columns, here) / term.weight for term in question.split.terms]
     absent = np.isnan(np.sum(on, axis=0))  # a boolean is missing
     codes = np.where(absent, -1, sum(np.where(values > 0, 1, 0) << i for i, values in enumerate(on)))
@@ -209,7 +168,7 @@ def _case_chart(
 
 
 def _with_missing(
-    column: ColumnSplit, values: Doubles, here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring
+    column: ColumnSplit, values: Doubles, here: Positions, left: npt.NDArray[np.bool_], coloring: Coloring
 ) -> Record:
     """The chart of numbers, with a bar for missing ones."""
     absent = np.isnan(values)
@@ -219,7 +178,7 @@ def _with_missing(
     return chart
 
 
-def _number_chart(column: ColumnSplit, values: Doubles, here: Rows, coloring: Coloring) -> Record:
+def _number_chart(column: ColumnSplit, values: Doubles, here: Positions, coloring: Coloring) -> Record:
     """Counts in bins of equal width, with the first threshold between two of them."""
     edges = _edges(values, column.thresholds)
     low, high = float(edges[0]), float(edges[-1])
@@ -260,14 +219,18 @@ def _widened(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high - low > least else (low, low + max(1.0, least))
 
 
-def _bins(values: Doubles, edges: Doubles) -> Rows:
+def _bins(values: Doubles, edges: Doubles) -> Positions:
     """The bin of each value; what lies beyond the ends is in the first or the last one."""
-    found: Rows = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    found: Positions = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     return found
 
 
 def _bars(
-    levels: Sequence[str], codes: npt.NDArray[np.integer], here: Rows, left: npt.NDArray[np.bool_], coloring: Coloring
+    levels: Sequence[str],
+    codes: npt.NDArray[np.integer],
+    here: Positions,
+    left: npt.NDArray[np.bool_],
+    coloring: Coloring,
 ) -> Iterator[Record]:
     """The most frequent levels, those that go left first; all rows of a level go the same way."""
     names = [*levels, "missing"]
@@ -282,7 +245,7 @@ def _bars(
             yield _bar(f"{len(order) - most} more", here[np.isin(codes, order[most:])], side, coloring)
 
 
-def _bar(name: str, rows: Rows, left: bool, coloring: Coloring) -> Record:
+def _bar(name: str, rows: Positions, left: bool, coloring: Coloring) -> Record:
     counted = coloring.counted(rows, np.zeros(len(rows), np.int64), 1)
     if coloring.codes is not None:
         return {"name": name, "left": left, "counts": [count for (count,) in counted["counts"]]}

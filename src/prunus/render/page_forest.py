@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.describe.columns import table_columns
 from prunus.describe.numbers import percent, short_number
-from prunus.describe.rows import send_encoded
+from prunus.describe.read import describe
+from prunus.describe.record import TreeDescription
+from prunus.describe.rows import send_rows
 from prunus.estimators.fitted_forest import tree_predictions
 from prunus.estimators.torch_state import plain_torch
 from prunus.render.page_record import tree_record
@@ -47,20 +48,20 @@ def forest_record(forest: Any, X: Any = None, y: Any = None) -> Record:  # noqa:
     that can be picked also have the prediction of the forest.
     """
     check_is_fitted(forest)
-    columns = table_columns(forest.encoder_.columns_)
+    shown = [describe(tree) for tree in forest.estimators_[:MAX_TREES]]
     x = None if X is None else forest.encoder_.transform(X)
     truth = None if x is None or y is None else read_truth(forest.target_, y, len(x))
     given, mean = None, None
     if x is not None:
         mean, spread = _mean_and_spread(forest, x)
         picked, lists = forest_lists(forest.target_, mean, spread, truth, n_picked(X))
-        given = given_rows(forest, columns, X, truth, picked, lists)
-    first, *others = _fitting(list(_trees(forest, x, given)))
+        given = given_rows(shown[0], X, truth, picked, lists)
+    first, *others = _fitting(list(_trees(forest, shown, X, x, given)))
     common = {name for name in first if all(other[name] == first[name] for other in others)} - _OWN
     trees = [{name: part for name, part in tree.items() if name not in common} for tree in (first, *others)]
     record = {name: first[name] for name in first if name in common}
     record |= {
-        "features": features(columns, forest.feature_importances_),
+        "features": features(shown[0], forest.feature_importances_),
         "samples": [],
         "trees": trees,
         "n_trees": len(forest.estimators_),
@@ -78,18 +79,23 @@ _OWN = {"samples", "subtitle", "score"}
 """What is stored for each tree, even if it is equal in all of them."""
 
 
-def _trees(forest: Any, x: npt.NDArray[np.float32] | None, given: GivenRows | None) -> Iterator[Record]:
+def _trees(
+    forest: Any,
+    shown: list[TreeDescription],
+    X: Any,  # noqa: N803
+    x: npt.NDArray[np.float32] | None,
+    given: GivenRows | None,
+) -> Iterator[Record]:
     """The records of the first trees, with their scores."""
-    shown = forest.estimators_[:MAX_TREES]
-    can_predict = sum(n_weights(tree.tree_) for tree in shown) <= MAX_FOREST_WEIGHTS
-    for tree in shown:
-        rows = None if x is None else send_encoded(tree.tree_, x)
+    can_predict = sum(n_weights(tree.tree_) for tree in forest.estimators_[:MAX_TREES]) <= MAX_FOREST_WEIGHTS
+    for tree, fitted in zip(shown, forest.estimators_, strict=False):
+        rows = None if x is None else send_rows(tree, X, x)
         record = tree_record(tree, rows, given)
         del record["features"]
         if not can_predict:
             record["model"] = None
-        outputs = None if rows is None else tree.target_.predictions(rows.soft)
-        record["score"] = _score(tree.target_, outputs, None if given is None else given.truth) or _validation(tree)
+        predicted = None if rows is None else rows.predictions
+        record["score"] = _score(tree.target, predicted, None if given is None else given.truth) or _validation(fitted)
         yield record
 
 
@@ -118,7 +124,7 @@ def _score(target: Target, predicted: Doubles | None, truth: npt.NDArray[Any] | 
     """The accuracy of these predictions, or their R^2, in words; empty if it cannot be computed."""
     if predicted is None or truth is None:
         return ""
-    if target.task == "classes":
+    if target.classes is not None:
         return f"accuracy {percent(float(np.mean(predicted.argmax(1) == class_positions(target, truth))))}"
     with np.errstate(all="ignore"):
         errors, variance = ((truth - predicted) ** 2).sum(0), ((truth - truth.mean(0)) ** 2).sum(0)

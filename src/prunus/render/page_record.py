@@ -1,6 +1,5 @@
 """The data of the interactive page: the description of a tree, its weights, and some rows."""
 
-from collections.abc import Callable
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -8,17 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prunus.describe.columns import table_columns
-from prunus.describe.numbers import exact_number, short_number
-from prunus.describe.read import Words, read_words, summarize
+from prunus.describe.columns import TableValues, counted_levels
+from prunus.describe.numbers import exact_number, percent, short_number
+from prunus.describe.read import with_agreement
 from prunus.describe.reasons import column_orders
-from prunus.describe.record import Curve, NodeSummary, TreeSummary
-from prunus.describe.rows import ReadableRows, RowsInTree, readable_columns, send_readable, send_rows
+from prunus.describe.record import Curve, LearnedTree, NodeSummary, SearchedTree, TreeDescription, TreeSummary
+from prunus.describe.rows import LearnedRows, Rows, send_rows
 from prunus.describe.words import PLACES, formula_parts, point_text, probability_text, split_parts
-from prunus.estimators.readable import ReadableTree
-from prunus.estimators.single_tree import check_single_tree
 from prunus.palette import COLORS
-from prunus.render.page_charts import BINS, TableColumns, add_charts, counted_levels, read_coloring
+from prunus.render.page_charts import BINS, add_charts, read_coloring
 from prunus.render.page_rows import (
     GivenRows,
     add_split_columns,
@@ -34,9 +31,8 @@ from prunus.render.page_rows import (
 )
 from prunus.search.predict import has_scores
 from prunus.search.questions import OPPOSITE, Comparison, Question, comparisons, sum_words, switch_words
-from prunus.search.record import LeafFormula, ReadableRecord, Term
+from prunus.search.record import LeafFormula, Term
 from prunus.search.words import bracketed, instant_text
-from prunus.targets import Target
 
 __all__ = [
     "add_rows",
@@ -91,7 +87,7 @@ def node_record(node: NodeSummary, cluster: int | None = None) -> Record:
     return record
 
 
-def curve_record(curve: Curve, columns: TableColumns | None = None) -> Record:
+def curve_record(curve: Curve, columns: TableValues | None = None) -> Record:
     """A curve as the page draws it: the points within the range that is shown, as numbers and as text.
 
     With the columns of a table, it has the distribution of its own one: counts in bins of equal width over that range,
@@ -117,7 +113,7 @@ def curve_record(curve: Curve, columns: TableColumns | None = None) -> Record:
     return record
 
 
-def _counts(curve: Curve, columns: TableColumns) -> list[int]:
+def _counts(curve: Curve, columns: TableValues) -> list[int]:
     """How many rows have the values of a curve; rows without a value, or beyond the range, are not counted."""
     if curve.shown is not None:
         low, high = curve.shown
@@ -130,15 +126,15 @@ def _counts(curve: Curve, columns: TableColumns) -> list[int]:
     return known if curve.other is None else [*known, sum(counts.values())]
 
 
-def add_rows(nodes: dict[int, Record], rows: RowsInTree | ReadableRows) -> None:
+def add_rows(nodes: dict[int, Record], rows: Rows) -> None:
     """Add how many of the given rows pass each node."""
     for t, node in nodes.items():
         node["rows"] = len(rows.at(t))
 
 
-def add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
+def add_scores(nodes: dict[int, Record], rows: LearnedRows) -> None:
     """Add histograms of the scores of the rows that pass each split."""
-    tree, step = rows.tree, -(-len(rows.x) // COUNTED)
+    tree, step = rows.tree.model, -(-len(rows.x) // COUNTED)
     if tree.weight is None or tree.bias is None:
         return
     for t, node in nodes.items():
@@ -153,7 +149,7 @@ def add_scores(nodes: dict[int, Record], rows: RowsInTree) -> None:
         node["scores"] = {"low": rounded(-reach), "high": rounded(reach), "counts": counts.tolist()}
 
 
-def add_values(nodes: dict[int, Record], rows: RowsInTree | ReadableRows, y: npt.NDArray[np.float64]) -> Record:
+def add_values(nodes: dict[int, Record], rows: Rows, y: npt.NDArray[np.float64]) -> Record:
     """Add histograms of the first output of the rows that pass each node, all over the same range."""
     low, high = map(float, np.quantile(y[:, 0], [0.005, 0.995]))
     least = 2 * PANEL_BINS * float(np.spacing(max(abs(low), abs(high))))  # bins that numbers of this size tell apart
@@ -170,24 +166,24 @@ def rounded(value: float) -> float:
     return float(f"{float(value):.6g}")
 
 
-def readable_nodes(words: Words, tree: ReadableRecord) -> dict[int, Record]:
+def readable_nodes(tree: SearchedTree) -> dict[int, Record]:
     """The nodes with their questions and formulas, as plain types; infinite thresholds are strings."""
-    return {t: _node(node, tree, words.summary) for t, node in words.nodes.items()}
+    return {node.node: _node(node, tree) for node in tree.nodes}
 
 
-def _node(node: NodeSummary, tree: ReadableRecord, summary: TreeSummary) -> Record:
+def _node(node: NodeSummary, tree: SearchedTree) -> Record:
     record = node_record(node)
     if node.question is not None:
         record["condition"] = [" ".join(side) for side in split_parts(node, 1, exact_number)]
         record["question"] = _question(node, node.question)
         return record
-    leaf = tree.leaves[node.node]
-    is_classes = summary.classes is not None
+    leaf = tree.model.leaves[node.node]
+    is_classes = tree.classes is not None
     if node.value:
         record["value"] = list(node.value)
         if is_classes:
-            record["probabilities"] = probability_text(node, summary.outputs, exact_number)
-    record["scored"] = is_classes and has_scores(leaf, len(summary.outputs))
+            record["probabilities"] = probability_text(node, tree.outputs, exact_number)
+    record["scored"] = is_classes and has_scores(leaf, len(tree.outputs))
     record["outputs"] = [_formula(formula) for formula in leaf.outputs]
     if node.formulas:
         record["formulas"] = [
@@ -237,131 +233,103 @@ def _formula(formula: LeafFormula) -> Record:
     return {"constant": formula.constant, "terms": terms, "low": formula.low, "high": formula.high}
 
 
-def page_record(estimator: Any, X: Any = None, y: Any = None) -> Record:  # noqa: N803
+def page_record(tree: TreeDescription, X: Any = None, y: Any = None) -> Record:  # noqa: N803
     """All data that the page of a tree shows, as plain types. The rows of X descend the tree once."""
-    check_single_tree(estimator)
-    is_readable = isinstance(estimator, ReadableTree)
-    describe: Callable[..., Record] = readable_record if is_readable else tree_record
     if X is None:
-        return describe(estimator)
-    rows = send_readable(estimator, X) if is_readable else send_rows(estimator, X)
-    truth = None if y is None else read_truth(estimator.target_, y, len(rows.ends))
-    picked, lists = row_lists(estimator.target_, rows, truth, n_picked(X))
-    columns = readable_columns(estimator.columns_) if is_readable else table_columns(estimator.encoder_.columns_)
-    given = given_rows(estimator, columns, X, truth, picked, lists)
-    record = describe(estimator, rows, given)
+        return tree_record(tree)
+    rows = send_rows(tree, X)
+    truth = None if y is None else read_truth(tree.target, y, len(rows.ends))
+    picked, lists = row_lists(rows, truth, n_picked(X))
+    given = given_rows(tree, X, truth, picked, lists)
+    record = tree_record(tree, rows, given)
     return record | {"samples": [row | of_tree for row, of_tree in zip(given.records, record["samples"], strict=True)]}
 
 
-def tree_record(estimator: Any, rows: RowsInTree | None = None, given: GivenRows | None = None) -> Record:
+def tree_record(tree: TreeDescription, rows: Rows | None = None, given: GivenRows | None = None) -> Record:
     """The data of the page of a tree; of the rows that can be picked, only what the tree does with them."""
-    target, encoder = estimator.target_, estimator.encoder_
-    summary = summarize(estimator, rows)
-    cluster = estimator.tree_.cluster
-    nodes = {
-        node.node: node_record(node, None if cluster is None else int(cluster[node.node])) for node in summary.nodes
-    }
-    columns = None if given is None else given.columns
+    if rows is not None:
+        tree = with_agreement(tree, rows)
+    target: Any = tree.target
     record: Record = {
         "task": target.task,
-        "link": target.link.name,
-        "hard": summary.routing == "hard",
-        "subtitle": _subtitle(summary, target, rows),
-        "warning": summary.warning,
-        "facts": _facts(summary),
+        "link": tree.link,
+        "hard": tree.routing == "hard",
+        "subtitle": _subtitle(tree, rows),
+        "warning": tree.warning,
+        "facts": _facts(tree),
         "colors": COLORS,
-        "outputs": list(summary.outputs),
-        "columns": [column_record(column) for column in encoder.columns_],
-        "features": features(table_columns(encoder.columns_), estimator.feature_importances_),
-        "orders": column_orders(encoder.n_features_in_).tolist(),
-        "split": splits(estimator.tree_),
-        "model": model_record(estimator.tree_),
-        "curves": [curve_record(curve, columns) for curve in summary.curves],
-        "samples": [],
-        "lists": {},
-        "nodes": list(nodes.values()),
-    }
-    if target.task != "classes":
-        record |= {"scale": target.deviation.tolist(), "mean": target.mean.tolist()}
-    add_split_columns(nodes, summary)
-    if rows is not None and given is not None:
-        record |= _of_rows(estimator, nodes, summary, rows, given)
-        add_scores(nodes, rows)
-    return record
-
-
-def readable_record(estimator: Any, rows: ReadableRows | None = None, given: GivenRows | None = None) -> Record:
-    """The data of the page of a readable tree: the numbers that predict, in place of weights of encoded columns."""
-    words, target = read_words(estimator), estimator.target_
-    columns = readable_columns(estimator.columns_)
-    nodes = readable_nodes(words, estimator.record_)
-    record: Record = {
-        "task": target.task,
-        "link": target.link.name,
-        "hard": True,
-        "readable": True,
-        "subtitle": _subtitle(words.summary, target, rows),
-        "warning": words.summary.warning,
-        "facts": _facts(words.summary),
-        "colors": COLORS,
-        "outputs": list(words.summary.outputs),
-        "columns": [{"feature": i, "kind": one.kind, "label": one.name} for i, one in enumerate(columns)],
-        "features": features(columns, estimator.feature_importances_),
-        "orders": column_orders(len(columns)).tolist(),
+        "outputs": list(tree.outputs),
+        "features": features(tree),
         "curves": [],
         "samples": [],
         "lists": {},
-        "nodes": list(nodes.values()),
     }
-    if target.task != "classes":
-        record |= {"scale": [1.0] * target.n_outputs, "mean": [0.0] * target.n_outputs}
+    record["orders"] = column_orders(len(record["features"])).tolist()
+    if isinstance(tree, SearchedTree):
+        nodes = readable_nodes(tree)
+        columns = enumerate(record["features"])
+        record |= {"readable": True}
+        record["columns"] = [{"feature": i, "kind": one["kind"], "label": one["name"]} for i, one in columns]
+    else:
+        assert isinstance(tree, LearnedTree)
+        cluster = tree.model.cluster
+        nodes = {
+            node.node: node_record(node, None if cluster is None else int(cluster[node.node])) for node in tree.nodes
+        }
+        add_split_columns(nodes, tree)
+        record |= {
+            "columns": [column_record(column) for column in tree.inputs],
+            "split": splits(tree.model),
+            "model": model_record(tree.model),
+            "curves": [curve_record(curve, None if given is None else given.columns) for curve in tree.curves],
+        }
+    record["nodes"] = list(nodes.values())
+    if target.classes is None:
+        is_scaled = isinstance(tree, LearnedTree)
+        record["scale"] = target.deviation.tolist() if is_scaled else [1.0] * target.n_outputs
+        record["mean"] = target.mean.tolist() if is_scaled else [0.0] * target.n_outputs
     if rows is not None and given is not None:
-        record |= _of_rows(estimator, nodes, words.summary, rows, given)
+        record |= _of_rows(nodes, rows, given)
+        if isinstance(rows, LearnedRows):
+            add_scores(nodes, rows)
     return record
 
 
-def _of_rows(
-    estimator: Any,
-    nodes: dict[int, Record],
-    summary: TreeSummary,
-    rows: RowsInTree | ReadableRows,
-    given: GivenRows,
-) -> Record:
+def _of_rows(nodes: dict[int, Record], rows: Rows, given: GivenRows) -> Record:
     """What the page shows of given rows; their numbers and charts are added to the nodes."""
-    target = estimator.target_
-    coloring = read_coloring(estimator, summary.outputs, rows, given.truth)
+    coloring = read_coloring(rows, given.truth)
     add_rows(nodes, rows)
-    add_charts(nodes, summary, rows, given.columns, coloring)
-    record = {"samples": outcomes(target, rows, given.picked), "lists": given.lists, "n_rows": given.n}
-    if target.task == "numbers" and given.truth is not None:
+    add_charts(nodes, rows, given.columns, coloring)
+    record = {"samples": outcomes(rows, given.picked), "lists": given.lists, "n_rows": given.n}
+    if given.truth is not None and rows.tree.classes is None and not rows.tree.clusters:
         record["values"] = add_values(nodes, rows, given.truth)
     return record | {"coloring": coloring.record()}
 
 
-def _subtitle(summary: TreeSummary, target: Target, rows: RowsInTree | ReadableRows | None) -> str:
-    leaves = "1 leaf" if summary.n_leaves == 1 else f"{summary.n_leaves} leaves"
-    parts = [summary.kind, f"depth {summary.depth}", leaves]
-    if summary.agreement is not None and isinstance(rows, RowsInTree):
-        parts.append(_agreement(summary.agreement, target, rows))
+def _subtitle(tree: TreeDescription, rows: Rows | None) -> str:
+    leaves = "1 leaf" if tree.n_leaves == 1 else f"{tree.n_leaves} leaves"
+    parts = [tree.kind, f"depth {tree.depth}", leaves]
+    if tree.agreement is not None and rows is not None:
+        parts.append(_agreement(tree.agreement, rows))
     return ", ".join(parts)
 
 
-def _agreement(agreement: float, target: Target, rows: RowsInTree) -> str:
+def _agreement(agreement: float, rows: Rows) -> str:
     """How far one path tells what all routes predict, beside what one class for all rows would tell."""
-    if target.task == "numbers":
+    if rows.tree.clusters:
+        return f"one path is the largest route for {percent(agreement)} of rows"
+    if rows.tree.classes is None:
         return f"R^2 of one path against all routes: {agreement:.3f}"
-    if target.task == "clusters":
-        return f"one path is the largest route for {agreement:.1%} of rows"
-    predicted = target.predictions(rows.soft).argmax(1)
-    largest = np.bincount(predicted).max() / len(predicted)
-    return f"one path agrees with all routes for {agreement:.1%} of rows; the largest class has {largest:.1%}"
+    predicted = rows.predictions.argmax(1)
+    largest = percent(np.bincount(predicted).max() / len(predicted))
+    return f"one path agrees with all routes for {percent(agreement)} of rows; the largest class has {largest}"
 
 
-def _facts(summary: TreeSummary) -> list[list[str]]:
-    nodes = f"{len(summary.nodes)} kept of {summary.n_nodes}, {summary.n_active} that rows may pass"
+def _facts(tree: TreeSummary) -> list[list[str]]:
+    nodes = f"{len(tree.nodes)} kept of {tree.n_nodes}, {tree.n_active} that rows may pass"
     return [
-        ["kind", summary.kind],
-        ["leaf", summary.leaf],
-        ["nodes", str(len(summary.nodes)) if summary.routing == "hard" else nodes],
-        ["parameters", f"{summary.n_parameters:,}"],
+        ["kind", tree.kind],
+        ["leaf", tree.leaf],
+        ["nodes", str(len(tree.nodes)) if tree.routing == "hard" else nodes],
+        ["parameters", f"{tree.n_parameters:,}"],
     ]

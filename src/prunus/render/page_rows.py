@@ -1,7 +1,6 @@
 """The rows that can be picked in the interactive page, and what the page needs to follow rows."""
 
 from base64 import b64encode
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -12,12 +11,11 @@ import numpy.typing as npt
 from prunus.data import OutputColumn
 from prunus.data.arrays import reading
 from prunus.data.tables import read_table
-from prunus.describe.columns import TableColumn, table_values
+from prunus.describe.columns import TableValues, table_columns
 from prunus.describe.functions import UNNAMED
-from prunus.describe.record import TreeSummary
-from prunus.describe.rows import ReadableRows, RowsInTree, largest_routes, score_paths
+from prunus.describe.record import TreeDescription
+from prunus.describe.rows import LearnedRows, Rows, largest_routes, score_paths
 from prunus.errors import InputValueError
-from prunus.render.page_charts import TableColumns
 from prunus.targets import Target
 from prunus.tree import Tree
 
@@ -39,7 +37,7 @@ __all__ = [
     "splits",
 ]
 
-Rows = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
 MAX_LEAVES = 32
@@ -50,29 +48,27 @@ DIVIDED = 0.01
 """A row is divided if at least this share of it does not follow its largest route."""
 
 
-def row_lists(
-    target: Target, passed: RowsInTree | ReadableRows, truth: npt.NDArray[Any] | None, few: int
-) -> tuple[Rows, dict[str, list[int]]]:
+def row_lists(rows: Rows, truth: npt.NDArray[Any] | None, few: int) -> tuple[Positions, dict[str, list[int]]]:
     """At most `few` rows, without repetition, and lists of positions among them.
 
     The lists are "steps", rows at equal steps, which come first; "worst", those of the largest errors; "uncertain",
     those of the smallest margin between two classes, or that are divided most among the routes of a soft tree. A list
     that would be empty, or that makes no sense, is left out. Beside them some rows of each leaf are chosen.
     """
-    predicted = passed.predicted(target)
-    uncertain = _closest(predicted) if target.task == "classes" else _divided(passed)
+    target, predicted = rows.tree.target, rows.predictions
+    uncertain = _divided(rows) if target.classes is None else _closest(predicted)
     lists = {"worst": _worst(target, predicted, truth), "uncertain": uncertain}
-    return _listed(len(passed.ends), lists, _of_leaves(passed, 4 * max(1, few // 10)), few)
+    return _listed(len(rows.ends), lists, _of_leaves(rows, 4 * max(1, few // 10)), few)
 
 
 def forest_lists(
     target: Target, mean: Doubles, spread: Doubles, truth: npt.NDArray[Any] | None, few: int
-) -> tuple[Rows, dict[str, list[int]]]:
+) -> tuple[Positions, dict[str, list[int]]]:
     """The same for a forest, by the means of what its trees predict, (n, k), and their standard deviations, (n, k).
 
     Its "uncertain" rows of numbers are those about which the trees differ most.
     """
-    if target.task == "classes":
+    if target.classes is not None:
         uncertain = _closest(mean)
     else:
         differs = (spread / np.maximum(mean.std(0), np.finfo(np.float64).tiny)).max(1)
@@ -81,7 +77,7 @@ def forest_lists(
     return _listed(len(mean), lists, np.zeros(0, dtype=np.int64), few)
 
 
-def _listed(n: int, lists: dict[str, Rows], also: Rows, few: int) -> tuple[Rows, dict[str, list[int]]]:
+def _listed(n: int, lists: dict[str, Positions], also: Positions, few: int) -> tuple[Positions, dict[str, list[int]]]:
     """At most `few` of n rows: some at equal steps, the first ones of each list, and those that are chosen also."""
     found = {name: rows[: max(1, few // 10)] for name, rows in lists.items()}
     others = np.concatenate([*found.values(), also])
@@ -96,16 +92,16 @@ def _listed(n: int, lists: dict[str, Rows], also: Rows, few: int) -> tuple[Rows,
     return rows, kept
 
 
-def _steps(n: int, few: int) -> Rows:
+def _steps(n: int, few: int) -> Positions:
     """At most `few` of n rows, at equal steps."""
     return np.unique(np.linspace(0, n - 1, few).astype(np.int64))
 
 
-def _worst(target: Any, predicted: Doubles, truth: npt.NDArray[Any] | None) -> Rows:
+def _worst(target: Target, predicted: Doubles, truth: npt.NDArray[Any] | None) -> Positions:
     """The rows by the size of their errors, largest first: distances, or how improbable their class was."""
-    if truth is None or target.task == "clusters":
+    if truth is None or target.reconstructs:
         return np.zeros(0, dtype=np.int64)
-    if target.task == "numbers":
+    if target.classes is None:
         scale = np.maximum(predicted.std(0) + truth.std(0), np.finfo(np.float64).tiny)
         return _largest((np.abs(predicted - truth) / scale).max(1))
     classes = class_positions(target, truth)
@@ -113,21 +109,21 @@ def _worst(target: Any, predicted: Doubles, truth: npt.NDArray[Any] | None) -> R
     return _largest(np.where(classes < 0, 1.0, 1.0 - known))
 
 
-def class_positions(target: Any, truth: npt.NDArray[Any]) -> Rows:
+def class_positions(target: Target, truth: npt.NDArray[Any]) -> Positions:
     """The position of each row's class among the classes of training, (n,); -1 if it is none of them."""
-    position = {label: k for k, label in enumerate(target.labels.tolist())}
+    position = {label: k for k, label in enumerate(target.classes or ())}
     return np.array([position.get(label, -1) for label in truth.tolist()], dtype=np.int64)
 
 
-def _closest(predicted: Doubles) -> Rows:
+def _closest(predicted: Doubles) -> Positions:
     """The rows by the margin between their two most probable classes, smallest first."""
     shares = np.sort(predicted, axis=1)
     return _largest(shares[:, -2] - shares[:, -1]) if shares.shape[1] > 1 else np.zeros(0, dtype=np.int64)
 
 
-def _divided(passed: RowsInTree | ReadableRows) -> Rows:
+def _divided(passed: Rows) -> Positions:
     """The rows that are divided among routes, most divided first."""
-    if isinstance(passed, ReadableRows) or passed.is_hard:
+    if not isinstance(passed, LearnedRows) or passed.tree.model.is_hard:
         return np.zeros(0, dtype=np.int64)
     n = len(passed.x)
     rows = _steps(n, max(1, min(n, MAX_ROUTES // passed.tree.n_nodes)))
@@ -136,9 +132,9 @@ def _divided(passed: RowsInTree | ReadableRows) -> Rows:
     return rows[order[divided[order] > DIVIDED]]
 
 
-def _of_leaves(passed: RowsInTree | ReadableRows, most: int) -> Rows:
+def _of_leaves(passed: Rows, most: int) -> Positions:
     """Some rows of each leaf, at most this many in all; none if there are too many leaves."""
-    leaves = passed.leaves
+    leaves = [node.node for node in passed.tree.nodes if node.is_leaf]
     each = most // len(leaves)
     if len(leaves) > MAX_LEAVES or each == 0:
         return np.zeros(0, dtype=np.int64)
@@ -146,7 +142,7 @@ def _of_leaves(passed: RowsInTree | ReadableRows, most: int) -> Rows:
     return np.concatenate([rows[_steps(len(rows), min(each, len(rows)))] for rows in own if len(rows)])
 
 
-def _largest(values: Doubles) -> Rows:
+def _largest(values: Doubles) -> Positions:
     """The positions of the values, largest first."""
     return np.argsort(-values, kind="stable").astype(np.int64)
 
@@ -166,7 +162,7 @@ def read_truth(target: Target, y: Any, n: int) -> npt.NDArray[Any]:
     if array.ndim == 0 or len(array) != n:
         got = "a single value" if array.ndim == 0 else len(array)
         raise InputValueError(f"y must have a value for each of the {n} rows of X, got {got}")
-    if target.task == "numbers":
+    if target.classes is None and not target.reconstructs:
         return target.read(y, np.empty((n, 0), dtype=np.float32))
     if array.size != n:
         raise InputValueError(f"y must have one class for each row of X, got y.shape={array.shape}")
@@ -190,11 +186,12 @@ def column_record(column: OutputColumn) -> Record:
     )
 
 
-def features(columns: Sequence[TableColumn], importance: npt.NDArray[np.float64]) -> list[Record]:
-    """The columns of the table, each with its kind, its levels, and its typical value.
+def features(tree: TreeDescription, importance: npt.NDArray[np.float64] | None = None) -> list[Record]:
+    """The columns of the table, each with its kind, its levels, its typical value, and how much it matters.
 
     A category of two levels has the name of the less frequent one alone; its typical value then has no name.
     """
+    importance = tree.importances if importance is None else importance
     return [
         {
             "name": column.name,
@@ -204,7 +201,7 @@ def features(columns: Sequence[TableColumn], importance: npt.NDArray[np.float64]
             "importance": float(f"{importance[column.feature]:.6g}"),
         }
         | ({"unnamed": True} if column.typical == UNNAMED else {})
-        for column in columns
+        for column in table_columns(tree)
     ]
 
 
@@ -246,9 +243,9 @@ def model_record(tree: Tree) -> Record | None:
     }
 
 
-def add_split_columns(nodes: dict[int, Record], summary: TreeSummary) -> None:
+def add_split_columns(nodes: dict[int, Record], tree: TreeDescription) -> None:
     """Add to each node what its split is as a function of one column."""
-    for node in summary.nodes:
+    for node in tree.nodes:
         record = nodes[node.node]
         if node.column is not None:
             record["column"] = {
@@ -264,7 +261,7 @@ class GivenRows:
     """The rows that were given for the page, and those of them that can be picked."""
 
     n: int
-    columns: TableColumns
+    columns: TableValues
     truth: npt.NDArray[Any] | None
     """Classes or values of the rows, see `read_truth`."""
     picked: npt.NDArray[np.int64]
@@ -282,20 +279,18 @@ def n_picked(X: Any) -> int:  # noqa: N803
 
 
 def given_rows(
-    estimator: Any,
-    columns: Sequence[TableColumn],
+    tree: TreeDescription,
     X: Any,  # noqa: N803
     truth: npt.NDArray[Any] | None,
     picked: npt.NDArray[np.int64],
     lists: dict[str, list[int]],
 ) -> GivenRows:
     """The rows of a table, of which these can be picked."""
-    target = estimator.target_
-    values = [column[picked] for column in table_values(columns, X)]
+    columns = table_columns(tree)
+    table = TableValues(X, columns)
+    values = [table.values(column.feature)[picked] for column in columns]
     labels = _labels(X, picked)
-    names: dict[Any, str] = {}
-    if target.task == "classes":
-        names = dict(zip(target.labels.tolist(), target.output_names(None), strict=True))
+    names = dict(zip(tree.classes or (), tree.outputs, strict=False))
     records = [
         {
             "row": int(i),
@@ -305,17 +300,15 @@ def given_rows(
         | ({} if labels is None else {"label": labels[k]})
         for k, i in enumerate(picked)
     ]
-    return GivenRows(read_table(X).shape[0], TableColumns(X, columns), truth, picked, lists, records)
+    return GivenRows(read_table(X).shape[0], table, truth, picked, lists, records)
 
 
-def outcomes(
-    target: Target, passed: RowsInTree | ReadableRows, picked: npt.NDArray[np.int64], digits: int = 6
-) -> list[Record]:
+def outcomes(rows: Rows, picked: npt.NDArray[np.int64], digits: int = 6) -> list[Record]:
     """What a tree does with the rows that can be picked: its predictions, and where it sends them."""
-    outputs = passed.predicted(target)[picked]
-    scores = None if isinstance(passed, ReadableRows) else score_paths(passed, picked)
+    outputs = rows.predictions[picked]
+    scores = score_paths(rows, picked) if isinstance(rows, LearnedRows) else None
     return [
-        {"outputs": [float(f"{value:.{digits}g}") for value in outputs[k]], "end": int(passed.ends[i])}
+        {"outputs": [float(f"{value:.{digits}g}") for value in outputs[k]], "end": int(rows.ends[i])}
         | ({} if scores is None else {"scores": scores[k]})
         for k, i in enumerate(picked)
     ]

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prunus.describe.read import Words, read_words
+from prunus.describe.read import describe
+from prunus.describe.record import TreeDescription
 from prunus.render.boxes import Box, BoxOptions, read_boxes
 
 if TYPE_CHECKING:
@@ -124,30 +125,30 @@ class Sheet(NamedTuple):
     """Whether levels are left out that were not to be left out."""
 
 
-def choose_sheet(words: Words, options: BoxOptions, font: float | None) -> Sheet:
+def choose_sheet(tree: TreeDescription, options: BoxOptions, font: float | None) -> Sheet:
     """The sheet for a tree: with as many levels as are legible, or with those that the options ask for."""
     measure = _Measure()
     if options.max_depth is not None:
-        return _sheet(words, options, font, _PAGE, measure)
-    shown, deepest = 0, max(node.depth for node in words.nodes.values() if node.share > 0)
+        return _sheet(tree, options, font, _PAGE, measure)
+    shown, deepest = 0, max(node.depth for node in tree.nodes if node.share > 0)
     for depth in range(1, deepest + 1):
         levels = replace(options, max_depth=depth, filled=False)  # colors take time
-        sheet = _sheet(words, levels, font, _POSTER, measure)
+        sheet = _sheet(tree, levels, font, _POSTER, measure)
         if _times(sheet.size, _POSTER) > 1 or (font is None and sheet.font < _LEGIBLE):
             break
         shown = depth
-    sheet = _sheet(words, replace(options, max_depth=shown), font, _POSTER, measure)
+    sheet = _sheet(tree, replace(options, max_depth=shown), font, _POSTER, measure)
     return sheet._replace(is_cut=shown < deepest)
 
 
-def ways_to_break(words: Words, options: BoxOptions) -> list[Box]:
+def ways_to_break(tree: TreeDescription, options: BoxOptions) -> list[Box]:
     """The boxes, with their lines broken in several ways, the longest lines first."""
-    return [read_boxes(words, replace(options, width=width, longest=longest)) for width, longest in _WIDTHS]
+    return [read_boxes(tree, replace(options, width=width, longest=longest)) for width, longest in _WIDTHS]
 
 
-def _sheet(words: Words, options: BoxOptions, font: float | None, most: Size, measure: "_Measure") -> Sheet:
+def _sheet(tree: TreeDescription, options: BoxOptions, font: float | None, most: Size, measure: "_Measure") -> Sheet:
     """The sheet with these levels; its font is smaller than usual if the sheet would be larger than `most`."""
-    ways = ways_to_break(words, options)
+    ways = ways_to_break(tree, options)
     sizes = [measure.tree(root, font or _USUAL) for root in ways]
     *usual, shortest = range(len(ways))
     best = min(usual, key=lambda i: max(_times(sizes[i], _SCREEN), 1.0))
@@ -292,20 +293,20 @@ def plot_tree(
     """
     options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, width=1, longest=None)
     options.check()
-    words, size = read_words(estimator, feature_names, class_names), None if fontsize is None else float(fontsize)
+    tree, size = describe(estimator, feature_names, class_names), None if fontsize is None else float(fontsize)
     if ax is None and not _pyplot().get_fignums():
-        return _on_new_figure(words, options, size, rounded=rounded)
+        return _on_new_figure(tree, options, size, rounded=rounded)
     ax = _pyplot().gca() if ax is None else ax
     ax.clear()
-    choices = ways_to_break(words, options)
+    choices = ways_to_break(tree, options)
     texts = _add_texts(ax, choices[0], rounded=rounded)
     _place(ax, choices[0], texts, _fitted_size(ax, choices, texts) if size is None else size)
     return list(texts.values())
 
 
-def _on_new_figure(words: Words, options: BoxOptions, font: float | None, *, rounded: bool) -> "list[Text]":
+def _on_new_figure(tree: TreeDescription, options: BoxOptions, font: float | None, *, rounded: bool) -> "list[Text]":
     """Draw the tree on a new figure of the size that it needs."""
-    sheet = choose_sheet(words, options, font)
+    sheet = choose_sheet(tree, options, font)
     width = max(sheet.size.width + 2 * _SIDE, _LEAST.width)
     height = max(sheet.size.height + _SIDE + _TOP, _LEAST.height, min(width / 4, 10.0))  # lines have some slope
     figure = _pyplot().figure(figsize=(width, height))
@@ -313,7 +314,7 @@ def _on_new_figure(words: Words, options: BoxOptions, font: float | None, *, rou
     texts = _add_texts(ax, sheet.root, rounded=rounded)
     _place(ax, sheet.root, texts, sheet.font)
     if sheet.is_cut:
-        note = f"Deeper levels are left out; max_depth={words.summary.depth} shows them all."
+        note = f"Deeper levels are left out; max_depth={tree.depth} shows them all."
         figure.text(_SIDE / width, 1 - _SIDE / height, note, va="top", fontsize=sheet.font, color="0.3")
     return list(texts.values())
 

@@ -193,16 +193,16 @@ class Program:
 
     kind: str
     """The name of the estimator's class."""
-    columns: tuple[Column, ...]
-    calendars: tuple[Calendar, ...]
+    columns: tuple[Column, ...] = ()
+    calendars: tuple[Calendar, ...] = ()
     """Weekdays, months and hours of dates that are used."""
-    limited: tuple[Limited, ...]
-    effects: tuple[Shared, ...]
+    limited: tuple[Limited, ...] = ()
+    effects: tuple[Shared, ...] = ()
     """Effects of levels, each of which is a choice."""
-    shared: tuple[Shared, ...]
+    shared: tuple[Shared, ...] = ()
     """Sums that all leaves have in common."""
-    root: Branch | End
-    finish: Finish
+    root: Branch | End = End(0, 1.0, ())
+    finish: Finish = "values"
     """How outputs become results: "values" (they are the results), "log" (multiples of the exponentials), "logit" (one
     output is the log odds of the second label) or "softmax" (one score for each label)."""
     labels: tuple[Label, ...] = ()

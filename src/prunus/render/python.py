@@ -10,6 +10,7 @@ from typing import Any
 from prunus import __version__
 from prunus.data.calendar import LEVELS, Unit
 from prunus.describe.numbers import percent
+from prunus.describe.read import describe
 from prunus.render.lowering import read_program
 from prunus.render.program import (
     Below,
@@ -159,7 +160,7 @@ def export_python(estimator: Any, *, hard: bool = False, proba: bool = False) ->
     >>> bool(abs(names["predict"]({"x0": 0.5}) - tree.predict([[0.5]])[0]) < 1e-6)
     True
     """
-    program = read_program(estimator, "export_python", hard=hard, proba=proba)
+    program = read_program(describe(estimator), "export_python", hard=hard, proba=proba)
     return "\n".join(_Printer(program).lines()) + "\n"
 
 

@@ -1,22 +1,22 @@
 """The tree as a list of rules, one for each leaf."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Any
 
 from prunus.data.calendar import LEVELS
 from prunus.describe.checks import check_whole
 from prunus.describe.numbers import percent, writer
-from prunus.describe.read import Words, read_words, traits
-from prunus.describe.record import ColumnSplit, NodeSummary
-from prunus.describe.words import formula_text, point_text, prediction, probability_text, split_parts
+from prunus.describe.read import describe
+from prunus.describe.record import ColumnSplit, LearnedTree, NodeSummary, TreeDescription
+from prunus.describe.words import Write, in_lines, outcome, point_text, split_parts, traits
 from prunus.search.words import quoted
 
 __all__ = ["export_rules"]
 
-Write = Callable[[float], str]
 JOINS = re.compile(r" (or|and|where) ")
 """Words in the condition of a sum that need parentheses beside other conditions."""
 MOST_LEVELS = 6
@@ -67,12 +67,12 @@ def export_rules(
     """
     check_whole("decimals", decimals, 0, or_none=True)
     check_whole("max_features", max_features, 1)
-    words = read_words(estimator, feature_names, class_names).displayed()
-    write = writer(decimals, exact=words.summary.exact)
-    found = sorted(_paths(words, words.root, ()), key=lambda path: -path.share)
-    lines = [line for path in found if (line := _line(words, path, write, max_features)) is not None]
-    if words.summary.warning is not None:
-        lines.append(words.summary.warning)
+    tree = in_lines(describe(estimator, feature_names, class_names))
+    write = writer(decimals, exact=tree.exact)
+    found = sorted(_paths(tree, tree.root, ()), key=lambda path: -path.share)
+    lines = [line for path in found if (line := _line(tree, path, write, max_features)) is not None]
+    if tree.warning is not None:
+        lines.append(tree.warning)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -85,30 +85,27 @@ class _Path:
     share: float
 
 
-def _paths(words: Words, node: NodeSummary, splits: tuple[tuple[NodeSummary, bool], ...]) -> Iterator[_Path]:
+def _paths(tree: TreeDescription, node: NodeSummary, splits: tuple[tuple[NodeSummary, bool], ...]) -> Iterator[_Path]:
     """The paths below a node that training rows take; rows that would go to a pruned child end in the node itself."""
     if node.is_leaf:
         yield _Path(splits, node, node.share)
         return
-    children = words.children(node)
+    children = tree.children(node)
     for child, other, left in zip(children, children[::-1], (True, False), strict=True):
         below = (*splits, (node, left))
         if child is not None:
-            yield from _paths(words, child, below)
+            yield from _paths(tree, child, below)
         elif other is not None and node.share - other.share > 1e-12:
             yield _Path(below, node, node.share - other.share)
 
 
-def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | None:
+def _line(tree: TreeDescription, path: _Path, write: Write, max_features: int) -> str | None:
     """The rule of a path; None if no training row takes it or its conditions cannot hold."""
     columns: dict[tuple[int, str | None], _Numbers | _Levels] = {}
     sums: list[str] = []
     for node, left in path.splits:
         if node.column is None:
-            if node.question is not None:
-                words_of_sum = " ".join(split_parts(node, max_features, write)[0 if left else 1])
-                sums.append(words_of_sum)
-            elif node.threshold is None or not _goes_one_way(words, node):
+            if not _goes_one_way(tree, node):
                 sums.append(" ".join(split_parts(node, max_features, write)[0 if left else 1]))
             continue
         own = _side(node.column, left=left)
@@ -118,54 +115,30 @@ def _line(words: Words, path: _Path, write: Write, max_features: int) -> str | N
     if path.share <= 0 or None in parts:
         return None
     conditions = [part for part in parts if part] + sums
-    if words.summary.exact and len(conditions) > 1:
+    if tree.exact and len(conditions) > 1:
         conditions = [f"({part})" if JOINS.search(part) else part for part in conditions]
     start = f"if {' and '.join(conditions)}" if conditions else "always"
-    return f"{start}: {_outcome(words, path.end, write, max_features)} ({percent(path.share)} of rows)"
+    return f"{start}: {_outcome(tree, path.end, write, max_features)} ({percent(path.share)} of rows)"
 
 
-def _goes_one_way(words: Words, node: NodeSummary) -> bool:
+def _goes_one_way(tree: TreeDescription, node: NodeSummary) -> bool:
     """Whether all rows go the same way at a split that is not told as one of a single column."""
+    if not isinstance(tree, LearnedTree) or node.threshold is None:
+        return False
     used = {part.column for part in node.split}
-    has_levels = any(c.kind in ("effect", "calendar") and i in used for i, c in enumerate(words.columns))
+    has_levels = any(c.kind in ("effect", "calendar") and i in used for i, c in enumerate(tree.inputs))
     return not has_levels and len({part.feature for part in node.split}) < 2
 
 
-def _outcome(words: Words, node: NodeSummary, write: Write, max_features: int) -> str:
+def _outcome(tree: TreeDescription, node: NodeSummary, write: Write, max_features: int) -> str:
     """What is predicted at the end of a path."""
-    if words.summary.exact:
-        return _exact_outcome(words, node, write)
-    values = prediction(node) if node.is_leaf else node.value or node.distribution
-    if words.clusters:
-        about = ", ".join(traits(words, node, max_features))
-        name = words.clusters.get(node.node, "no cluster")
-        return f"{name}, {about}" if about else name
-    if words.summary.classes is not None:
-        told = f"class {words.summary.outputs[values.index(max(values))]}"
-        if len(node.formulas) != 1:
-            return told
-        return f"{told}, {node.formulas[0].output} {formula_text(node.formulas[0], max_features, write)}"
-    what = "log value" if words.summary.link == "log" else "value"
-    if node.offset:
-        return f"{what} {_listed(node.offset, write)} + curves"
-    if len(node.formulas) == 1:
-        return f"{what} {formula_text(node.formulas[0], max_features, write)}"
-    return f"{'value' if node.value else 'mean'} {_listed(values, write)}"
+    if tree.clusters:
+        return ", ".join([tree.clusters.get(node.node, "no cluster"), *traits(tree, node, max_features)])
+    found = outcome(tree, node, max_features, write, partial(_listed, write=write))
+    return ("; " if tree.exact and node.formulas else ", ").join(f"{name} {value}" for name, value in found)
 
 
-def _exact_outcome(words: Words, node: NodeSummary, write: Write) -> str:
-    """The prediction of a leaf of a readable tree, with the numbers that predict."""
-    summary, formulas = words.summary, node.formulas
-    told = [f"{formula.output} {formula_text(formula, 1, write)}" for formula in formulas]
-    if formulas:
-        return f"value {formula_text(formulas[0], 1, write)}" if summary.outputs == ("y",) else "; ".join(told)
-    if summary.classes is None:
-        return f"value {_listed(node.value, write)}"
-    best = summary.outputs[node.value.index(max(node.value))]
-    return f"class {best}, probabilities {probability_text(node, summary.outputs, write)}"
-
-
-def _listed(values: tuple[float, ...], write: Write) -> str:
+def _listed(values: Sequence[float], write: Write) -> str:
     return write(values[0]) if len(values) == 1 else f"[{', '.join(map(write, values))}]"
 
 

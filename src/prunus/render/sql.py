@@ -5,6 +5,7 @@ from typing import Any
 
 from prunus import __version__
 from prunus.describe.numbers import percent
+from prunus.describe.read import describe
 from prunus.errors import InputTypeError, InputValueError
 from prunus.render.lowering import read_program
 from prunus.render.program import (
@@ -109,7 +110,7 @@ def export_sql(
     >>> bool(abs(value - tree.predict([[0.5]])[0]) < 1e-6)
     True
     """
-    program = read_program(estimator, "export_sql", hard=hard, proba=proba)
+    program = read_program(describe(estimator), "export_sql", hard=hard, proba=proba)
     parts, copied = _table_names(table), _copied(copy)
     return _Printer(program, parts, copied).statement()
 

@@ -1,14 +1,15 @@
 """The tree as indented text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from prunus.describe.checks import check_flags, check_whole
 from prunus.describe.functions import log_odds
 from prunus.describe.numbers import percent, writer
-from prunus.describe.read import Words, read_words, traits
-from prunus.describe.record import Formula, NodeSummary
-from prunus.describe.words import curve_text, formula_text, prediction, probability_text, split_parts
+from prunus.describe.read import describe
+from prunus.describe.record import NodeSummary, TreeDescription
+from prunus.describe.words import curve_text, formula_text, in_lines, outcome, split_parts, traits
 
 __all__ = ["export_text"]
 
@@ -87,46 +88,36 @@ def export_text(
     for name, value, least in (("spacing", spacing, 1), ("max_features", max_features, 1)):
         check_whole(name, value, least)
     check_whole("decimals", decimals, 0, or_none=True)
-    words = read_words(estimator, feature_names, class_names).displayed()
-    report = _Report(words, max_depth, spacing, decimals, show_weights, max_features, show_empty)
-    lines = [*report.lines(words.root), *report.limits(), *report.curves()]
-    if words.summary.warning is not None:
-        lines.append(words.summary.warning)
+    tree = in_lines(describe(estimator, feature_names, class_names))
+    report = _Report(tree, max_depth, spacing, decimals, show_weights, max_features, show_empty)
+    lines = [*report.lines(tree.root), *report.limits(), *report.curves()]
+    if tree.warning is not None:
+        lines.append(tree.warning)
     return "".join(f"{line}\n" for line in lines)
 
 
+@dataclass(frozen=True)
 class _Report:
     """The options of `export_text`, with methods that write a node."""
 
-    def __init__(
-        self,
-        words: Words,
-        max_depth: int | None,
-        spacing: int,
-        decimals: int | None,
-        weights: bool,
-        max_features: int,
-        empty: bool,
-    ) -> None:
-        self.words = words
-        self.max_depth = max_depth
-        self.spacing = spacing
-        self.number = writer(decimals, exact=words.summary.exact)
-        self.decimals = decimals
-        self.weights = weights
-        self.max_features = max_features
-        self.empty = empty
+    tree: TreeDescription
+    max_depth: int | None
+    spacing: int
+    decimals: int | None
+    weights: bool
+    max_features: int
+    empty: bool
 
     def lines(self, node: NodeSummary) -> Iterator[str]:
         indent = self._indent(node.depth)
         if node.is_leaf:
-            yield indent + self._end(node, prediction(node), node.share)
+            yield indent + self._end(node, node.share)
             yield from self._formulas(node, indent)
         elif self.max_depth is not None and node.depth > self.max_depth:
-            yield f"{indent}truncated branch of depth {_height(self.words, node)}"
+            yield f"{indent}truncated branch of depth {_height(self.tree, node)}"
         else:
             conditions = split_parts(node, self.max_features, self.number)
-            for condition, child in zip(conditions, self.words.children(node), strict=True):
+            for condition, child in zip(conditions, self.tree.children(node), strict=True):
                 if not self.empty and (self._pruned_share(node) if child is None else child.share) == 0:
                     continue
                 yield indent + " ".join(condition)
@@ -134,20 +125,20 @@ class _Report:
 
     def limits(self) -> Iterator[str]:
         """A line that says so if predictions of formulas are limited."""
-        formulas = [formula for node in self.words.nodes.values() for formula in node.formulas]
+        formulas = [formula for node in self.tree.nodes for formula in node.formulas]
         if any(formula.low is not None and not formula.exact for formula in formulas):
             yield "The values of a formula are limited to the range of values that was seen in training."
 
     def curves(self) -> Iterator[str]:
         """The curves of additive leaves, a line each."""
-        curves, outputs = self.words.summary.curves, self.words.summary.outputs
+        curves, outputs = self.tree.curves, self.tree.outputs
         if not curves:
             return
         of_what = ""
-        if self.words.summary.classes is not None and len(outputs) == 2:
+        if self.tree.classes is not None and len(outputs) == 2:
             of_what = f" of the log odds of {outputs[1]}"
             curves, outputs = tuple(map(log_odds, curves)), outputs[1:]
-        elif self.words.summary.link == "log":
+        elif self.tree.link == "log":
             of_what = " of the log value"
         yield f"Curves{of_what}, which all leaves share and which are 0 for typical values:"
         for curve in curves[:MOST_CURVES]:
@@ -161,12 +152,12 @@ class _Report:
     def _pruned(self, node: NodeSummary) -> Iterator[str]:
         """The lines for rows that would go to the one child that was pruned."""
         indent = self._indent(node.depth + 1)
-        yield f"{indent}pruned, {self._end(node, node.value or node.distribution, self._pruned_share(node))}"
+        yield f"{indent}pruned, {self._end(node, self._pruned_share(node))}"
         yield from self._formulas(node, indent)
 
     def _pruned_share(self, node: NodeSummary) -> float:
         """The share of the rows that would go to the one child that was pruned."""
-        share = node.share - sum(child.share for child in self.words.children(node) if child is not None)
+        share = node.share - sum(child.share for child in self.tree.children(node) if child is not None)
         return 0.0 if share < 1e-12 else share  # a rounding error
 
     def _formulas(self, node: NodeSummary, indent: str) -> Iterator[str]:
@@ -174,63 +165,39 @@ class _Report:
         if len(node.formulas) < 2:
             return
         blank = indent[: -self.spacing - 2] + "|" + " " * (self.spacing + 1)
-        shown = node.formulas if self.words.summary.exact else node.formulas[:MOST_FORMULAS]
+        shown = node.formulas if self.tree.exact else node.formulas[:MOST_FORMULAS]
         for formula in shown:
-            yield f"{blank}{formula.output}: {self._formula(formula)}"
+            yield f"{blank}{formula.output}: {formula_text(formula, self.max_features, self.number)}"
         if len(node.formulas) > len(shown):
             yield f"{blank}and {len(node.formulas) - len(shown)} more"
 
-    def _end(self, node: NodeSummary, values: tuple[float, ...], share: float) -> str:
+    def _end(self, node: NodeSummary, share: float) -> str:
         rows = f"({percent(share)} of rows)"
-        if self.words.summary.exact:
-            return f"{self._exact(node)} {rows}"
-        if self.words.clusters:
-            about = ", ".join(traits(self.words, node, self.max_features)) if node.share > 0 else ""
-            name = self.words.clusters.get(node.node, "no cluster")
+        if self.tree.clusters:
+            about = ", ".join(traits(self.tree, node, self.max_features)) if node.share > 0 else ""
+            name = self.tree.clusters.get(node.node, "no cluster")
             return f"{name}: {about} {rows}" if about else f"{name} {rows}"
-        if self.words.summary.classes is None:
-            spread = f" ± {self._rounded(node.spread)}" if self.weights else ""
-            if node.offset:
-                what = "log value" if self.words.summary.link == "log" else "value"
-                return f"{what}: {self._listed(node.offset)} + curves{spread} {rows}"
-            if len(node.formulas) == 1:
-                what = "log value" if self.words.summary.link == "log" else "value"
-                return f"{what}: {self._formula(node.formulas[0])}{spread} {rows}"
-            return f"{'value' if node.value else 'mean'}: {self._listed(values)}{spread} {rows}"
-        weights = f"weights: {self._rounded(node.distribution)} " if self.weights else ""
-        told = f"{weights}class: {self.words.summary.outputs[values.index(max(values))]}"
-        if len(node.formulas) == 1:
-            told += f", {node.formulas[0].output}: {self._formula(node.formulas[0])}"
-        return f"{told} {rows}"
+        if self.tree.exact and len(node.formulas) > 1:
+            told = f"{len(node.formulas)} formulas"
+        else:
+            found = outcome(self.tree, node, self.max_features, self.number, self._listed)
+            told = ", ".join(f"{name}: {value}" for name, value in found)
+        if self.weights and self.tree.classes is not None:
+            return f"weights: {self._rounded(node.distribution)} {told} {rows}"
+        return f"{told} ± {self._rounded(node.spread)} {rows}" if self.weights else f"{told} {rows}"
 
-    def _exact(self, node: NodeSummary) -> str:
-        """What a leaf of a readable tree predicts, with the numbers that predict."""
-        summary = self.words.summary
-        spread = f" ± {self._rounded(node.spread)}" if self.weights and node.spread else ""
-        weights = (
-            f"weights: {self._rounded(node.distribution)} " if self.weights and summary.classes is not None else ""
-        )
-        if len(node.formulas) > 1:
-            return f"{weights}{len(node.formulas)} formulas{spread}"
-        if node.formulas:
-            name = "value" if summary.classes is None else node.formulas[0].output
-            return f"{weights}{name}: {self._formula(node.formulas[0])}{spread}"
-        if summary.classes is None:
-            return f"value: {self._listed(node.value)}{spread}"
-        best = summary.outputs[node.value.index(max(node.value))]
-        return f"{weights}class: {best}, probabilities: {probability_text(node, summary.outputs, self.number)}"
+    def number(self, x: float) -> str:
+        """A number of a split or of a prediction."""
+        return writer(self.decimals, exact=self.tree.exact)(x)
 
-    def _formula(self, formula: Formula) -> str:
-        return formula_text(formula, self.max_features, self.number)
-
-    def _listed(self, values: tuple[float, ...]) -> str:
+    def _listed(self, values: Sequence[float]) -> str:
         return f"[{', '.join(map(self.number, values))}]"
 
-    def _rounded(self, values: tuple[float, ...]) -> str:
+    def _rounded(self, values: Sequence[float]) -> str:
         """What is known of the rows of a node."""
         return f"[{', '.join(map(writer(self.decimals, exact=False), values))}]"
 
 
-def _height(words: Words, node: NodeSummary) -> int:
+def _height(tree: TreeDescription, node: NodeSummary) -> int:
     """The number of levels of a subtree, which is 1 for a leaf."""
-    return 1 + max((_height(words, child) for child in words.children(node) if child is not None), default=0)
+    return 1 + max((_height(tree, child) for child in tree.children(node) if child is not None), default=0)
