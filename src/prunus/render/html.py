@@ -22,10 +22,9 @@ __all__ = ["export_html"]
 _TITLES = {"classes": "Classification", "numbers": "Regression", "clusters": "Cluster"}
 _SCRIPTS = (
     "data.js",
-    "readable.js",
     "predict.js",
-    "sentences.js",
     "reasons.js",
+    "sentences.js",
     "bars.js",
     "panel.js",
     "words.js",

@@ -14,16 +14,15 @@ from prunus.describe.record import TreeDescription
 from prunus.describe.rows import send_rows
 from prunus.estimators.fitted_forest import tree_predictions
 from prunus.estimators.torch_state import plain_torch
+from prunus.render.page_inputs import MAX_WEIGHTS, n_weights
 from prunus.render.page_record import tree_record
 from prunus.render.page_rows import (
-    MAX_WEIGHTS,
     GivenRows,
     class_positions,
     features,
     forest_lists,
     given_rows,
     n_picked,
-    n_weights,
     read_truth,
 )
 from prunus.targets import Target

@@ -1,6 +1,5 @@
 """The rows that can be picked in the interactive page, and what the page needs to follow rows."""
 
-from base64 import b64encode
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prunus.data import OutputColumn
 from prunus.data.arrays import reading
 from prunus.data.tables import read_table
 from prunus.describe.columns import TableValues, table_columns
@@ -17,24 +15,17 @@ from prunus.describe.record import TreeDescription
 from prunus.describe.rows import LearnedRows, Rows, largest_routes, score_paths
 from prunus.errors import InputValueError
 from prunus.targets import Target
-from prunus.tree import Tree
 
 __all__ = [
-    "MAX_WEIGHTS",
     "GivenRows",
-    "add_split_columns",
     "class_positions",
-    "column_record",
     "features",
     "forest_lists",
     "given_rows",
-    "model_record",
     "n_picked",
-    "n_weights",
     "outcomes",
     "read_truth",
     "row_lists",
-    "splits",
 ]
 
 Positions = npt.NDArray[np.int64]
@@ -149,8 +140,6 @@ def _largest(values: Doubles) -> Positions:
 
 Record = dict[str, Any]
 
-MAX_WEIGHTS = 60_000
-"""Largest number of weights in the linear models of nodes; with more, the page only shows predictions of given rows."""
 MAX_ROWS, MAX_CELLS = 200, 8_000
 """Largest number of rows that can be picked, and of their values."""
 
@@ -173,19 +162,6 @@ def read_truth(target: Target, y: Any, n: int) -> npt.NDArray[Any]:
     return classes
 
 
-def column_record(column: OutputColumn) -> Record:
-    """An encoded column: how a value of the table becomes a number."""
-    record = {name: getattr(column, name) for name in ("feature", "label", "kind", "center", "scale", "low", "high")}
-    return (
-        record
-        | ({"category": column.category} if column.category is not None else {})
-        | ({"piece": True} if column.piece else {})
-        | ({"effects": column.effects} if column.effects is not None else {})
-        | ({"missing": column.missing} if column.missing is not None else {})
-        | ({"unit": column.unit} if column.unit is not None else {})
-    )
-
-
 def features(tree: TreeDescription, importance: npt.NDArray[np.float64] | None = None) -> list[Record]:
     """The columns of the table, each with its kind, its levels, its typical value, and how much it matters.
 
@@ -203,57 +179,6 @@ def features(tree: TreeDescription, importance: npt.NDArray[np.float64] | None =
         | ({"unnamed": True} if column.typical == UNNAMED else {})
         for column in table_columns(tree)
     ]
-
-
-def splits(tree: Tree) -> Record:
-    """Weights of the splits that are kept, or that have a positive mass."""
-    if tree.weight is None or tree.bias is None:
-        return {"nodes": [], "weight": "", "bias": ""}
-    used = tree.kept | (tree.mass > 0)
-    nodes = np.flatnonzero(used[1:].reshape(-1, 2).any(1))
-    return {"nodes": nodes.tolist(), "weight": _floats(tree.weight[nodes]), "bias": _floats(tree.bias[nodes])}
-
-
-def n_weights(tree: Tree) -> int:
-    """Number of weights in the linear models of the nodes that take part in predictions."""
-    return 0 if tree.leaves.slope is None else int(tree.leaves.slope[tree.mass > 0].size)
-
-
-def model_record(tree: Tree) -> Record | None:
-    """The arrays that the page needs to predict; None if it cannot predict."""
-    if tree.weight is None:
-        return None
-    record: Record = {"elu": tree.splits.bounded, "mass": _floats(tree.mass)}
-    record |= dict.fromkeys(("constant", "slope", "shared", "output"), "")
-    if tree.cluster is not None:
-        return record | {"position": {}}
-    nodes, leaves = np.flatnonzero(tree.mass > 0), tree.leaves
-    if leaves.constant is None or n_weights(tree) > MAX_WEIGHTS:
-        return None
-    if tree.limits is not None:
-        record["limits"] = _floats(tree.limits[:, nodes])
-    if tree.correction.any():
-        record["correction"] = _floats(tree.correction[tree.kept])
-    return record | {
-        "position": {int(t): i for i, t in enumerate(nodes)},
-        "constant": _floats(leaves.constant[nodes]),
-        "slope": "" if leaves.slope is None else _floats(leaves.slope[nodes]),
-        "shared": "" if leaves.shared is None else _floats(leaves.shared),
-        "output": _floats(leaves.bias),
-    }
-
-
-def add_split_columns(nodes: dict[int, Record], tree: TreeDescription) -> None:
-    """Add to each node what its split is as a function of one column."""
-    for node in tree.nodes:
-        record = nodes[node.node]
-        if node.column is not None:
-            record["column"] = {
-                "feature": node.split[0].feature,
-                "thresholds": list(node.column.thresholds),
-                "low_left": node.column.low_left,
-                "missing_left": node.column.missing_left,
-            } | ({} if node.column.unit is None else {"unit": node.column.unit})
 
 
 @dataclass(frozen=True)
@@ -321,10 +246,6 @@ def _labels(X: Any, rows: npt.NDArray[np.int64]) -> list[str] | None:  # noqa: N
         return None
     labels = [str(index[i]) for i in rows.tolist()]
     return None if labels == [str(i) for i in rows.tolist()] else labels
-
-
-def _floats(values: Any) -> str:
-    return b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode()
 
 
 def _plain(value: Any) -> Any:

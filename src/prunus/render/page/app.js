@@ -102,7 +102,7 @@ const search = () => {
   state.found = new Map();
   if (text) {
     for (const node of record.nodes) {
-      const weights = node.leaf ? [] : splitWeights(node.node);
+      const weights = node.leaf ? [] : splitTerms(node.node);
       const hit = weights.find(({ label }) => label.toLowerCase().includes(text));
       if (hit && Math.abs(hit.strength) >= 0.2 * Math.abs(weights[0].strength)) state.found.set(node.node, hit);
     }

@@ -25,8 +25,8 @@ const fromMiddle = (value, most) => {
 };
 
 // A sum: what it begins with, what each column adds, strongest first, and what it comes to.
-const ladder = ({ base, columns, total }, row, { first, last, top = 6, write = format, signs = signed }) => {
-  const box = make("div", { class: "ladder" }), most = Math.max(...columns.map(({ amount }) => Math.abs(amount)), 0);
+const ladder = ({ base, columns, total }, row, { first, last, top = 6, write = plain }) => {
+  const signs = withSign(write), box = make("div", { class: "ladder" }), most = Math.max(...columns.map(({ amount }) => Math.abs(amount)), 0);
   const show = (few) => {
     const rest = columns.slice(few).reduce((sum, { amount }) => sum + amount, 0);
     const steps = columns.slice(0, few).map(({ feature, amount }) => ({ name: cellWords(feature, row.values[feature]), number: signs(amount), amount, ...fromMiddle(amount, most) }));

@@ -25,7 +25,7 @@ const boxOf = (t) => {
   return boxes.get(t);
 };
 const measureBox = (node) => {
-  const lines = node.formulas && record.task === "numbers" ? fewLines(node.formulas[0].words) : node.leaf ? [cutText(predictionText(node), TEXT.widest - 40)] : conditionLines(node), chart = chartOf(node), { pad, line } = TEXT;
+  const lines = node.leaf ? leafLines(node) : conditionLines(node), chart = chartOf(node), { pad, line } = TEXT;
   const text = Math.max(...lines.map((words) => textWidth(words)), textWidth(note(node), TEXT.small, 400));
   const width = Math.ceil(Math.max(chart.aside + text, chart.least) + 2 * pad);
   const words = lines.length * line + 14, below = chart.aside ? Math.max(words, 2 * CHART.donut) : words + 5 + chart.height;

@@ -3,14 +3,14 @@ const CHART = { width: 150, height: 42, axis: 12, bar: 13, donut: 17, aside: 84 
 
 // The colors of values lie between those of the smallest and the largest mean of a node.
 const range = (() => {
-  const means = record.task === "numbers" ? record.nodes.map((node) => node.distribution[0]) : [0];
+  const means = isNumbers ? record.nodes.map((node) => node.distribution[0]) : [0];
   return [Math.min(...means), Math.max(...means)];
 })();
 const valueColor = (value) => between(range[1] > range[0] ? clip((value - range[0]) / (range[1] - range[0]), 0, 1) : 0.5);
 const groupColor = (i) => { const { color } = record.coloring.groups[i]; return color === null ? "var(--soft)" : colorOf(color); };
 const boxColor = (node) => {
-  if (record.task === "clusters") return colorOf(node.label);
-  return record.task === "classes" ? colorOf(argmax(node.value ?? node.distribution)) : valueColor(node.distribution[0]);
+  if (isClusters) return colorOf(node.label);
+  return isClasses ? colorOf(argmax(node.value ?? node.distribution)) : valueColor(node.distribution[0]);
 };
 
 const countAll = (counts) => counts.reduce((sum, count) => sum + count, 0);
@@ -107,10 +107,10 @@ const strip = (node, size) => {
   const group = draw("g", { class: "strip" });
   const bar = (x, width, color) => group.append(draw("rect", { x, width: Math.max(width, 0), height: 6, rx: 1.5, fill: color }));
   bar(0, size, "var(--line)");
-  if (record.task === "classes") {
+  if (isClasses) {
     let x = 0;
     node.distribution.forEach((share, k) => { bar(x, share * size, colorOf(k)); x += share * size; });
-  } else if (record.task === "numbers") {
+  } else if (isNumbers) {
     const at = range[1] > range[0] ? (node.distribution[0] - range[0]) / (range[1] - range[0]) : 0.5;
     bar(0, Math.max(at * size, 3), between(at));
   } else if (node.leaf) bar(0, size, colorOf(node.label));

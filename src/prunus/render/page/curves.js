@@ -6,11 +6,8 @@ const LEVELS = { most: 14, name: 104, rows: 52 };
 
 const mostLevels = ({ unit, points }) => (unit ? points.length : LEVELS.most);
 
-// Of two classes one curve tells all: the score of the second minus that of the first.
-const isBinary = record.task === "classes" && record.outputs.length === 2;
-const drawnOutputs = () => (isBinary ? [1] : record.outputs.map((_, k) => k));
-const valueOf = (row, k) => (record.link === "logit" ? row[0] : isBinary ? row[1] - row[0] : row[k]);
-const curveColor = (k) => (record.outputs.length > 1 ? colorOf(k) : "var(--accent)");
+// The outputs that have curves: of two classes, one curve tells all.
+const curveColor = (j) => (record.outputs.length > 1 ? colorOf(record.curve_outputs[j]) : "var(--accent)");
 
 // Round numbers within a range, about as many as wanted.
 const ticksOf = (low, high, wanted) => {
@@ -19,14 +16,13 @@ const ticksOf = (low, high, wanted) => {
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
   return found;
 };
-const limitsOf = (curve, outputs) => {
-  const values = curve.values.flatMap((row) => outputs.map((k) => valueOf(row, k))), low = Math.min(0, ...values), high = Math.max(0, ...values);
+const limitsOf = ({ values }) => {
+  const low = Math.min(0, ...values.flat()), high = Math.max(0, ...values.flat());
   return high > low ? [low, high] : [-1, 1];
 };
-const addedTo = () => (record.task === "classes" ? (isBinary ? "log odds" : "score") : record.link === "log" ? "log value" : "value");
 
-const numberCurve = (curve, outputs) => {
-  const { width, height, left, right, top, rows, ticks } = CURVE, [low, high] = limitsOf(curve, outputs), base = top + height;
+const numberCurve = (curve) => {
+  const { width, height, left, right, top, rows, ticks } = CURVE, [low, high] = limitsOf(curve), base = top + height;
   const first = curve.x[0], last = curve.x[curve.x.length - 1], bottom = base + (curve.counts ? rows + 4 : 0);
   const across = (x) => left + (width - left - right) * (last > first ? (x - first) / (last - first) : 0.5), up = (y) => top + (height * (high - y)) / (high - low);
   const chart = draw("svg", { class: "chart curve", viewBox: `0 0 ${width} ${bottom + ticks}`, role: "img", "aria-label": `curve of ${curve.name}` });
@@ -34,9 +30,9 @@ const numberCurve = (curve, outputs) => {
     chart.append(draw("line", { class: Math.abs(y) < 1e-9 * (high - low) ? "zero" : "grid", x1: left, x2: width - right, y1: up(y), y2: up(y) }),
       draw("text", { x: left - 5, y: up(y) + 3.5, "text-anchor": "end" }, format(y)));
   }
-  chart.append(draw("text", { class: "caption", x: -top - height / 2, y: 9, transform: "rotate(-90)", "text-anchor": "middle" }, `added to the ${addedTo()}`));
-  for (const k of outputs) {
-    const points = curve.x.map((x, i) => `${across(x).toFixed(1)},${up(valueOf(curve.values[i], k)).toFixed(1)}`).join(" ");
+  chart.append(draw("text", { class: "caption", x: -top - height / 2, y: 9, transform: "rotate(-90)", "text-anchor": "middle" }, `added to the ${record.added_to}`));
+  for (const k of record.curve_outputs.keys()) {
+    const points = curve.x.map((x, i) => `${across(x).toFixed(1)},${up(curve.values[i][k]).toFixed(1)}`).join(" ");
     chart.append(draw("polyline", { points, fill: "none", stroke: curveColor(k), "stroke-width": 2, "stroke-linejoin": "round" }));
   }
   if (curve.counts) chart.append(rowsBelow(curve.counts, left, width - left - right, bottom));
@@ -61,51 +57,49 @@ const xTicks = (curve, across, y) => {
 };
 
 // Levels one below the other: a bar from 0, and how many rows have the level.
-const levelCurve = (curve, outputs) => {
-  const { width } = CURVE, { name, rows } = LEVELS, [low, high] = limitsOf(curve, outputs), order = levelOrder(curve, outputs).slice(0, mostLevels(curve));
+const levelCurve = (curve) => {
+  const { width } = CURVE, { name, rows } = LEVELS, [low, high] = limitsOf(curve), order = levelOrder(curve).slice(0, mostLevels(curve));
   const right = width - (curve.counts ? rows + 10 : 4), across = (x) => name + 6 + ((right - name - 6) * (x - low)) / (high - low);
-  const size = outputs.length > 1 ? 5 : 11, step = Math.max(18, size * outputs.length + 6), bottom = order.length * step;
+  const many = record.curve_outputs.length, size = many > 1 ? 5 : 11, step = Math.max(18, size * many + 6), bottom = order.length * step;
   const chart = draw("svg", { class: "chart curve", viewBox: `0 0 ${width} ${bottom + 26}`, role: "img", "aria-label": `curve of ${curve.name}` });
   for (const x of ticksOf(low, high, 4)) {
     chart.append(draw("line", { class: Math.abs(x) < 1e-9 * (high - low) ? "zero" : "grid", x1: across(x), x2: across(x), y1: 0, y2: bottom }), draw("text", { x: across(x), y: bottom + 11, "text-anchor": "middle" }, format(x)));
   }
-  chart.append(draw("text", { class: "caption", x: (name + right) / 2, y: bottom + 23, "text-anchor": "middle" }, `added to the ${addedTo()}`));
+  chart.append(draw("text", { class: "caption", x: (name + right) / 2, y: bottom + 23, "text-anchor": "middle" }, `added to the ${record.added_to}`));
   if (curve.counts) chart.append(draw("text", { class: "caption", x: width - rows, y: bottom + 11 }, "rows"));
   const frequent = Math.max(1, ...(curve.counts ?? []));
   order.forEach((i, row) => {
     const y = row * step + step / 2, level = curve.points[i];
     chart.append(draw("text", { class: "level", x: name, y: y + 4, "text-anchor": "end" }, cutText(level, name, 11, 400), draw("title", {}, level)));
-    outputs.forEach((k, j) => {
-      const value = valueOf(curve.values[i], k), [start, end] = [Math.min(value, 0), Math.max(value, 0)].map(across);
-      chart.append(draw("rect", { x: start - 0.5, width: end - start + 1, y: y + (j - outputs.length / 2) * size, height: size - 0.5, fill: curveColor(k) }, draw("title", {}, `${level}: ${format(value)}`)));
+    curve.values[i].forEach((value, j) => {
+      const [start, end] = [Math.min(value, 0), Math.max(value, 0)].map(across);
+      chart.append(draw("rect", { x: start - 0.5, width: end - start + 1, y: y + (j - many / 2) * size, height: size - 0.5, fill: curveColor(j) }, draw("title", {}, `${level}: ${format(value)}`)));
     });
     if (curve.counts) chart.append(draw("rect", { class: "bin", x: width - rows, width: (rows * curve.counts[i]) / frequent, y: y - 4, height: 8, "data-count": curve.counts[i] }, draw("title", {}, `${curve.counts[i]} rows`)));
   });
   return chart;
 };
 // The levels as they are listed; if there are too many, the most frequent ones, or those that add or take away most.
-const levelOrder = (curve, outputs) => {
+const levelOrder = (curve) => {
   const all = curve.points.map((_, i) => i);
   if (all.length <= mostLevels(curve)) return all;
-  const weight = (i) => (curve.counts ? curve.counts[i] : Math.max(...outputs.map((k) => Math.abs(valueOf(curve.values[i], k)))));
+  const weight = (i) => (curve.counts ? curve.counts[i] : Math.max(...curve.values[i].map(Math.abs)));
   return all.sort((a, b) => weight(b) - weight(a));
 };
 
-const curveElement = (curve, outputs) => {
-  const missing = curve.missing ? ` · missing: ${outputs.map((k) => format(valueOf(curve.missing, k))).join(", ")}` : "";
+const curveElement = (curve) => {
+  const missing = curve.missing ? ` · missing: ${curve.missing.map((value) => format(value)).join(", ")}` : "";
   const hidden = curve.x ? 0 : curve.points.length - mostLevels(curve);
   return make("div", { class: "drawn" }, make("h3", { class: "column" }, curve.name, make("span", { class: "soft" }, missing)),
-    curve.x ? numberCurve(curve, outputs) : levelCurve(curve, outputs),
+    curve.x ? numberCurve(curve) : levelCurve(curve),
     ...(hidden > 0 ? [make("p", { class: "soft" }, `and ${hidden} more levels`)] : []));
 };
 const curvePanel = () => {
   if (!record.curves.length) return;
-  const box = byId("curves"), outputs = drawnOutputs();
-  const what = record.task === "classes" ? (isBinary ? `the log odds of ${record.outputs[1]}` : "the scores of the classes") : record.link === "log" ? "the logarithm of the value of a leaf" : "the value of a leaf";
-  box.append(make("h2", {}, "Curves of the columns"), make("p", { class: "soft" }, `What each column adds to ${what}. All leaves share these curves, which are 0 at a typical value. The strongest comes first.`
-    + (record.curves[0].counts ? " The gray bars show how many rows have each value." : "")));
-  if (outputs.length > 1) box.append(make("p", { class: "legend" }, ...outputs.map((k) => make("span", {}, swatch(curveColor(k)), record.outputs[k]))));
-  const add = (curves) => curves.map((curve) => curveElement(curve, outputs));
+  const box = byId("curves"), outputs = record.curve_outputs;
+  box.append(make("h2", {}, "Curves of the columns"), make("p", { class: "soft" }, record.curves_told));
+  if (outputs.length > 1) box.append(make("p", { class: "legend" }, ...outputs.map((k, j) => make("span", {}, swatch(curveColor(j)), record.outputs[k]))));
+  const add = (curves) => curves.map((curve) => curveElement(curve));
   box.append(...add(record.curves.slice(0, FEW)));
   if (record.curves.length > FEW) {
     const more = make("button", { type: "button", class: "wide" }, `and ${record.curves.length - FEW} more`);

@@ -8,26 +8,27 @@ const left = (t) => 2 * t + 1, right = (t) => 2 * t + 2, parent = (t) => (t - 1)
 const level = (t) => Math.floor(Math.log2(t + 1));
 const children = (t) => [left(t), right(t)].filter((child) => nodes.has(child));
 const byId = (id) => document.getElementById(id);
+const isClasses = record.task === "classes", isNumbers = record.task === "numbers", isClusters = record.task === "clusters";
 
-const floats = (text) => {
-  if (!text) return new Float32Array(0);
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return new Float32Array(bytes.buffer);
+// Numbers as Python writes them: with four digits, and all digits before the point.
+const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+(?=e|$)/, "") : text);
+const format = (x, digits = 4) => {
+  if (x === 0 || !Number.isFinite(x)) return x === 0 ? "0" : "–";
+  const exponent = Math.floor(Math.log10(Math.abs(x)));
+  if (exponent <= -5 || exponent >= 8) return trimmed(x.toExponential(digits - 1)).replace("e+", "e");
+  return trimmed(x.toFixed(Math.max(digits - 1 - exponent, 0)));
 };
-
-const format = (value) => {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  const size = Math.abs(value);
-  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2);
-  return String(Number(value.toPrecision(size >= 1000 ? 6 : 4)));
+// Numbers of the table and of readable trees are round: they are written with all their digits if these are few.
+const plain = (x, digits = 4, most = 7) => {
+  const text = String(x), isShort = !/[ef]/.test(text) && text.replace(/[-.]/g, "").replace(/^0+|0+$/g, "").length <= most;
+  return isShort && Number.isFinite(x) ? text : format(x, digits);
 };
-// The numbers of readable trees are those that predict: they are written with all their digits, unless these are many.
-const exactly = (value) => {
-  const text = String(value), digits = text.replace(/[-.]/g, "").replace(/^0+/, "");
-  return record.readable && !text.includes("e") && digits.length <= 10 ? text : format(value);
-};
-const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1" : (100 * share).toFixed(share < 0.0995 ? 1 : 0)) + " %";
+const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : `${trimmed((100 * share).toFixed(1))}%`);
+const withSign = (write) => (x) => (x < 0 ? "-" : "+") + write(Math.abs(x));
+const signed = withSign(plain);
 const shorten = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+const argmax = (values) => values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+const clip = (x, low, high) => Math.min(Math.max(x, low), high);
 
 const make = (name, attributes = {}, ...inside) => fill(document.createElement(name), attributes, inside);
 const draw = (name, attributes = {}, ...inside) =>
@@ -37,6 +38,7 @@ const fill = (element, attributes, inside) => {
   element.append(...inside);  // strings become text nodes
   return element;
 };
+const options = (names, values = names.keys()) => [...values].map((value, i) => make("option", { value }, names[i]));
 
 // The colors of all pictures of prunus, then hues around the circle.
 const colorOf = (k) => record.colors[k] ?? `hsl(${(k * 137.5) % 360} 55% 55%)`;

@@ -51,14 +51,14 @@ const forestOutputs = (row) => {
   if (row.row) return row.row.forest;
   if (computed < book.n_trees) return null;
   predictors ??= book.trees.map((_, k) => predictorOf(recordOf(k)));
-  const all = predictors.map(({ linearParts, predictParts }) => predictParts(linearParts(row.x)).outputs);
+  const all = predictors.map(({ predict }) => predict(row.x).outputs);
   return row.outputs.map((_, k) => all.reduce((sum, outputs) => sum + outputs[k], 0) / all.length);
 };
 const forestPart = (row) => {
   if (!book.trees) return [];
   const outputs = forestOutputs(row), title = make("h3", {}, "Prediction of the forest");
   if (!outputs) return [title, make("p", { class: "soft", id: "forest-unknown" }, `It is not known for these values, as the page can compute only ${computed} of the ${book.n_trees} trees.`)];
-  const share = record.task === "classes" ? [make("span", { class: "soft" }, ` ${percent(Math.max(...outputs))}`)] : [];
+  const share = isClasses ? [make("span", { class: "soft" }, ` ${percent(Math.max(...outputs))}`)] : [];
   return [title, make("div", { class: "prediction" }, make("span", { id: "forest-prediction", "data-outputs": JSON.stringify(outputs) }, saidOf(outputs)), ...share),
     ...truthPart(row, outputs, "forest-truth")];
 };

@@ -1,14 +1,14 @@
 // Rows of the table to pick: from lists, or by their number or label.
-const LISTS = { steps: "rows at equal steps", worst: "worst errors", uncertain: record.task === "classes" ? "most uncertain" : book.trees ? "trees differ most" : "most divided" };
+const LISTS = { steps: "rows at equal steps", worst: "worst errors", uncertain: isClasses ? "most uncertain" : book.trees ? "trees differ most" : "most divided" };
 const FEW = 12;
 
 const rowTitle = (row) => `row ${row.row}` + (row.label === undefined ? "" : ` (${shorten(row.label, 24)})`);
 const rowText = (row, list) => {
-  const truth = row.y === null ? "" : `: ${typeof row.y === "number" ? format(row.y) : row.y}`;
+  const truth = row.y === null ? "" : `: ${typeof row.y === "number" ? plain(row.y) : row.y}`;
   const outputs = row.forest ?? row.outputs;
   if (list === "steps" || list === "here" || !outputs.length) return rowTitle(row) + truth;
   const best = argmax(outputs);
-  const said = record.task === "classes" ? `${record.outputs[best]} ${percent(outputs[best])}` : outputs.map(format).join(", ");
+  const said = isClasses ? `${record.outputs[best]} ${percent(outputs[best])}` : outputs.map((value) => plain(value)).join(", ");
   return `${rowTitle(row)}${truth ? truth + "," : ":"} predicted ${said}`;
 };
 

@@ -65,34 +65,27 @@ const fewLines = (words) => {
 };
 
 // The condition of a split on two lines, or three if there is room, with as many of its strongest terms as these hold.
-const conditionLines = (node) => {
-  if (record.readable) return fewLines(node.words);
-  const { words } = node, isSum = !node.single && node.threshold !== undefined;
-  if (!isSum) {
+const conditionLines = ({ node: t, words, single, question, threshold }) => {
+  if (question) return fewLines(words);
+  if (single || threshold === undefined) {
     const [first, ...others] = balanced(words, TEXT.widest);
     return [first, ...(others.length ? [others.join(" ")] : [])].map((line) => cutText(line, TEXT.widest));
   }
   const isRoomy = !across || LEAVES <= 8, room = isRoomy ? TEXT.widest : TEXT.across;
   const terms = words.slice(0, -1).filter((word) => !/^and \d+ more$/.test(word)).map((term) => cutTerm(term, TEXT.widest));
-  const all = Math.max(splitWeights(node.node).length, terms.length);
+  const all = Math.max(splitTerms(t).length, terms.length);
   for (let most = terms.length; ; most -= 1) {
     const lines = balanced([...terms.slice(0, most), ...(all > most ? [`and ${all - most} more`] : []), words[words.length - 1]], most === 1 ? TEXT.widest : room);
     if (most === 1 || lines.length <= (isRoomy && most <= 2 ? 3 : 2)) return lines;
   }
 };
-const headline = (node) => (node.leaf ? predictionText(node) : node.words.join(" "));
-const predictionText = (node) => {
-  if (record.task === "clusters") return `cluster ${node.label}`;
-  if (record.task === "classes") return record.outputs[argmax(node.value ?? node.distribution)];
-  if (node.formulas) return node.formulas[0].words.join(" ");
-  const values = (node.offset ?? node.value ?? node.distribution).slice(0, 3).map(node.value ? exactly : format).join(", ") + (record.outputs.length > 3 ? ", …" : "");
-  return node.offset ? `${values} + curves` : node.value ? values : `mean ${values}`;
-};
-const argmax = (values) => values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+const leafLines = ({ formulas, said }) => (formulas && isNumbers ? fewLines(formulas[0].words) : [cutText(said, TEXT.widest - 40)]);
+const headline = ({ leaf, said, words }) => (leaf ? said : words.join(" "));
 
 // How many of the given rows arrive, or the share of the training rows.
 const shareOf = (node) => (node.rows === undefined ? node.share : node.rows / Math.max(nodes.get(0).rows, 1));
 const note = (node) => {
-  if (node.rows === undefined) return node.share === 0 ? "no rows" : `${percent(node.share)} of rows`;
-  return node.rows === 0 ? "no rows" : `${node.rows.toLocaleString("en-US")} ${node.rows === 1 ? "row" : "rows"} · ${percent(shareOf(node))}`;
+  if (!(node.rows ?? node.share)) return "no rows";
+  if (node.rows === undefined) return `${percent(node.share)} of rows`;
+  return `${node.rows.toLocaleString("en-US")} ${node.rows === 1 ? "row" : "rows"} · ${percent(shareOf(node))}`;
 };
