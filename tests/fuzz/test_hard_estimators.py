@@ -10,7 +10,7 @@ import pytest
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor, export_text, load, save
 from prunus.estimators import defaults
-from prunus.hardening import lessons
+from prunus.hardening import distillation
 from tests.fuzz.test_estimators import EXPECTED, run_cases, table
 from tests.tolerances import SAME_ROW
 
@@ -18,8 +18,8 @@ FEW, MANY = 40, 2_000
 
 
 @pytest.fixture(autouse=True)
-def _few_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lessons, "FEWEST_MADE", 200)
+def _few_synthetic_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distillation, "FEWEST_SYNTHETIC", 200)
     monkeypatch.setattr(defaults, "FEWEST_STEPS", 10)
 
 

@@ -23,8 +23,7 @@ from prunus.estimators.scanned import ScannedTable
 from prunus.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.hardening import HardTree
-from prunus.hardening.clusters import search_clusters
-from prunus.hardening.searched import Size
+from prunus.hardening.searched import TreeSize, search_clusters
 from prunus.nn import TreeModel
 from prunus.nn.checks import check_depth
 from prunus.nn.registry import LEAVES, SPLITS, has_planes
@@ -350,10 +349,10 @@ class ArgminTreeClusterer(
             seed=seed,
         )
 
-    def _size(self) -> Size:
+    def _size(self) -> TreeSize:
         """How large the tree may be that is searched."""
         limits = [most for most in (self.max_leaf_nodes, self.n_clusters) if most is not None]
-        return Size(int(self.max_split_features or 1), check_depth(self.depth), min(limits, default=None))
+        return TreeSize(int(self.max_split_features or 1), check_depth(self.depth), min(limits, default=None))
 
     def _prune(self, model: TreeModel, train: Samples) -> Prune:
         """Keep siblings together, so that every row ends in a leaf, and at most `max_leaf_nodes` leaves."""

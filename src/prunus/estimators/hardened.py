@@ -11,7 +11,7 @@ import torch
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.defaults import SOFT_TREES, Recipe
-from prunus.hardening import HardTree, Wish, harden
+from prunus.hardening import HardTree, HardTreeOptions, harden
 from prunus.nn import TreeModel
 from prunus.nn.checks import check_depth
 from prunus.targets import Target
@@ -141,7 +141,7 @@ class HardenedTree:
                 train,
                 valid,
                 target,
-                self._wish(model, train, target),
+                self._hard_tree_options(model, train, target),
                 recipe.course(len(train), classes=target.task == "classes"),
                 owns_valid=owns_valid,
                 owner=np.array([column.feature for column in encoder.columns_], dtype=np.int64),
@@ -151,10 +151,10 @@ class HardenedTree:
             )
         )
 
-    def _wish(self, model: TreeModel, train: Samples, target: Target) -> Wish:
-        """What the hard tree shall be like."""
+    def _hard_tree_options(self, model: TreeModel, train: Samples, target: Target) -> HardTreeOptions:
+        """The options of the hard tree."""
         loss = self._find_loss()
-        return Wish(
+        return HardTreeOptions(
             leaf=self._leaf_name(),
             depth=check_depth(self.depth),
             max_split_features=self.max_split_features,
