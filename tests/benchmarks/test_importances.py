@@ -11,11 +11,7 @@ from benchmarks.harness.sets.indexed import read_index
 from benchmarks.harness.sets.loading import load_table
 from benchmarks.importances import SEEDS, SETS
 from benchmarks.importances_cells import METHODS, ImportancesRow, measure, root_columns
-from benchmarks.importances_report import (
-    format_importances_report,
-    importances_bars,
-    standings,
-)
+from benchmarks.importances_report import format_importances_report, importances_bars, standings
 from prunus import ArgminTreeRegressor
 from tests.benchmarks.harness.folders import write_tables
 

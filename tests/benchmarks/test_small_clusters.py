@@ -4,14 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.small_clusters import (
-    KMEANS,
-    ONE_COLUMN,
-    ClusterRow,
-    explained_variance,
-    measure,
-    standard_units,
-)
+from benchmarks.small_clusters import KMEANS, ONE_COLUMN, ClusterRow, explained_variance, measure, standard_units
 from benchmarks.small_lists import CLASSES, VALUES
 from benchmarks.small_tables import SmallSplit
 

@@ -3,9 +3,7 @@
 from textwrap import dedent
 
 from benchmarks.harness.house.repeats import find_repeats
-from benchmarks.harness.house.sizes import (
-    count_code_lines,
-)
+from benchmarks.harness.house.sizes import count_code_lines
 from benchmarks.harness.house.sources import Module, Place, code_lines
 from benchmarks.harness.house.tangles import find_file_checks, find_private_reads, find_task_comparisons
 
