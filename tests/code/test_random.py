@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_python, export_sql
 from prunus.fitting import recipe as defaults
-from prunus.hardening import lessons
+from prunus.hardening import distillation
 from tests.code.running import clear, function, in_duckdb, in_sqlite, rows
 from tests.tolerances import CURVES
 
@@ -100,7 +100,7 @@ def assert_same(tree: Any, found: list[list[Any]], wanted: list[Any], sure: Any)
 def case(request: pytest.FixtureRequest) -> tuple[Any, pd.DataFrame, Any]:
     random = np.random.default_rng(request.param)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lessons, "FEWEST_MADE", 200)
+        patch.setattr(distillation, "FEWEST_SYNTHETIC", 200)
         patch.setattr(defaults, "FEWEST_STEPS", 10)
         train, test = frames(random)
         tree = estimator(random, train, request.param)

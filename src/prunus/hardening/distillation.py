@@ -1,4 +1,4 @@
-"""What a hard tree learns from: the rows of the table and made ones, with the outputs of a soft tree."""
+"""What a hard tree learns from: the rows of the table and synthetic ones, with the outputs of a soft tree."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from prunus.ops.library import chunked
 from prunus.targets import Target
 from prunus.training import Samples
 
-__all__ = ["Lessons", "Teacher", "make_lessons", "make_rows"]
+__all__ = ["DistillationData", "Teacher", "make_distillation_data", "make_synthetic_rows"]
 
 Floats = npt.NDArray[np.float32]
 
 REACH = 0.5
-"""A made row lies between two rows, at most this share of the way from the one to the other."""
-FEWEST_MADE, MOST_MADE = 8_192, 65_536
-"""As many rows are made as the table has, but at least and at most this many."""
+"""A synthetic row lies between two rows, at most this share of the way from the one to the other."""
+FEWEST_SYNTHETIC, MOST_SYNTHETIC = 8_192, 65_536
+"""There are as many synthetic rows as the table has, but at least and at most this many."""
 
 
 ROWS, GPU_ROWS = 2_048, 65_536
@@ -75,7 +75,7 @@ def _chunked(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Lessons:
+class DistillationData:
     """Rows with the outputs that a hard tree shall have for them."""
 
     x: Tensor
@@ -87,11 +87,11 @@ class Lessons:
     weight: Tensor | None
 
     def samples(self, columns: Tensor) -> Samples:
-        """The lessons as samples for `imitation_loss`, with these columns of the encoded rows."""
+        """The rows as samples for `imitation_loss`, with these columns of the encoded rows."""
         return Samples(self.x[:, columns], torch.cat((self.shared, self.wanted), 1), self.weight)
 
 
-def make_rows(samples: Samples, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+def make_synthetic_rows(samples: Samples, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
     """Rows, (count, d), between pairs of rows, with their weights.
 
     They make the soft tree known between the rows of the table as well, so that a hard tree with many parameters does
@@ -105,12 +105,14 @@ def make_rows(samples: Samples, count: int, generator: torch.Generator) -> tuple
     return x, None if weight is None else torch.lerp(weight[one], weight[other], way)
 
 
-def make_lessons(teacher: Teacher, samples: Samples, generator: torch.Generator) -> Lessons:
-    """Lessons from the rows and from made ones."""
-    made, made_weight = make_rows(samples, min(max(len(samples), FEWEST_MADE), MOST_MADE), generator)
-    x = torch.cat((samples.x, made))
+def make_distillation_data(teacher: Teacher, samples: Samples, generator: torch.Generator) -> DistillationData:
+    """The rows, and synthetic ones, with the outputs of the teacher."""
+    synthetic, synthetic_weight = make_synthetic_rows(
+        samples, min(max(len(samples), FEWEST_SYNTHETIC), MOST_SYNTHETIC), generator
+    )
+    x = torch.cat((samples.x, synthetic))
     weight = None
-    if samples.weight is not None and made_weight is not None:
-        weight = torch.cat((samples.weight, made_weight))
+    if samples.weight is not None and synthetic_weight is not None:
+        weight = torch.cat((samples.weight, synthetic_weight))
         weight = weight / weight.mean()
-    return Lessons(x, teacher.outputs(x), teacher.shared(x), weight)
+    return DistillationData(x, teacher.outputs(x), teacher.shared(x), weight)
