@@ -22,7 +22,7 @@ from prunus import ops
 
 NEED_TRITON = [
     "src/prunus/ops/triton*",
-    *(f"src/prunus/training/gpu/{name}.py" for name in ("batch", "passes", "trees")),
+    *(f"src/prunus/training/gpu/{name}.py" for name in ("passes", "tables", "trees")),
 ]
 collect_ignore_glob = [] if find_spec("triton") else NEED_TRITON
 

@@ -16,7 +16,7 @@ from benchmarks.harness.sets.indexed import IndexEntry, read_index
 from benchmarks.harness.sets.loading import Part, SplitSet, load_table
 from benchmarks.harness.versions import version_of, versions_of_prunus
 from benchmarks.harness.worker import Answer, Job
-from prunus.estimators.defaults import SOFT_TREES, default_recipe
+from prunus.fitting.recipe import SOFT_TREES, default_recipe
 
 __all__ = ["AccuracyRow", "Budget", "run_cell", "tune"]
 

@@ -21,7 +21,6 @@
 
 #include "../arrays.hpp"
 #include "engine.hpp"
-#include "shared_sum.hpp"
 
 namespace prunus::engine {
 
@@ -343,36 +342,6 @@ void linear_masses(Array<const Real> x, Array<const Real> weight, Flat<const Rea
                            workers, mass.data());
 }
 
-// Sums over processes, see SharedSum. The memory belongs to the caller.
-class BoundSharedSum {
-  public:
-    BoundSharedSum(Flat<unsigned char> memory, int rank, int size)
-        : memory_(memory), sum_(memory.data(), rank, size, slot_of(memory, rank, size)) {}
-
-    template <class Real>
-    void sum(Flat<Real> array, const nb::object& waiting) {
-        const nb::gil_scoped_release unlocked;
-        sum_(array.data(), static_cast<std::int64_t>(array.shape(0)), [&](double seconds) {
-            const nb::gil_scoped_acquire locked;
-            waiting(seconds);
-        });
-    }
-
-  private:
-    static std::int64_t slot_of(const Flat<unsigned char>& memory, int rank, int size) {
-        expect_within("rank", rank, 0, size - 1);
-        const auto bytes = static_cast<std::int64_t>(memory.shape(0));
-        const std::int64_t slot = (bytes / size - SharedSum::line) / 2 / SharedSum::line * SharedSum::line;
-        if (slot < SharedSum::line || reinterpret_cast<std::uintptr_t>(memory.data()) % SharedSum::line != 0) {
-            throw nb::value_error("memory must have whole lines for all processes");
-        }
-        return slot;
-    }
-
-    Flat<unsigned char> memory_;
-    SharedSum sum_;
-};
-
 template <class Real>
 void bind_real(nb::module_& m, const std::string& suffix) {
     nb::class_<BoundExamples<Real>>(m, ("Examples" + suffix).c_str())
@@ -418,10 +387,6 @@ void bind_real(nb::module_& m, const std::string& suffix) {
 }  // namespace
 
 void bind(nb::module_& m) {
-    nb::class_<BoundSharedSum>(m, "SharedSum")
-        .def(nb::init<Flat<unsigned char>, int, int>(), "memory"_a.noconvert(), "rank"_a, "size"_a)
-        .def("sum", &BoundSharedSum::sum<float>, "array"_a.noconvert(), "waiting"_a)
-        .def("sum", &BoundSharedSum::sum<double>, "array"_a.noconvert(), "waiting"_a);
     bind_real<float>(m, "32");
     bind_real<double>(m, "64");
 }

@@ -41,19 +41,18 @@ def test_all_figures_are_stored_with_the_machine(tmp_path: Path, capsys: pytest.
         lines = list(csv.DictReader(file))
     assert {line["part"] for line in lines} == set(scale.PARTS)
     assert all(line["cpu"] and float(line["value"]) >= 0 for line in lines)
-    assert capsys.readouterr().out.count("met  ") == 6
+    assert capsys.readouterr().out.count("met  ") == 5
 
 
 @pytest.mark.usefixtures("_small")
 def test_a_missed_bar_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slow = scale_processes.Row(
-        2, 4, seconds_an_epoch=3.0, times_faster=1.0, processor_seconds=3.0, times_less=1.0, train_loss=0.1
+    monkeypatch.setattr(
+        scale_killed, "measure", lambda: ([Measured("killed", "R^2", 0.4, "")], [Bar("R^2 that is lost", 0.5, 0.002)])
     )
-    monkeypatch.setattr(scale_processes, "measure", lambda: [slow])
-    assert scale.main(["--folder", str(tmp_path), "--out", str(tmp_path), "--only", "processes"]) == 1
-    assert "MISSED  times faster, 2 processes, depth 4: 1.00 (bar >= 1.70)" in capsys.readouterr().out
+    assert scale.main(["--folder", str(tmp_path), "--out", str(tmp_path), "--only", "killed"]) == 1
+    assert "MISSED  R^2 that is lost" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import prunus
 from prunus.cli import main
-from prunus.estimators import choosing
-from prunus.estimators.choosing import Candidate
+from prunus.fitting import choosing
+from prunus.fitting.choosing import Candidate
 from tests.cli.tables import QUICK, SOFT, Shell, csv, frame
 
 HARD = ("--kind", "hard", *QUICK)
@@ -278,7 +278,7 @@ def test_an_interrupted_run_is_resumed(
     command = ("fit", csv(tmp_path / "t.csv"), "--target", "price", "--out", tmp_path / "t.prunus", *options)
     command = (*command, "--max-epochs", 15, "--quiet")
     with monkeypatch.context() as patch:
-        steps = "training.ProgressBar.on_epoch_end" if kind == "tree" else "estimators.forest._stop_if"
+        steps = "training.ProgressBar.on_epoch_end" if kind == "tree" else "fitting.forest._stop_if"
         patch.setattr(f"prunus.{steps}", interrupt)
         assert main([str(word) for word in command]) == 130
     assert (tmp_path / f"t.prunus.checkpoint{'' if kind == 'tree' else '.0'}").exists()

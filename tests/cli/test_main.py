@@ -10,7 +10,7 @@ import pytest
 import prunus
 from prunus.cli import problem, tree_options
 from prunus.cli.registry import COMMANDS
-from prunus.estimators import defaults
+from prunus.fitting import recipe as defaults
 from prunus.nn import registry
 from tests.cli.tables import Shell, csv
 from tests.subprocesses import run_without

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_python, export_sql
-from prunus.estimators import defaults
+from prunus.fitting import recipe as defaults
 from prunus.hardening import lessons
 from tests.code.running import clear, function, in_duckdb, in_sqlite, rows
 from tests.tolerances import CURVES

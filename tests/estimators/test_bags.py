@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from prunus.estimators.bags import Bags
-from prunus.estimators.preparation import Rows
+from prunus.fitting.bags import Bags
+from prunus.fitting.rows import Rows
 
 N = 103
 VALUES = np.zeros((N, 1))

@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.errors import InputValueError
-from prunus.estimators import choosing
-from prunus.estimators.choosing import Candidate, candidates
+from prunus.fitting import choosing
+from prunus.fitting.choosing import Candidate, candidates
 from prunus.training import EpochRecord
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 

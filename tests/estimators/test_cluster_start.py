@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from prunus.estimators.cluster_start import agreed_halves, cluster_splits, ward_halves
+from prunus.fitting.cluster_start import agreed_halves, cluster_splits, ward_halves
 
 
 def same_halves(one: object, other: object) -> bool:

@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification, make_friedman1
 
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 from prunus.estimators import forest as module
-from prunus.estimators.hardened import forest_checkpoints
+from prunus.fitting.options import forest_checkpoints
 
 pytestmark = pytest.mark.gpu
 

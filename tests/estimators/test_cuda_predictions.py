@@ -20,13 +20,12 @@ from prunus import (
 )
 from prunus.data import FileTable
 from prunus.errors import InputValueError
-from prunus.estimators import devices
+from prunus.fitting import devices
 from prunus.training import Samples
 from prunus.training.gpu import host_samples
 from prunus.training.gpu.host_samples import on_device
-from prunus.training.streams import SampleStream
-from prunus.tree.placed import placed_path_outputs
-from prunus.tree.prediction import find_ends, path_outputs
+from prunus.training.samples import SampleStream
+from prunus.tree.prediction import device_path_outputs, find_ends, path_outputs
 
 pytestmark = pytest.mark.gpu
 
@@ -43,8 +42,8 @@ FAST: dict[str, Any] = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows go through the GPU in several chunks, the last of which is smaller."""
-    monkeypatch.setattr("prunus.tree.placed.CELLS", 1)
-    monkeypatch.setattr("prunus.tree.placed.FEWEST_ROWS", 400)
+    monkeypatch.setattr("prunus.tree.prediction.CELLS", 1)
+    monkeypatch.setattr("prunus.tree.prediction.FEWEST_ROWS", 400)
 
 
 def nearly_all_close(found: Any, expected: Any) -> None:
@@ -165,7 +164,7 @@ def test_the_device_of_the_option_and_of_auto(monkeypatch: pytest.MonkeyPatch) -
         used.append(real(*given, **sizes).type)
         return real(*given, **sizes)
 
-    monkeypatch.setattr("prunus.estimators.fitted.prediction_device", spy)
+    monkeypatch.setattr("prunus.estimators.tree.prediction_device", spy)
     tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(*VALUES)
     x = VALUES[0]
     tree.predict(x)
@@ -183,7 +182,7 @@ def test_outputs_along_given_paths() -> None:
     x = tree.encoder_.transform(VALUES[0])
     ends = find_ends(tree.tree_, x)
     expected = path_outputs(tree.tree_.leaves, tree.tree_.mass, x, ends).numpy()
-    assert_allclose(placed_path_outputs(tree.tree_, x, ends, GPU), expected, **CLOSE)
+    assert_allclose(device_path_outputs(tree.tree_, x, ends, GPU), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
-from prunus.estimators.defaults import FEW, SMALL, default_recipe
+from prunus.fitting.recipe import FEW, SMALL, default_recipe
 from prunus.nn import Whiten
 
 LEAVES = ["additive", "constant", "linear", "mlp"]

@@ -15,13 +15,14 @@ from sklearn.base import clone
 
 from prunus import ArgminForestClassifier, ArgminForestRegressor, ArgminTreeClusterer, ArgminTreeRegressor
 from prunus.data import FileTable
+from prunus.data.source import open_source
 from prunus.errors import InputValueError
-from prunus.estimators import devices
 from prunus.estimators.device_rows import through_device
-from prunus.estimators.devices import choose_device, prediction_device
-from prunus.estimators.fitted import count_rows, rows_to_write
+from prunus.estimators.predicting import rows_to_write
+from prunus.fitting import devices
+from prunus.fitting.devices import choose_device, prediction_device
 from prunus.training.gpu.host_samples import on_device
-from prunus.tree.placed import PlacedTree
+from prunus.tree.prediction import DeviceTree
 from tests.data.file_tables import write
 from tests.estimators.problems import as_pandas, as_polars, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import ROUNDING
@@ -73,7 +74,7 @@ def test_fits_know_whether_they_have_a_network(
         seen.append((name, rows, network))
         return CPU
 
-    monkeypatch.setattr("prunus.estimators.base.choose_device", choose)
+    monkeypatch.setattr("prunus.fitting.prepare.choose_device", choose)
     regressor(**options, max_epochs=1).fit(X, values(X))
     assert seen == [("auto", 300, network)]
 
@@ -148,10 +149,10 @@ def test_all_tables_go_through_a_device(kind: str) -> None:
         "arrow": pa.Table.from_pandas(frame, preserve_index=False),
     }[kind]
     has_names = kind in ("pandas", "polars", "arrow")
-    tree = regressor(leaf="mlp").fit(frame if has_names else given, np.arange(float(count_rows(given))))
-    found = tree._on_device(given, CPU, PlacedTree.outputs, tree.target_.answers)
+    tree = regressor(leaf="mlp").fit(frame if has_names else given, np.arange(float(open_source(given).n_rows)))
+    found = tree._on_device(given, CPU, DeviceTree.outputs, tree.target_.answers)
     assert_allclose(found, tree.predict(given), **CLOSE)
-    assert count_rows(given) == len(found)
+    assert open_source(given).n_rows == len(found)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 6, 7, 18, 40])
@@ -178,7 +179,7 @@ def test_a_mistake_in_a_later_chunk_is_told() -> None:
     with pytest.raises(InputValueError, match="contains infinity"):
         through_device(writing, shape, lambda x: x, lambda y: y, device=CPU, chunk_rows=100)
     with pytest.raises(InputValueError, match="X has 3 features, but ArgminTreeRegressor is expecting 4"):
-        tree._on_device(X[:, :3], CPU, PlacedTree.outputs)
+        tree._on_device(X[:, :3], CPU, DeviceTree.outputs)
 
 
 def test_files_are_predicted_in_larger_parts_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +195,7 @@ def test_files_are_predicted_in_larger_parts_on_a_gpu(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(type(tree), "_on_device", on_gpu)
-    monkeypatch.setattr("prunus.estimators.file_predictions.ROWS", 7)
+    monkeypatch.setattr("prunus.estimators.predicting.ROWS", 7)
     assert_allclose(tree.predict(FileTable(tmp_path / "rows.parquet"), device="cuda"), tree.target_mean_[0])
     assert sum(sizes) == 300
     assert max(sizes) > 7
@@ -205,7 +206,7 @@ def test_a_fit_to_more_rows_than_the_device_can_hold(monkeypatch: pytest.MonkeyP
     options: dict[str, Any] = {"leaf": "linear", "depth": 3, "max_epochs": 15, "batch_size": 64}
     expected = regressor(**options).fit(x, values(x))
     small = partial(on_device, free=100_000)
-    monkeypatch.setattr("prunus.estimators.preparation.on_device", small)
+    monkeypatch.setattr("prunus.fitting.train.on_device", small)
     tree = regressor(**options).fit(x, values(x))
     assert tree.score(x, values(x)) == pytest.approx(expected.score(x, values(x)), abs=0.03)
     hard = regressor(**options, routing="hard").fit(x, values(x))

@@ -8,7 +8,7 @@ import pytest
 
 import prunus
 from prunus.cli.tree_options import OPTIONS
-from prunus.estimators.devices import GPU_NETWORK_ROWS, GPU_ROWS
+from prunus.fitting.devices import GPU_NETWORK_ROWS, GPU_ROWS
 
 DOCS = Path(__file__).parents[2] / "docs"
 ESTIMATORS = [getattr(prunus, name) for name in prunus.__all__ if name.startswith("Argmin")]

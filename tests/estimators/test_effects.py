@@ -20,10 +20,14 @@ from prunus import (
 )
 from prunus.data import TableEncoder
 from prunus.errors import ModelFileError
-from prunus.estimators.preparation import encode_training
-from prunus.estimators.validation import out_of_bag, validation_rows
+from prunus.fitting.rows import encode_training
 
 Array = npt.NDArray[Any]
+
+
+def encoded(tree: Any, frame: Any, y: Any) -> Any:
+    """The training rows of a tree as its fit encoded them."""
+    return encode_training(tree.encoder_.transform, tree.encoder_, frame, y, None, tree.target_)
 
 
 def towns(n: int = 5000, levels: int = 500, seed: int = 0) -> tuple[pd.DataFrame, Array]:
@@ -119,7 +123,7 @@ def test_what_training_rows_know_of_themselves_is_not_their_target() -> None:
     y = effect + 0.5 * random.normal(size=3000)
     encoder = TableEncoder().fit(frame)
     found = tree(max_epochs=1).fit(frame, y)
-    x = encode_training(found, frame, y, None, found.target_)[:, kinds(found).index("effect")]
+    x = encoded(found, frame, y)[:, kinds(found).index("effect")]
     noise = y - effect
     assert abs(np.corrcoef(x, noise)[0, 1]) < 0.06
     assert np.corrcoef(x, effect)[0, 1] > 0.5
@@ -132,7 +136,7 @@ def test_tables_without_such_categories_are_encoded_as_before() -> None:
     frame["since"], frame["old"] = pd.Timestamp("2024-01-01"), frame["size"] > 0
     found, plain = tree(max_epochs=1, pieces=3).fit(frame, y), TableEncoder(pieces=3).fit(frame)
     assert found.encoder_.get_state() == plain.get_state()
-    assert_array_equal(encode_training(found, frame, y, None, found.target_), plain.transform(frame))
+    assert_array_equal(encoded(found, frame, y), plain.transform(frame))
 
 
 def test_clusters_have_no_effects() -> None:
@@ -196,7 +200,7 @@ def test_out_of_bag_predictions_are_no_better_than_those_of_new_rows() -> None:
     frame, y = towns(3000, 700)
     forest = ArgminForestRegressor(n_trees=6, depth=2, leaf="linear", pieces=0, max_epochs=15, random_state=0)
     forest.fit(frame[:2000], y[:2000])
-    found = out_of_bag(forest, frame[:2000], y[:2000])[:, 0]
+    found = forest.out_of_bag(frame[:2000], y[:2000])[:, 0]
     some = ~np.isnan(found)
     score = 1 - np.mean((found[some] - y[:2000][some]) ** 2) / np.var(y[:2000][some])
     assert score == pytest.approx(forest.score(frame[2000:], y[2000:]), abs=0.06)
@@ -205,7 +209,7 @@ def test_out_of_bag_predictions_are_no_better_than_those_of_new_rows() -> None:
 def test_the_rows_that_a_fit_holds_out_are_known_afterwards() -> None:
     frame, y = towns(1500, 100)
     found = tree(early_stopping_rounds=5).fit(frame, y)
-    rows = validation_rows(found, frame, y)
+    rows = found.validation_rows_
     assert len(rows) == round(0.15 * 1500)
 
 

@@ -15,8 +15,8 @@ from prunus import (
     ArgminTreeRegressor,
 )
 from prunus.data import FileTable
+from prunus.data.source import held_out_by_hash
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.validation import validation_chunk
 from tests.data.file_tables import write
 
 N = 12_000
@@ -135,7 +135,9 @@ def test_rows_are_held_out_by_their_hashes(folder: Path) -> None:
     model = regressor(max_epochs=1).fit(table(folder, **SMALL))
     files = [str(folder / f"part-{k}.parquet") for k in (2, 0, 1)]
     other = FileTable(files, target="y", columns=COLUMNS, **SMALL)
-    found = [validation_chunk(model, each) for each in (table(folder, **SMALL), other)]
+    found = [
+        each.collect(held_out_by_hash(each, model.validation_fraction).mask) for each in (table(folder, **SMALL), other)
+    ]
     values = [set(rows.y.tolist()) for rows in found if rows is not None and rows.y is not None]
     assert len(values) == 2
     assert values[0] == values[1]

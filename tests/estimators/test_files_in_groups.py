@@ -10,7 +10,9 @@ import torch.distributed
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.data import FileTable
-from prunus.estimators.scanned import ScannedTable
+from prunus.data.source import scan
+from prunus.fitting.target_statistics import TargetStatistics
+from prunus.training.processes import processes
 from tests.data.file_tables import write
 from tests.estimators.test_files import COLUMNS, TEST, TRAIN
 from tests.training.groups import call_in_group
@@ -25,7 +27,7 @@ def learn(folder: Path) -> dict[str, Any]:
     options: dict[str, Any] = {"max_epochs": 8, "random_state": 0, "n_jobs": 1}
     numbers = FileTable(folder / "*.parquet", target="y", columns=COLUMNS, memory_limit=5e5)
     classes = FileTable(folder / "*.parquet", target="kind", weight="w", columns=COLUMNS, memory_limit=5e5)
-    scanned = ScannedTable.scan(numbers, 0.15)
+    scanned = scan(numbers, 0.15, TargetStatistics, processes())
     linear = ArgminTreeRegressor(leaf="linear", **options).fit(numbers)
     labels = ArgminTreeClassifier(leaf="linear", class_weight="balanced", **options).fit(classes)
     by_torch = ArgminTreeRegressor(split="mlp", **options | {"max_epochs": 2}).fit(numbers)

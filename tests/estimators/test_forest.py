@@ -16,8 +16,7 @@ from sklearn.model_selection import GridSearchCV
 import prunus
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators import choosing
-from prunus.estimators.validation import out_of_bag
+from prunus.fitting import choosing
 from tests.estimators.problems import as_pandas, as_polars, labels, mixed, table, values
 from tests.tolerances import ROUNDING
 
@@ -141,7 +140,7 @@ def test_columns_that_a_tree_does_not_see_have_no_effect(options: dict[str, Any]
 
 
 def test_columns_that_a_tree_does_not_see_have_no_effect_in_wide_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.estimators.learned.noise_columns", lambda *_: None)  # it would leave out most columns
+    monkeypatch.setattr("prunus.fitting.train.noise_columns", lambda *_: None)  # it would leave out most columns
     x = table(40, columns=2100)  # this many are not decorrelated
     (tree,) = regressor(n_trees=1, max_features=2000).fit(x, values(x)).estimators_
     unseen = tree.feature_importances_ == 0
@@ -190,7 +189,7 @@ def test_an_interrupted_fit_is_resumed(routing: str, tmp_path: Path, monkeypatch
     options = {"max_epochs": 20, "routing": routing, "random_state": None, "n_jobs": 2}
     forest = regressor(checkpoint=tmp_path / "run", **options)
     with monkeypatch.context() as patch:
-        patch.setattr("prunus.estimators.forest._stop_if", interrupt)
+        patch.setattr("prunus.fitting.forest._stop_if", interrupt)
         with pytest.raises(KeyboardInterrupt):
             forest.fit(X, Y)
     assert not hasattr(forest, "estimators_")
@@ -222,7 +221,7 @@ def test_out_of_bag_predictions_are_means_over_the_trees_that_have_not_trained_o
     single = [min(np.abs(row - tree[i]).max() for tree in each) < SAME for i, row in enumerate(found)]
     assert sum(single[5:]) == 395 - (7 * 60 - 395)  # seven trees hold out 60 rows each, and so a few rows twice
     assert forest.oob_score_ == np.mean(forest.classes_[found.argmax(1)] == CLASSES)
-    assert_array_equal(out_of_bag(forest, X, CLASSES, weight), found)
+    assert_array_equal(forest.out_of_bag(X, CLASSES, weight), found)
 
 
 def test_equal_rows_are_in_the_same_bags() -> None:

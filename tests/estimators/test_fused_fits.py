@@ -1,20 +1,17 @@
 """Estimators whose trees the engine of GPUs trains, on a CPU by triton's interpreter: TRITON_INTERPRET=1."""
 
-from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
+from prunus.nn.native import why_not_flat
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_friedman1
 
 from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
-from prunus.nn.native import why_not_flat
-from prunus.training.epochs import Epochs
 from prunus.training.flat_engine import why_not_run
 from prunus.training.gpu.fused_engine import FusedEngine
-from prunus.training.gpu.together import take_together
-from prunus.training.streams import in_memory
+from prunus.training.gpu.together import train_together
 from tests.interpreter import IS_INTERPRETED
 
 pytestmark = pytest.mark.skipif(not IS_INTERPRETED, reason="triton does not interpret kernels")
@@ -26,7 +23,7 @@ WEIGHT = np.random.default_rng(0).random(150) + 0.5
 
 def why_not(model: Any, loss: Any, options: Any, refresh: Any, train: Any) -> str | None:
     """What the engine knows, on any device."""
-    return why_not_flat(model) or why_not_run(loss, options, refresh, in_memory(train))
+    return why_not_flat(model) or why_not_run(loss, options, refresh, train.in_memory)
 
 
 @pytest.fixture
@@ -90,13 +87,14 @@ def test_trees_of_a_forest_that_are_trained_together_are_those_of_the_cpu(
     expected = clone(forest).fit(X, Y)
     runs: list[int] = []
 
-    def together(tasks: Any, _threads: int, _initializer: Any) -> list[Any]:
-        every: list[Epochs[Any]] = [task(Event()) for task in tasks]
-        runs.append(len(every))
-        return take_together(every)
+    def together(starts: Any) -> list[Any]:
+        runs.append(len(starts))
+        return train_together(starts)
 
     fused()
-    monkeypatch.setattr("prunus.estimators.forest.in_threads", together)
+    monkeypatch.setattr("prunus.fitting.train.train_together", together)
+    monkeypatch.setattr("prunus.fitting.forest.rounds", lambda numbers, *_: [numbers])
+    monkeypatch.setattr("prunus.fitting.forest.is_cpu", lambda _device: False)
     found = clone(forest).fit(X, Y)
     assert runs == [3]
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-4, atol=1e-4)

@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from prunus import ArgminTreeClusterer, export_onnx, export_text, load, save
 from prunus.errors import InputValueError
-from prunus.estimators import defaults
-from prunus.estimators.hardened import checkpoint_files
+from prunus.fitting import recipe as defaults
+from prunus.fitting.options import checkpoint_files
 from prunus.hardening import lessons
 from prunus.training import EpochRecord
 from tests.estimators.problems import Floats, as_pandas, classifier, labels, mixed, regressor, table, values

@@ -25,8 +25,8 @@ from prunus import (
     load,
     save,
 )
-from prunus.estimators import defaults
-from prunus.estimators.choosing import candidates
+from prunus.fitting import recipe as defaults
+from prunus.fitting.choosing import candidates
 from prunus.hardening import lessons
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage, linkage
 from sklearn.metrics import adjusted_rand_score
 
-from prunus.estimators.cluster_start import cluster_splits, ward_halves
-from prunus.estimators.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
+from prunus.fitting.cluster_start import cluster_splits, ward_halves
+from prunus.fitting.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
 from prunus.tree.statistics import node_statistics
 from tests.estimators.problems import Floats, table
 

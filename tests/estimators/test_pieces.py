@@ -9,7 +9,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import prunus
-from prunus.estimators import building
+from prunus.fitting import building
 from tests.estimators.problems import classifier, labels, regressor, table, values
 
 X = table(300)

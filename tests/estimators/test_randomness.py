@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from prunus.estimators.building import build_model, start_model
+from prunus.fitting.building import build_model, start_model
 from prunus.training import Samples
 from tests.estimators.problems import KINDS, classifier, labels, regressor, table, values
 

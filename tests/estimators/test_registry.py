@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import prunus
 from prunus.errors import InputTypeError
-from prunus.estimators.base import ArgminTree
+from prunus.estimators.tree import ArgminTree
 from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
 from prunus.nn.networks import array
 from prunus.nn.registry import (

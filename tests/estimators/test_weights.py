@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.preparation import Rows, merge_rows
+from prunus.fitting.rows import Rows, merge_rows
 from tests.estimators.problems import LEAVES, Floats, as_pandas, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import SAME_TRAINING
 
@@ -159,8 +159,9 @@ def test_weights_of_classes_that_are_not_there_are_refused() -> None:
 def test_equal_rows_are_merged_in_the_order_of_their_values(n: int, values_each: int) -> None:
     random = np.random.default_rng(n + values_each)
     rows = (random.integers(0, values_each, size=(n, 4)) - values_each // 2) * random.choice([-0.5, 0.5])
-    merged = merge_rows(Rows(rows[:, 1:].astype(np.float32), rows[:, 0]))
+    merged, group = merge_rows(Rows(rows[:, 1:].astype(np.float32), rows[:, 0]))
     expected, count = np.unique(rows, axis=0, return_counts=True)
     assert_array_equal(np.column_stack((merged.y, merged.x)), expected)
     weight = np.full(len(expected), count[0]) if merged.weight is None else merged.weight
     assert_array_equal(weight, count)
+    assert_array_equal(expected[group], rows)

@@ -6,14 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
-import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from prunus import ArgminForestClassifier, ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.data import TableEncoder
-from prunus.estimators.screening import noise_columns
+from prunus.fitting.rows import Rows
+from prunus.fitting.screening import noise_columns
 from prunus.targets import Numbers
-from prunus.training import Samples
 
 Floats = npt.NDArray[np.float64]
 N, D = 400, 450
@@ -37,11 +36,7 @@ def steps(x: Floats) -> Floats:
 def left_out(x: Any, y: Floats, weight: Floats | None = None, *, pieces: int = 0) -> npt.NDArray[np.bool_] | None:
     """The inputs that are left out if numbers are to be predicted."""
     encoder = TableEncoder(pieces=pieces).fit(x)
-    train = Samples(
-        torch.from_numpy(encoder.transform(x)),
-        torch.from_numpy(y[:, None].astype(np.float32)),
-        None if weight is None else torch.from_numpy(weight.astype(np.float32)),
-    )
+    train = Rows(encoder.transform(x), y[:, None].astype(np.float32), weight)
     return noise_columns(train, Numbers(one_dimensional=True), encoder)
 
 

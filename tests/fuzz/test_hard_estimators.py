@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor, export_text, load, save
-from prunus.estimators import defaults
+from prunus.fitting import recipe as defaults
 from prunus.hardening import lessons
 from tests.fuzz.test_estimators import EXPECTED, run_cases, table
 from tests.tolerances import SAME_ROW

@@ -9,12 +9,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prunus.hardening import HardTree, Wish, harden, lessons, read_hard_tree
+from prunus.hardening import HardTree, Wish, begin_hardening, finish_hardening, lessons, read_hard_tree
 from prunus.hardening.student import FINAL_SCALE, Course, build_student
 from prunus.nn import AdditiveHead, LinearHead, TreeModel
 from prunus.targets import Classes, Numbers
-from prunus.training import LOSSES, Samples, Trainer, TrainingOptions
-from prunus.training.epochs import Epochs, take_epochs
+from prunus.training import LOSSES, Samples, Trainer
 from prunus.tree import Tree
 from prunus.tree.prediction import find_ends, row_outputs
 from prunus.tree.reading import TrainedRows
@@ -46,8 +45,13 @@ def wish(**options: Any) -> Wish:
     return Wish(**(usual | options))
 
 
-def train_student(student: TreeModel, loss: Any, options: TrainingOptions, samples: Samples) -> Epochs[object]:
-    return Trainer(student, loss, options).epochs(samples)
+def harden(*given: Any, **named: Any) -> HardTree:
+    """The hard tree, with its student trained."""
+    hardening = begin_hardening(*given, **named)
+    if hardening.student is not None:
+        model, loss, options, learned = hardening.student
+        Trainer(model, loss, options).fit(learned)
+    return finish_hardening(hardening)
 
 
 def teacher(leaf: str, k: int) -> TreeModel:
@@ -69,20 +73,17 @@ def case(task: str, leaf: str, *, n: int = 200, seed: int = 0) -> tuple[TreeMode
 def hardened(task: str = "numbers", *, valid: bool = False, owns_valid: bool = True, **options: Any) -> HardTree:
     chosen = wish(task=task, **options)
     model, train, target = case(task, chosen.leaf)
-    return take_epochs(
-        harden(
-            model,
-            train,
-            case(task, chosen.leaf, n=50, seed=1)[1] if valid else None,
-            target,
-            chosen,
-            COURSE,
-            owns_valid=owns_valid,
-            owner=np.arange(D),
-            is_piece=np.zeros(D, dtype=bool),
-            train_student=train_student,
-            seed=0,
-        )
+    return harden(
+        model,
+        train,
+        case(task, chosen.leaf, n=50, seed=1)[1] if valid else None,
+        target,
+        chosen,
+        COURSE,
+        owns_valid=owns_valid,
+        owner=np.arange(D),
+        is_piece=np.zeros(D, dtype=bool),
+        seed=0,
     )
 
 
@@ -227,20 +228,17 @@ def test_rows_for_validation_that_belong_to_others_are_not_fitted() -> None:
 def test_pieces_of_numbers_are_for_the_curves_alone(leaf: str, columns: int | None) -> None:
     _, train, target = case("numbers", leaf)
     model = soft_tree(HEADS["additive" if leaf == "additive" else "curved"], d=D, k=2)
-    hard = take_epochs(
-        harden(
-            model,
-            train,
-            None,
-            target,
-            wish(leaf=leaf, max_split_features=columns),
-            COURSE,
-            owns_valid=True,
-            owner=np.array([0, 1, 1]),
-            is_piece=np.array([False, False, True]),
-            train_student=train_student,
-            seed=0,
-        )
+    hard = harden(
+        model,
+        train,
+        None,
+        target,
+        wish(leaf=leaf, max_split_features=columns),
+        COURSE,
+        owns_valid=True,
+        owner=np.array([0, 1, 1]),
+        is_piece=np.array([False, False, True]),
+        seed=0,
     )
     assert hard.splits.weight is not None
     assert not hard.splits.weight[:, 2].any()
@@ -255,20 +253,17 @@ def test_linear_leaves_are_fitted_to_what_the_curves_leave() -> None:
     _, train, target = case("numbers", "linear")
     model = soft_tree(HEADS["curved"], d=D, k=2)
     out = model(train.x).detach()
-    hard = take_epochs(
-        harden(
-            model,
-            Samples(train.x, out),
-            None,
-            target,
-            wish(leaf="linear"),
-            COURSE,
-            owns_valid=True,
-            owner=np.array([0, 1, 1]),
-            is_piece=np.array([False, False, True]),
-            train_student=train_student,
-            seed=0,
-        )
+    hard = harden(
+        model,
+        Samples(train.x, out),
+        None,
+        target,
+        wish(leaf="linear"),
+        COURSE,
+        owns_valid=True,
+        owner=np.array([0, 1, 1]),
+        is_piece=np.array([False, False, True]),
+        seed=0,
     )
     rows = TrainedRows(train.x.numpy(), out.numpy(), None, np.array([0, 1, 1]), 2)
     tree = read_hard_tree(hard, rows, target.compared)
@@ -279,20 +274,17 @@ def test_linear_leaves_are_fitted_to_what_the_curves_leave() -> None:
 def test_without_squared_errors_leaves_only_imitate() -> None:
     model, train, target = case("numbers", "linear")
     wrong = Samples(train.x, train.y + 100.0)  # what other losses want of leaves is not known
-    hard = take_epochs(
-        harden(
-            model,
-            Samples(train.x, torch.where(torch.arange(200)[:, None] == 0, wrong.y, train.y)),
-            None,
-            target,
-            wish(leaf="linear", loss=None),
-            COURSE,
-            owns_valid=True,
-            owner=np.arange(D),
-            is_piece=np.zeros(D, dtype=bool),
-            train_student=train_student,
-            seed=0,
-        )
+    hard = harden(
+        model,
+        Samples(train.x, torch.where(torch.arange(200)[:, None] == 0, wrong.y, train.y)),
+        None,
+        target,
+        wish(leaf="linear", loss=None),
+        COURSE,
+        owns_valid=True,
+        owner=np.arange(D),
+        is_piece=np.zeros(D, dtype=bool),
+        seed=0,
     )
     tree, _, _ = record(hard, leaf="linear")
     out = row_outputs(tree, train.x.numpy()[1:])

@@ -46,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name)
         return backends.kernels(name)
 
-    monkeypatch.setattr("prunus.ops.traverse.kernels", record)
+    monkeypatch.setattr("prunus.ops.argmin.kernels", record)
     return names
 
 

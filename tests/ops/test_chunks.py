@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from prunus.ops.chunks import chunked
+from prunus.ops.library import chunked
 from tests.ops.problems import generator
 
 

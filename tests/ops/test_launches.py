@@ -38,7 +38,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Launches:
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_kernel_is_launched_on_the_device_of_its_tensors(index: int, launches: Launches) -> None:
-    from prunus.ops.triton.kernels import Kernel
+    from prunus.ops.triton.tiles import Kernel
 
     tensor = SimpleNamespace(device=torch.device("cuda", index))
     Kernel(launches)[(1,)](tensor, 5, BLOCK=16)

@@ -18,7 +18,7 @@ if not IS_INTERPRETED:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "depth"), [(1, 1), (300, 3), (9_000, 2), (2_000, 6)])
 def test_masses_are_those_of_the_scores(n: int, depth: int, weighted: bool) -> None:
-    from prunus.ops.triton.step.planes import linear_roots
+    from prunus.ops.triton.step.routes import linear_roots
 
     random = torch.Generator().manual_seed(n)
     x, weight, bias = (torch.randn(*size, generator=random) for size in ((n, 5), (2**depth - 1, 5), (2**depth - 1,)))
@@ -32,7 +32,7 @@ def test_masses_are_those_of_the_scores(n: int, depth: int, weighted: bool) -> N
 
 
 def test_without_pruning_all_masses_are_1() -> None:
-    from prunus.ops.triton.step.planes import linear_roots
+    from prunus.ops.triton.step.routes import linear_roots
 
     x, weight, bias = torch.ones(10, 2), torch.ones(3, 2), torch.zeros(3)
     assert bool((linear_roots(x.to(DEVICE), weight.to(DEVICE), bias.to(DEVICE), None, 0.0) == 1).all())

@@ -18,8 +18,8 @@ from prunus.training import History, Samples, Trainer, TrainingOptions, find_los
 from prunus.training.losses import NamedLoss
 from prunus.training.masses import refresh_masses
 from prunus.training.native_engine import NativeEngine
-from prunus.training.pace import Pace
 from prunus.training.processes import processes
+from prunus.training.schedules import Pace
 from tests.training.problems import generator
 
 __all__ = ["ESTIMATORS", "N_ROWS", "RUNS", "everything", "of_parts", "resumed_losses", "run", "table"]
@@ -93,7 +93,6 @@ def everything(dtypes: tuple[torch.dtype, ...], checkpoint: Path) -> dict[Any, A
     """All that a group does; in the end one of its processes dies."""
     found: dict[Any, Any] = {(name, dtype): run(name, dtype) for name in RUNS for dtype in dtypes}
     found |= {name: fitted(name) for name in ESTIMATORS}
-    found["without shared memory"] = without_shared_memory()
     found["parts"] = of_parts(processes().part(N_ROWS))
     found["stopped"] = stopped_by_one()
     found["other rows"] = message_for_other_rows()
@@ -124,15 +123,6 @@ def of_parts(own: slice) -> dict[str, Any]:
     )
     mean = processes().mean(loss, len(rows))
     return {"loss": mean, "gradient": gradient, "masses": engine.mass, "streamed": streamed}
-
-
-def without_shared_memory() -> History:
-    """The history of a run whose processes might be on different machines."""
-    group: Any = processes()
-    memory, group.memory = group.memory, None
-    history = run("linear", torch.float64)
-    group.memory = memory
-    return history
 
 
 def table() -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
 """Several runs on an NVIDIA GPU that take their steps together end as each would end alone, up to rounding."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head
 from prunus.training import Run, Samples, Trainer, TrainingOptions, find_loss, train_many
 from prunus.training.callbacks import as_callbacks
-from prunus.training.epochs import Epochs
 from prunus.training.gpu import together as module
 from prunus.training.gpu.fused_engine import Joined
 from prunus.training.masses import refresh_masses
@@ -126,13 +126,13 @@ def test_a_run_that_fails_does_not_disturb_the_others() -> None:
 
 
 def test_trees_of_one_shape_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, take_together = [], module.take_together
+    sizes = []
 
     def join(members: Any) -> Any:
         sizes.append(len(members))
         return Joined(members)
 
-    monkeypatch.setattr(module, "take_together", lambda runs: take_together(runs, join))
+    monkeypatch.setattr("prunus.training.many.train_together", partial(module.train_together, join=join))
     train_many([new_run(k, LEAVES[k % 2]) for k in range(7)])
     assert sorted(sizes) == [3, 4]
 
@@ -146,8 +146,5 @@ def test_no_more_trees_at_once_than_fit_the_memory() -> None:
 def test_runs_go_on_with_the_device_of_the_models() -> None:
     last = torch.device(DEVICE, torch.cuda.device_count() - 1)
 
-    def run() -> Epochs[int]:
-        yield from ()
-        return torch.cuda.current_device()
-
-    assert module.together([run(), run()], last, 1000) == [last.index] * 2
+    with module.on_gpu(last):
+        assert torch.cuda.current_device() == last.index

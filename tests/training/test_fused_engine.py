@@ -5,6 +5,7 @@ The tests run on an NVIDIA GPU. With triton installed they also run on a CPU, by
 
 import copy
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +16,11 @@ from torch import Tensor, nn
 from prunus.nn import AdditiveHead, ConstantHead, LinearHead, LinearSplit, MLPHead, TreeLayer, TreeModel, Whiten
 from prunus.training import Samples, Trainer, TrainingOptions, find_loss
 from prunus.training.gpu.fused_engine import FusedEngine, Joined, why_not_fused
-from prunus.training.gpu.together import take_together
+from prunus.training.gpu.together import train_together
 from prunus.training.losses import NamedLoss
 from prunus.training.masses import refresh_masses
-from prunus.training.pace import Pace
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import TorchEngine
 from tests.interpreter import DEVICE, IS_INTERPRETED
 
@@ -224,7 +225,8 @@ def test_runs_that_take_their_epochs_together_end_as_they_would_alone() -> None:
     many = [problem("additive", seed=number) for number in range(3)]
     alone, beside = ([trainer(number, given) for number, given in enumerate(many)] for _ in range(2))
     expected = [one.fit(given.train, given.valid) for one, given in zip(alone, many, strict=True)]
-    found = take_together([one.epochs(given.train, given.valid) for one, given in zip(beside, many, strict=True)])
+    starts = [partial(one.start, given.train, given.valid) for one, given in zip(beside, many, strict=True)]
+    found = [run.history for run in train_together(starts)]
     assert [len(history["epoch"]) for history in found] == last
     for number in range(3):
         for name in ("train_loss", "valid_loss", "active_nodes"):

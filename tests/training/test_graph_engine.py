@@ -33,10 +33,9 @@ from prunus.nn import (
 from prunus.training import Samples, Trainer, TrainingOptions, find_loss
 from prunus.training.gpu.graph_engine import GraphEngine, why_not_graph
 from prunus.training.gpu.graphs import StepGraphs
-from prunus.training.gpu.waits import Waits
 from prunus.training.masses import refresh_masses
-from prunus.training.pace import Pace
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import TorchEngine
 from tests.training.problems import Line, same_state
 
@@ -169,7 +168,8 @@ def test_columns_and_scale_change_during_the_run() -> None:
 def test_both_engines_finish_alike() -> None:
     usual, graph, _, _ = both(*made({"split": "columns"})[:2], epochs=2)
     for engine in (usual, graph):
-        engine.finish(None)
+        with engine.running():
+            engine.finish(None)
     assert_close(usual.model.state_dict(), graph.model.state_dict(), 1e-5)
     assert all(parameter.grad is None for parameter in graph.model.parameters())
 
@@ -248,32 +248,6 @@ def test_a_state_continues_a_run(optimizer: str, tmp_path: Path) -> None:
     assert same_state(second.averaged.state_dict(), whole.averaged.state_dict())
 
 
-def test_waits_finds_what_reads_values() -> None:
-    x = torch.randn(4, requires_grad=True)
-    reads: list[Callable[[], object]] = [
-        lambda: x.sum().item(),
-        lambda: bool(x.sum() > 0),
-        lambda: x[x > 0],
-        lambda: x.nonzero(),
-        lambda: torch.masked_select(x, x > 0),
-        lambda: torch.tensor([1.0]),
-    ]
-    for read in reads:
-        with Waits("cpu") as waits:
-            read()
-        assert waits.found is not None
-
-
-def test_waits_finds_nothing_in_steps_of_known_models() -> None:
-    for split, head in itertools.zip_longest(SPLITS, HEADS, fillvalue="linear"):
-        engine = engine_of(GraphEngine, tree(split, head, final_scale=2.0), data(weighted=True))
-        for _ in engine._parts():
-            engine._take_step(0, 16)  # the first step makes what is kept
-            with Waits("cpu") as waits:
-                engine._take_step(0, 16)
-            assert waits.found is None, (split, head)
-
-
 class Replay:
     """A graph that takes its steps when it is replayed."""
 
@@ -334,17 +308,14 @@ def test_a_gpu_is_needed(engine: str) -> None:
         trainer.fit(data())
 
 
-@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
-def test_a_cpu_computes_in_single_precision(precision: str) -> None:
-    trainer = Trainer(tree(), find_loss("squared_error"), TrainingOptions(precision=precision))
-    with pytest.raises(InputValueError, match=f"precision must be 'float32' for samples on cpu, got '{precision}'"):
+def test_a_cpu_computes_in_single_precision() -> None:
+    trainer = Trainer(tree(), find_loss("squared_error"), TrainingOptions(precision="tf32"))
+    with pytest.raises(InputValueError, match="precision must be 'float32' for samples on cpu, got 'tf32'"):
         trainer.fit(data())
 
 
 def test_an_unknown_precision_is_refused() -> None:
-    with pytest.raises(
-        InputValueError, match=r"precision must be one of \['float32', 'tf32', 'bfloat16'\], got 'half'"
-    ):
+    with pytest.raises(InputValueError, match=r"precision must be one of \['float32', 'tf32'\], got 'half'"):
         TrainingOptions(precision="half")
 
 
@@ -477,14 +448,13 @@ def stream_of_device(samples: Samples) -> SampleStream:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("engine", ["graph", "torch"])
-@pytest.mark.parametrize(("precision", "tolerance"), [("tf32", 0.1), ("bfloat16", 0.1)])
-def test_lower_precision_learns_nearly_the_same(engine: str, precision: str, tolerance: float) -> None:
+def test_lower_precision_learns_nearly_the_same(engine: str) -> None:
     before = torch.backends.cuda.matmul.allow_tf32
     losses = [
         fit(tree("mlp", "mlp"), data(300), engine=engine, precision=chosen).history["train_loss"][-1]
-        for chosen in ("float32", precision)
+        for chosen in ("float32", "tf32")
     ]
-    assert losses[1] == pytest.approx(losses[0], rel=tolerance)
+    assert losses[1] == pytest.approx(losses[0], rel=0.1)
     assert torch.backends.cuda.matmul.allow_tf32 == before
 
 

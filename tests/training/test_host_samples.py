@@ -12,7 +12,7 @@ from prunus.training import Samples
 from prunus.training.gpu import host_samples
 from prunus.training.gpu.host_samples import on_device
 from prunus.training.masses import refresh_masses, solve_masses
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
 from tests.training.problems import run, samples
 
 CPU = torch.device("cpu")

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from prunus.errors import InputValueError, TrainingError
 from prunus.hardening.student import IMITATIONS
 from prunus.nn import ConstantHead, ELUSplit, LinearSplit, TreeLayer, TreeModel, Whiten
-from prunus.nn.native import FlatParameters
 from prunus.nn.registry import build_head
 from prunus.training import LOSSES, Run, Samples, Trainer, TrainingOptions, find_loss, train_many
 from prunus.training.losses import mean_loss
 from prunus.training.masses import refresh_masses
 from prunus.training.native_engine import NativeEngine
-from prunus.training.pace import Pace
+from prunus.training.native_layout import FlatParameters
+from prunus.training.schedules import Pace
 from tests.training.problems import same_state
 
 D, DEPTH = 6, 4

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from prunus.training.orders import FACTORS, MIN_BITS, ROUNDS, keyed_orders, random_orders
+from prunus.training.samples import FACTORS, MIN_BITS, ROUNDS, keyed_orders, random_orders
 from tests.interpreter import DEVICE, IS_INTERPRETED
 
 LIMIT = 4.5
@@ -68,7 +68,7 @@ def test_neighboring_keys_give_different_orders() -> None:
 @pytest.mark.skipif(not IS_INTERPRETED and DEVICE == "cpu", reason="neither an NVIDIA GPU nor triton's interpreter")
 @pytest.mark.parametrize("counts", [[1], [257], [1023, 1025, 900], [3000, 5], [5_000_000_000]])
 def test_the_kernel_gives_the_same_orders(counts: list[int]) -> None:
-    from prunus.ops.triton.step.orders import write_orders
+    from prunus.ops.triton.step.batches import write_orders
 
     most = min(max(counts), 4096)  # of the largest table only the first places
     given = keys(len(counts)).to(DEVICE)

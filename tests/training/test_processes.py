@@ -77,13 +77,6 @@ def test_losses_are_those_of_one_process(results: Results, name: str, dtype: tor
                 np.testing.assert_allclose(found[name, dtype][kind], expected[kind], rtol=0, atol=close)
 
 
-def test_losses_are_the_same_without_shared_memory(results: Results) -> None:
-    for size in SIZES:
-        for found in results[size]:
-            given, expected = found["without shared memory"], found["linear", torch.float64]
-            np.testing.assert_allclose(losses(given), losses(expected), rtol=0, atol=CLOSE[torch.float64])
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_are_the_same_in_all_processes(results: Results, name: str) -> None:
     for size in SIZES:

@@ -13,7 +13,6 @@ from unittest import mock
 import pytest
 
 from prunus.training import Callback, ProgressBar
-from prunus.training import progress as progress_module
 from tests.training.problems import run, samples
 
 RECORD = {"epoch": 1, "train_loss": 0.5, "valid_loss": 0.25}
@@ -32,7 +31,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Returns a function that hides all packages from the bar but those it is given."""
 
     def only(*packages: str) -> None:
-        monkeypatch.setattr(progress_module, "find_spec", lambda name: name if name in packages else None)
+        monkeypatch.setattr("prunus.training.callbacks.find_spec", lambda name: name if name in packages else None)
 
     return only
 
@@ -53,7 +52,7 @@ def on_terminal(action: Callable[[], None]) -> str:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that shows the one number in this list."""
     now = [100.0]
-    monkeypatch.setattr("prunus.training.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("prunus.training.callbacks.time.monotonic", lambda: now[0])
     return now
 
 

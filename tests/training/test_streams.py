@@ -10,7 +10,7 @@ from prunus.errors import InputValueError
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.training import Samples
 from prunus.training.masses import refresh_masses, solve_masses
-from prunus.training.streams import SampleStream
+from prunus.training.samples import SampleStream
 from tests.tolerances import STREAMED
 from tests.training.problems import Outcome, generator, run, same_state, samples
 

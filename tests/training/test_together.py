@@ -1,11 +1,11 @@
 """Runs that take their epochs together, with engines and groups that only count."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from threading import Event
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pytest
@@ -15,11 +15,9 @@ from sklearn.datasets import make_friedman1
 
 from prunus import ArgminForestRegressor
 from prunus.training import Trainer, TrainingOptions, find_loss
-from prunus.training.epochs import Epochs
 from prunus.training.gpu import together as module
-from prunus.training.gpu.together import Group, take_together, together
+from prunus.training.gpu.together import Group, rounds, train_together
 from prunus.training.native_engine import NativeEngine, why_not
-from prunus.training.processes import processes
 from prunus.training.torch_engine import TorchEngine
 from tests.training.problems import refresh_masses, same_state, samples, tree_model
 
@@ -64,12 +62,37 @@ class Joined(list[Counters]):
         return [[member.number for member in group.members] for group in self]
 
 
-def counting(number: int, epochs: int, shape: str | None = "a") -> Epochs[list[float]]:
-    engine: Any = Counter(number, shape)
-    found = []
-    for _ in range(epochs):
-        found.append((yield engine))
-    return found
+class CountingRun:
+    """A run of some epochs, which keeps their losses, and the error that ends it."""
+
+    def __init__(self, number: int, epochs: int, shape: str | None = "a") -> None:
+        self.engine: Any = Counter(number, shape)
+        self.epochs, self.found = epochs, list[float]()
+        self.error: BaseException | None = None
+        self.has_ended = False
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.found) == self.epochs
+
+    def end_epoch(self, loss: float) -> None:
+        self.found.append(loss)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:  # noqa: PYI036
+        self.error, self.has_ended = error, True
+
+
+def counting(number: int, epochs: int, shape: str | None = "a") -> Callable[[], CountingRun]:
+    return partial(CountingRun, number, epochs, shape)
+
+
+def taken(starts: Sequence[Callable[[], CountingRun]], join: Callable[[Sequence[Any]], Group]) -> list[list[float]]:
+    found = train_together(starts, join)
+    assert all(run.has_ended for run in found)
+    return [run.found for run in found]
 
 
 def losses(number: int, epochs: int) -> list[float]:
@@ -78,14 +101,14 @@ def losses(number: int, epochs: int) -> list[float]:
 
 def test_each_run_gets_its_own_losses() -> None:
     joined = Joined()
-    assert take_together([counting(k, 3) for k in range(4)], joined) == [losses(k, 3) for k in range(4)]
+    assert taken([counting(k, 3) for k in range(4)], joined) == [losses(k, 3) for k in range(4)]
     assert joined.numbers == [[0, 1, 2, 3]]
     assert joined[0].epochs == [[0, 1, 2, 3]] * 3
 
 
 def test_engines_are_grouped_by_their_shapes() -> None:
     joined = Joined()
-    found = take_together([counting(k, 2, "ab"[k % 2]) for k in range(5)], joined)
+    found = taken([counting(k, 2, "ab"[k % 2]) for k in range(5)], joined)
     assert found == [losses(k, 2) for k in range(5)]
     assert sorted(joined.numbers) == [[0, 2, 4], [1, 3]]
 
@@ -93,7 +116,7 @@ def test_engines_are_grouped_by_their_shapes() -> None:
 def test_a_run_that_has_ended_stays_in_its_group_while_half_are_left() -> None:
     joined = Joined()
     epochs = [5, 1, 5, 2]
-    found = take_together([counting(k, n) for k, n in enumerate(epochs)], joined)
+    found = taken([counting(k, n) for k, n in enumerate(epochs)], joined)
     assert found == [losses(k, n) for k, n in enumerate(epochs)]
     assert joined.numbers == [[0, 1, 2, 3]]
     assert joined[0].epochs == [[0, 1, 2, 3], [0, 2, 3], [0, 2], [0, 2], [0, 2]]
@@ -102,7 +125,7 @@ def test_a_run_that_has_ended_stays_in_its_group_while_half_are_left() -> None:
 def test_a_group_is_joined_anew_when_fewer_than_half_are_left() -> None:
     joined = Joined()
     epochs = [2, 1, 5, 1, 7]
-    found = take_together([counting(k, n) for k, n in enumerate(epochs)], joined)
+    found = taken([counting(k, n) for k, n in enumerate(epochs)], joined)
     assert found == [losses(k, n) for k, n in enumerate(epochs)]
     assert joined.numbers == [[0, 1, 2, 3, 4], [2, 4]]
     assert joined[0].epochs == [[0, 1, 2, 3, 4], [0, 2, 4]]
@@ -123,68 +146,46 @@ def test_shapes_are_asked_for_only_when_engines_are_joined() -> None:
         def shape(self, _value: object) -> None:
             pass
 
-    def run(number: int) -> Epochs[float]:
-        engine: Any = Asked(number)
-        for _ in range(20):
-            yield engine
-        return (yield engine)
+    def start(number: int) -> CountingRun:
+        run = CountingRun(number, 21)
+        run.engine = Asked(number)
+        return run
 
-    assert take_together([run(k) for k in range(3)], Joined()) == pytest.approx([0.21, 1.21, 2.21])
+    assert [found[-1] for found in taken([partial(start, k) for k in range(3)], Joined())] == pytest.approx(
+        [0.21, 1.21, 2.21]
+    )
     assert sorted(asked) == [0, 0, 1, 1, 2, 2]  # whether it has one, and which
 
 
-def test_a_run_may_train_a_second_engine() -> None:
-    """As hard trees do, after the soft ones that they imitate."""
-    joined = Joined()
-
-    def twice() -> Epochs[list[float]]:
-        first = yield from counting(0, 1)
-        second = yield from counting(1, 2)
-        return first + second
-
-    assert take_together([twice(), counting(2, 4)], joined) == [losses(0, 1) + losses(1, 2), losses(2, 4)]
-    assert joined.numbers == [[0, 2], [1]]
-
-
 def test_engines_without_a_shape_take_their_epochs_alone_from_the_first_to_the_last() -> None:
-    joined, began = Joined(), []
+    joined, order = Joined(), list[tuple[int, int]]()
 
-    def alone(number: int) -> Epochs[list[float]]:
-        began.append(number)
-        found = yield from counting(number, 3, None)
-        began.append(number)
-        return found
+    class Ordered(CountingRun):
+        def end_epoch(self, loss: float) -> None:
+            order.append((self.engine.number, len(self.found)))
+            super().end_epoch(loss)
 
-    assert take_together([alone(0), counting(1, 2), alone(2), counting(3, 2)], joined) == [
-        losses(0, 3),
-        losses(1, 2),
-        losses(2, 3),
-        losses(3, 2),
-    ]
+    runs = [(0, 3, None), (1, 2, "a"), (2, 3, None), (3, 2, "a")]
+    found = taken([partial(Ordered, *run) for run in runs], joined)
+    assert found == [losses(number, epochs) for number, epochs, _ in runs]
     assert joined.numbers == [[1, 3]]
-    assert began == [0, 0, 2, 2]
+    assert order == [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2), (1, 0), (3, 0), (1, 1), (3, 1)]
 
 
 def test_a_run_that_fails_before_its_first_epoch_does_not_stop_the_others() -> None:
-    found: list[float] = []
+    good = CountingRun(1, 3)
 
-    def failing() -> Epochs[None]:
-        yield from ()
+    def fail() -> CountingRun:
         raise ValueError("before the first epoch")
 
-    def good() -> Epochs[None]:
-        found.extend((yield from counting(1, 3)))
-
     with pytest.raises(ValueError, match="before the first epoch"):
-        take_together([failing(), good()], Joined())
-    assert found == losses(1, 3)
+        train_together([fail, lambda: good], Joined())
+    assert good.found == losses(1, 3)
+    assert good.has_ended
 
 
 @pytest.mark.parametrize("fails_at", ["join", "epoch"])
-def test_an_error_of_an_epoch_is_raised_in_all_runs_that_take_it(fails_at: str) -> None:
-    caught: list[BaseException] = []
-    ended: list[list[float]] = []
-
+def test_an_error_of_an_epoch_ends_all_runs_that_take_it(fails_at: str) -> None:
     class Broken(Counters):
         def take_epoch(self, present: Sequence[int]) -> list[float]:
             if fails_at == "epoch" and len(self.epochs) == 1:
@@ -198,60 +199,47 @@ def test_an_error_of_an_epoch_is_raised_in_all_runs_that_take_it(fails_at: str) 
             raise torch.OutOfMemoryError("no memory is left")
         return Broken(members)
 
-    def run(number: int) -> Epochs[None]:
-        try:
-            yield from counting(number, 3)
-        except torch.OutOfMemoryError as error:
-            caught.append(error)
-            raise
-
-    def other() -> Epochs[None]:
-        ended.append((yield from counting(3, 3, "b")))
-
+    runs = [*(CountingRun(k, 3) for k in range(3)), CountingRun(3, 3, "b")]
     with pytest.raises(torch.OutOfMemoryError):
-        take_together([run(0), run(1), run(2), other()], join)
-    assert len(caught) == 3
-    assert ended == [losses(3, 3)]
+        train_together([lambda run=run: run for run in runs], join)  # type: ignore[misc]
+    assert [isinstance(run.error, torch.OutOfMemoryError) for run in runs] == [True, True, True, False]
+    assert runs[3].found == losses(3, 3)
 
 
 def test_after_ctrl_c_no_run_goes_on() -> None:
-    closed, epochs = [], []
+    class Interrupted(CountingRun):
+        def end_epoch(self, loss: float) -> None:
+            super().end_epoch(loss)
+            if self.engine.number == 1 and len(self.found) == 3:
+                raise KeyboardInterrupt
 
-    def run(number: int) -> Epochs[None]:
-        engine: Any = Counter(number)
-        try:
-            while True:
-                epochs.append((yield engine))
-                if number == 1 and engine.epochs == 3:
-                    raise KeyboardInterrupt
-        finally:
-            closed.append(number)
-
+    runs = [Interrupted(k, 10) for k in range(4)]
     with pytest.raises(KeyboardInterrupt):
-        take_together([run(k) for k in range(4)], Joined())
-    assert len(epochs) == 4 + 4 + 2
-    assert sorted(closed) == [0, 1, 2, 3]
+        train_together([lambda run=run: run for run in runs], Joined())  # type: ignore[misc]
+    assert sum(len(run.found) for run in runs) == 4 + 4 + 2
+    assert all(isinstance(run.error, KeyboardInterrupt) for run in runs)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_runs_end_as_they_would_alone(seed: int) -> None:
     source = random.Random(seed)
     epochs = [source.randrange(8) for _ in range(20)]
-    fails = [source.random() < 0.1 for _ in epochs]
-    found: dict[int, list[float]] = {}
+    fails = [source.random() < 0.1 and n > 0 for n in epochs]
 
-    def run(number: int) -> Epochs[None]:
-        found[number] = yield from counting(number, epochs[number], ("a", "b", None)[number % 3])
-        if fails[number]:
-            raise ValueError(number)
+    class Failing(CountingRun):
+        def end_epoch(self, loss: float) -> None:
+            super().end_epoch(loss)
+            if self.is_over and fails[self.engine.number]:
+                raise ValueError(self.engine.number)
 
-    runs = [run(k) for k in range(20)]
+    runs = [Failing(k, epochs[k], ("a", "b", None)[k % 3]) for k in range(20)]
+    starts: list[Callable[[], CountingRun]] = [partial(lambda run: run, run) for run in runs]
     if any(fails):
         with pytest.raises(ValueError, match=str(fails.index(True))):
-            take_together(runs, Joined())
+            train_together(starts, Joined())
     else:
-        assert take_together(runs, Joined()) == [None] * 20
-    assert found == {k: losses(k, n) for k, n in enumerate(epochs)}
+        assert train_together(starts, Joined()) == runs
+    assert [run.found for run in runs] == [losses(k, n) for k, n in enumerate(epochs)]
 
 
 class OneByOneTorch(TorchEngine):
@@ -298,7 +286,8 @@ def test_runs_of_trainers_end_as_they_would_alone(monkeypatch: pytest.MonkeyPatc
     valid = samples(20, seed=1)
     alone, beside = ([trainer(k, folder) for k in range(4)] for folder in ("alone", "together"))
     expected = [each.fit(samples(), valid) for each in alone]
-    found = take_together([each.epochs(samples(), valid) for each in beside], join)
+    runs = train_together([partial(each.start, samples(), valid) for each in beside], join)
+    found = [run.history for run in runs]
     assert sum(map(len, joined[0].epochs)) >= 8
     assert len({len(history["epoch"]) for history in expected}) > 1
     for one, other, history, reference in zip(alone, beside, found, expected, strict=True):
@@ -323,61 +312,19 @@ def test_a_forest_whose_trees_take_their_epochs_together_is_the_usual_one(
         joined.append(len(members))
         return by_turns(members)
 
-    def in_rounds(tasks: Any, _threads: int, _initializer: Any) -> Any:
-        runs = [task(Event()) for task in tasks]
-        return [tree for some in module._rounds(runs, 3) for tree in take_together(some, join)]
-
     monkeypatch.setattr("prunus.training.trainer._FAST_ENGINES", (("native", why_not, OneByOneNative),))
-    monkeypatch.setattr("prunus.estimators.forest.in_threads", in_rounds)
+    monkeypatch.setattr("prunus.fitting.train.train_together", partial(train_together, join=join))
+    monkeypatch.setattr("prunus.fitting.forest.rounds", lambda numbers, *_: [numbers[:3], numbers[3:]])
+    monkeypatch.setattr("prunus.fitting.forest.is_cpu", lambda _device: False)
     np.testing.assert_array_equal(clone(forest).fit(x, y).predict(x), expected)
     assert joined == ([3, 2] if routing == "soft" else [3, 3, 2, 2])
 
 
 def test_more_runs_than_fit_the_memory_are_taken_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[int] = []
-
-    def run(number: int) -> Epochs[list[float]]:
-        began.append(number)
-        return (yield from counting(number, 2))
-
-    rounds: list[list[int]] = []
-
-    def taken(runs: Sequence[Epochs[Any]]) -> list[Any]:
-        found = take_together(runs, Joined())
-        rounds.append(list(began))
-        return found
-
     monkeypatch.setattr(module, "_at_once", lambda _device, _inputs: 3)
-    monkeypatch.setattr(module, "take_together", taken)
-    monkeypatch.setattr(torch.cuda, "device", lambda _device: torch.device("cpu"))
-    assert together([run(k) for k in range(8)], torch.device("cuda"), 100) == [losses(k, 2) for k in range(8)]
-    assert rounds == [list(range(3)), list(range(6)), list(range(8))]
-
-
-def test_on_other_devices_runs_end_one_after_the_other() -> None:
-    began: list[int] = []
-
-    def run(number: int) -> Epochs[int]:
-        began.append(number)
-        yield from counting(number, 2)
-        began.append(number)
-        return number
-
-    assert together([run(k) for k in range(3)], torch.device("meta"), 100) == [0, 1, 2]
-    assert began == [0, 0, 1, 1, 2, 2]
-    assert together([], torch.device("meta"), 100) == []
-
-
-def test_runs_are_those_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-
-    def run() -> Epochs[None]:
-        found.append(processes())
-        yield from counting(0, 1)
-
-    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
-    together([run()], torch.device("meta"), 100)
-    assert found[0].size == 1
+    assert rounds(range(8), torch.device("cuda"), 100) == [range(3), range(3, 6), range(6, 8)]
+    assert rounds(range(3), torch.device("meta"), 100) == [range(1), range(1, 2), range(2, 3)]
+    assert rounds([], torch.device("meta"), 100) == []
 
 
 @pytest.mark.parametrize(("inputs", "count"), [(100, 4), (10_000, 1), (1, module.AT_ONCE), (0, module.AT_ONCE)])

@@ -164,7 +164,7 @@ def _checkpoint(path: Path, options: argparse.Namespace) -> Path | None:
 
 def _files(checkpoint: Path, options: argparse.Namespace) -> list[Path]:
     """The files with the state of training of one run."""
-    from prunus.estimators.hardened import checkpoint_files, forest_checkpoints  # torch takes seconds to import
+    from prunus.fitting.options import checkpoint_files, forest_checkpoints  # torch takes seconds to import
 
     of_trees = [checkpoint] if options.forest is None else forest_checkpoints(checkpoint, options.forest)
     return [file for of_tree in of_trees for file in checkpoint_files(of_tree)]

@@ -86,17 +86,15 @@ class Problem:
 
         Each row of a forest is predicted by the trees that have not trained on it.
         """
-        from prunus.estimators.validation import out_of_bag, validation_rows
-
         rows = self.valid
         if is_readable(estimator):
             return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
         if self.holds_out_itself and is_forest(estimator):
-            predictions = out_of_bag(estimator, self.X, self.y, self.weight)
+            predictions = estimator.out_of_bag(self.X, self.y, self.weight)
             rows = np.flatnonzero(~np.isnan(predictions[:, 0]))
             return len(rows), mean_scores(estimator, predictions[rows], self.y[rows]) if len(rows) else None
-        if self.holds_out_itself:
-            rows = validation_rows(estimator, self.X, self.y, self.weight)
+        if self.holds_out_itself and estimator.validation_rows_ is not None:
+            rows = estimator.validation_rows_
         return len(rows), scores(estimator, *self.part(rows)) if len(rows) else None
 
     def part(self, rows: npt.NDArray[np.int64]) -> tuple[Any, Any]:
@@ -296,9 +294,11 @@ class FileProblem:
 
     def held_out(self, estimator: Any) -> tuple[int, Scores | None]:
         """How many rows were held out, and their scores; trees of a forest hold out rows of their own."""
-        from prunus.estimators.validation import validation_chunk
+        from prunus.data.source import held_out_by_hash
 
-        rows = validation_chunk(estimator, self.table)
+        rows = None
+        if "valid_loss" in getattr(estimator, "history_", {}):
+            rows = self.table.collect(held_out_by_hash(self.table, float(estimator.validation_fraction)).mask)
         return (0, None) if rows is None else (rows.n_rows, scores(estimator, frame_of(rows.X), rows.y))
 
     def record(self) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from prunus.code.program import LARGEST, Branch, End, Finish, Formula, Label, Ou
 from prunus.code.readable import readable_program
 from prunus.code.variables import Variables
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.base import ArgminTree
 from prunus.estimators.readable import ReadableTree
 from prunus.estimators.single_tree import check_single_tree
+from prunus.estimators.tree import ArgminTree
 from prunus.targets.links import IDENTITY, LOG, LOGIT, SOFTMAX, Link
 from prunus.tree import Tree
 from prunus.tree.paths import path_sums

@@ -12,18 +12,18 @@ from sklearn.utils._param_validation import StrOptions
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.base import ArgminTree
-from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
+from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import ClassifierMixin
-from prunus.estimators.streamed_fit import Given, open_files
+from prunus.estimators.tree import ArgminTree
+from prunus.fitting.prepare import MemoryData, open_data
 from prunus.targets import Classes, TwoClasses
 
-__all__ = ["ArgminTreeClassifier"]
+__all__ = ["ArgminTreeClassifier", "target_kind"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
+class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
     """A single decision tree for classification, whose splits, routes and pruning are learned by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values; nothing has to be scaled.
@@ -164,6 +164,9 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
         Number of epochs, those of all fits that were continued included.
     best_iteration_ : int
         The epoch, counted from 0, whose weights were kept; the last one if `routing` is "hard".
+    validation_rows_ : ndarray or None
+        Numbers of the rows of `fit` that were held out for validation; None if there were none, or if the table is in
+        files beyond memory. It is not saved with the model.
     n_features_in_ : int
         Number of columns of the table in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -184,13 +187,18 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
     tuning_seconds: float | None = None
     class_weight: Any = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ArgminTree._parameter_constraints,
-        **AUTO_CONSTRAINTS,
+    _own_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions({"cross_entropy", "binary_cross_entropy"}), callable],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ArgminTree._parameter_constraints,
+        **AUTO_CONSTRAINTS,
+        **_own_constraints,
+    }
     target_: Classes = field(init=False)
+
+    score = score
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
@@ -212,8 +220,8 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
         ArgminTreeClassifier
             The fitted estimator.
         """
-        given = open_files(self, Given(X, y, sample_weight, eval_set))
-        fitted: Self = self._fit(*given, lambda _, y: self._make_target(y))
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        fitted: Self = self._fit(source, lambda _, y: self._make_target(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -242,19 +250,13 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
             )
 
         def target(_: TableEncoder, y: Any) -> Classes:
-            return self._make_target(y) if known is None else self._target_kind(known, self.class_weight)
+            return self._make_target(y) if known is None else target_kind(self.loss)(known, self.class_weight)
 
-        fitted: Self = self._fit(X, y, sample_weight, None, target, max_epochs=1)
+        fitted: Self = self._fit(MemoryData(X, y, sample_weight), target, is_update=True)
         return fitted
 
     def _make_target(self, y: Any) -> Classes:
-        return self._target_kind.of(y, self.class_weight)
-
-    @property
-    def _target_kind(self) -> type[Classes]:
-        """The kind of target that the loss needs."""
-        is_binary = isinstance(self.loss, str) and self.loss == "binary_cross_entropy"
-        return TwoClasses if is_binary else Classes
+        return target_kind(self.loss).of(y, self.class_weight)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -345,3 +347,8 @@ class ArgminTreeClassifier(ScoredFiles, ClassifierMixin, ArgminTree):
             return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
         return self._predict(X, margins, hard=False, device=device)
+
+
+def target_kind(loss: Any) -> type[Classes]:
+    """The kind of target that a loss of classes needs."""
+    return TwoClasses if isinstance(loss, str) and loss == "binary_cross_entropy" else Classes

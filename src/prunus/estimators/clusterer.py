@@ -9,39 +9,24 @@ import numpy.typing as npt
 import torch
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.base import ArgminTree
-from prunus.estimators.cluster_start import model_inputs, start_clustered, start_without_targets
-from prunus.estimators.defaults import Recipe
-from prunus.estimators.fitted_clusters import FittedClusters
-from prunus.estimators.hierarchy import flat_labels, merge_closest, read_hierarchy
 from prunus.estimators.options import AUTO
-from prunus.estimators.preparation import read_weight
-from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.predicting import encode, map_rows
 from prunus.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from prunus.estimators.streamed_fit import Given, open_files
-from prunus.hardening import HardTree
-from prunus.hardening.clusters import search_clusters
-from prunus.hardening.searched import Size
-from prunus.nn import TreeModel
-from prunus.nn.checks import check_depth
-from prunus.nn.registry import LEAVES, SPLITS, has_planes
-from prunus.targets import Columns, Target
-from prunus.training import History, Samples
-from prunus.training.epochs import Epochs
-from prunus.training.many import n_threads
-from prunus.tree.paths import last_kept
-from prunus.tree.prediction import find_ends
-from prunus.tree.reading import Prune, best_pruning, keep_pairs
+from prunus.estimators.tree import ArgminTree
+from prunus.fitting.cluster_start import model_inputs
+from prunus.fitting.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
+from prunus.fitting.options import FitOptions
+from prunus.fitting.prepare import open_data
+from prunus.fitting.rows import read_weight
+from prunus.fitting.torch_state import plain_torch
+from prunus.nn.registry import LEAVES, SPLITS
+from prunus.targets import Columns
+from prunus.tree.prediction import DeviceTree, find_ends, find_routes, has_split_network
 
 __all__ = ["ArgminTreeClusterer"]
-
-REFINING_STEPS = 300
-REFINING_RATE = 1e-3
-FAR = 1e6
-"""Numbers are not limited, but that single precision has their squares."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -49,7 +34,6 @@ class ArgminTreeClusterer(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
-    FittedClusters,
     ArgminTree,
 ):
     """Hierarchical clustering: a tree that learns to reconstruct the features of a table, without labels.
@@ -156,7 +140,7 @@ class ArgminTreeClusterer(
         The two clusters that merge into cluster ``n_leaves_ + i``; those at the bottom are 0 to ``n_leaves_ - 1``.
     distances_ : ndarray of shape (n_leaves_ - 1,)
         Distance between these two clusters.
-    hierarchy_ : prunus.estimators.hierarchy.Hierarchy
+    hierarchy_ : prunus.fitting.hierarchy.Hierarchy
         The same merges, with the nodes of the tree that they belong to.
     encoder_ : TableEncoder
         Turns tables into the float32 matrix that the tree takes.
@@ -183,6 +167,9 @@ class ArgminTreeClusterer(
         Number of epochs, those of all fits that were continued included.
     best_iteration_ : int
         The epoch, counted from 0, whose weights were kept.
+    validation_rows_ : ndarray or None
+        Numbers of the rows of `fit` that were held out for validation; None if there were none, or if the table is in
+        files beyond memory. It is not saved with the model.
     n_features_in_ : int
         Number of columns of the table in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -206,6 +193,10 @@ class ArgminTreeClusterer(
     targets: Any = None
     pieces: int = field(init=False, default=0)
     max_leaf_features: None = field(init=False, default=None)
+
+    target_: Columns = field(init=False)
+    hierarchy_: Hierarchy = field(init=False)
+    labels_: npt.NDArray[np.int64] = field(init=False)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: limits for name, limits in ArgminTree._parameter_constraints.items() if name != "pieces"},
@@ -235,141 +226,170 @@ class ArgminTreeClusterer(
         ArgminTreeClusterer
             The fitted estimator.
         """
-        given = open_files(self, Given(X, None, sample_weight, None), needs_target=False)
-        self._fit(*given, lambda encoder, _: Columns.asked_for(self.targets, encoder))
-        streamed = isinstance(given.X, ScannedTable)
-        rows, row_weight = (given.X.sample.X, given.X.sample.weight) if streamed else (given.X, given.sample_weight)
-        x = self.encoder_.transform(rows)
+        source = open_data(X, None, sample_weight, validation_fraction=self.validation_fraction, needs_target=False)
+        self._fit(source, lambda encoder, _: Columns.asked_for(self.targets, encoder))
+        rows = source.sample
+        x = self.encoder_.transform(rows.X)
         ends = find_ends(self.tree_, x)
-        weight = read_weight(row_weight, x)
+        weight = read_weight(rows.weight, x)
         weight = np.ones(len(ends)) if weight is None else weight
         self.hierarchy_ = read_hierarchy(self.tree_.kept, model_inputs(self.model_, x), ends, weight)
         n_clusters = self.n_leaves_ if self.n_clusters is None else min(int(self.n_clusters), self.n_leaves_)
         self.tree_ = replace(self.tree_, cluster=flat_labels(self.hierarchy_, self.tree_.n_nodes, n_clusters))
-        self._set_rows(self.apply(X) if streamed else ends)
+        self._set_rows(ends if rows is source else self.apply(X))
         return self
 
-    @property
-    def _is_searched(self) -> bool:
-        return self.max_split_features is not None
-
-    def _check_options(self) -> None:
-        super()._check_options()
-        if self._is_searched and self._leaf_name() != "constant":
-            raise InputValueError(
-                f"leaf must be 'auto' or 'constant' with max_split_features={self.max_split_features}, got "
-                f"leaf={self.leaf!r}. Leave leaf out, or set max_split_features=None"
-            )
+    def _fit_options(self) -> FitOptions:
+        return FitOptions.of(self, is_clustering=True)
 
     @property
-    def _clip(self) -> float:
-        """Rules may set apart rows however far away, whose distances count in full as those of k-means do."""
-        return FAR if self._is_searched else super()._clip
+    def n_leaves_(self) -> int:
+        """Number of clusters at the bottom of the hierarchy."""
+        return len(self.hierarchy_.leaves)
 
     @property
-    def _hardens(self) -> bool:
-        return False  # rows follow one path to their cluster in any case
+    def n_clusters_(self) -> int:
+        """Number of flat clusters."""
+        return int(self._clusters().max()) + 1
 
     @property
-    def _trained_depth(self) -> int:
-        return 0 if self._is_searched else super()._trained_depth
+    def children_(self) -> npt.NDArray[np.int64]:
+        """The two clusters that merge into cluster ``n_leaves_ + i``, (n_leaves_ - 1, 2)."""
+        return self.hierarchy_.children
 
     @property
-    def _cuts(self) -> bool:
-        return False  # leaves that are merged stay parts of their cluster
+    def distances_(self) -> npt.NDArray[np.float64]:
+        """Distance between the two clusters of each row of `children_`, (n_leaves_ - 1,)."""
+        return self.hierarchy_.heights
+
+    def predict(self, X: Any, *, device: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The cluster of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the splits have a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
+            Splits without a network are computed on the CPU in any case.
+
+        Returns
+        -------
+        int64 array of shape (n,)
+            Numbers from 0 to ``n_clusters_ - 1``.
+        """
+        ends = self._ends(X, device)
+        return self._clusters()[ends]
+
+    def cut(self, depth: Any, X: Any = None) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The flat cluster of each row if the subtrees at a depth are the clusters.
+
+        Parameters
+        ----------
+        depth : int
+            0 gives one cluster, 1 at most two, and so on.
+        X : table of shape (n, n_features_in_), optional
+            The rows; by default those of `fit`.
+
+        Returns
+        -------
+        int64 array of shape (n,)
+            Numbers from 0 on; clusters are numbered from left to right.
+        """
+        check_is_fitted(self)
+        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
+            raise InputValueError(f"depth must be an integer of at least 0, got {depth!r}")
+        ends = self._row_ends if X is None else self.apply(X)
+        return labels_at_depth(self.hierarchy_, self.tree_.n_nodes, int(depth))[ends]
+
+    @plain_torch()
+    def transform(self, X: Any, *, device: Any = None) -> npt.NDArray[np.float32]:  # noqa: N803
+        """How much of each row reaches each node: its soft membership z in the clusters of all levels.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        device : str or torch.device, optional
+            Where to compute: "cpu", "cuda" or "auto", which is a GPU if there is one and the splits have a network that
+            many rows must pass. By default it is what the option `device` says, or the CPU where there is no such GPU.
+            Splits without a network are computed on the CPU in any case.
+
+        Returns
+        -------
+        float32 array of shape (n, 2**(depth + 1) - 1)
+            Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
+        """
+        check_is_fitted(self)
+        device = self._device_of(X, device)
+        return map_rows(X, lambda rows: self._routes(rows, device), device)
+
+    def _routes(self, X: Any, device: torch.device) -> npt.NDArray[np.float32]:  # noqa: N803
+        if device.type != "cpu" and has_split_network(self.tree_):
+            return self._on_device(X, device, DeviceTree.routes)
+        return find_routes(self.tree_, encode(self, X))
+
+    def linkage_matrix(self) -> npt.NDArray[np.float64]:
+        """The hierarchy in the format of scipy, for `scipy.cluster.hierarchy.dendrogram`.
+
+        Returns
+        -------
+        float64 array of shape (n_leaves_ - 1, 4)
+            For each merge the two clusters, their distance, and how many clusters of the bottom the result contains.
+        """
+        check_is_fitted(self)
+        return np.column_stack((self.children_, self.distances_, self.hierarchy_.counts)).astype(np.float64)
+
+    def reconstruction_error(self, X: Any) -> float:  # noqa: N803
+        """Mean squared error of the reconstructed features, in standard units.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        float
+            0 is perfect; 1 is the error of predicting the mean of each feature.
+        """
+        check_is_fitted(self)
+        squares = map_rows(X, self._squared_errors)
+        return float(squares.mean())
+
+    def _squared_errors(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Squared errors of all reconstructed features, (n, k)."""
+        x = encode(self, X)
+        wanted = self.target_.wanted(self.target_.for_loss(self.target_.read(None, x)))
+        squares: npt.NDArray[np.float64] = np.square(self._encoded_outputs(x, hard=False) - wanted)
+        return squares
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803, ARG002
+        """Minus the reconstruction error, so that larger is better.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+        y : ignored
+            It is there because scikit-learn passes it.
+
+        Returns
+        -------
+        float
+        """
+        return -self.reconstruction_error(X)
 
     @property
-    def _chooses(self) -> bool:
-        """Never: the leaf that is "auto" follows from the targets."""
-        return False
+    def _n_features_out(self) -> int:
+        return self.tree_.n_nodes
 
-    def _leaf_name(self) -> str:
-        if self.leaf != AUTO:
-            return str(self.leaf)
-        return "constant" if self.targets is None or self._is_searched else "additive"
+    def _clusters(self) -> npt.NDArray[np.int64]:
+        """The cluster of rows that end in each node, (T,)."""
+        assert self.tree_.cluster is not None
+        return self.tree_.cluster
 
-    def _default_recipe(self, n: int, target: Target, batch_size: int | None) -> Recipe:
-        chosen = super()._default_recipe(n, target, batch_size)
-        if not self._is_searched and (self.targets is not None or not has_planes(self.split)):
-            return chosen
-        return Recipe(
-            batch_size=chosen.batch_size,
-            max_epochs=max(1, REFINING_STEPS // -(-n // chosen.batch_size)),
-            learning_rate=REFINING_RATE,
-            weight_decay=0.0,
-            average=0.0,
-            early_stopping_rounds=None,
-        )
-
-    def _start(
-        self, model: TreeModel, train: Samples, target: Columns, recipe: Recipe, generator: torch.Generator
-    ) -> None:
-        if self._is_searched:
-            super()._start(model, train, target, replace(recipe, decorrelation=0.0), generator)
-        elif target.positions is not None:
-            start_without_targets(model, train, target.positions, generator)
-        elif has_planes(model.tree.split):
-            start_clustered(model, train, int(generator.initial_seed()))
-        else:
-            super()._start(model, train, target, recipe, generator)
-
-    def _train(self, *given: Any) -> Epochs[History]:
-        if self._is_searched:
-            return {"epoch": [], "train_loss": [], "learning_rate": [], "active_nodes": [], "seconds": []}
-        return (yield from super()._train(*given))
-
-    def _harden(
-        self,
-        model: TreeModel,
-        train: Samples,
-        valid: Samples | None,
-        target: Columns,
-        encoder: TableEncoder,
-        recipe: Recipe,
-        seed: int,
-        owns_valid: bool,
-        history: History | None,
-    ) -> Epochs[HardTree | None]:
-        """The tree that is searched, if there shall be one."""
-        if not self._is_searched:
-            return (yield from super()._harden(
-                model, train, valid, target, encoder, recipe, seed, owns_valid, history
-            ))  # fmt: skip
-        parts = [part.to("cpu") for part in (train, valid) if part is not None]
-        x, y = (torch.cat([getattr(part, name) for part in parts]) for name in ("x", "y"))
-        weight = torch.cat([torch.ones(len(part)) if part.weight is None else part.weight for part in parts])
-        columns = np.arange(x.shape[1])
-        return search_clusters(
-            x.numpy(),
-            columns if target.positions is None else np.setdiff1d(columns, target.positions),
-            target.wanted(y).astype(np.float64),
-            weight.double().numpy(),
-            self._size(),
-            least=max(1.0, self._pruned_below(model, train)),
-            threads=n_threads(self.n_jobs) or torch.get_num_threads(),
-            seed=seed,
-        )
-
-    def _size(self) -> Size:
-        """How large the tree may be that is searched."""
-        limits = [most for most in (self.max_leaf_nodes, self.n_clusters) if most is not None]
-        return Size(int(self.max_split_features or 1), check_depth(self.depth), min(limits, default=None))
-
-    def _prune(self, model: TreeModel, train: Samples) -> Prune:
-        """Keep siblings together, so that every row ends in a leaf, and at most `max_leaf_nodes` leaves."""
-        lam = 2 * self._pruned_below(model, train)
-        x = train.x.numpy()
-        weight = np.ones(len(x)) if train.weight is None else train.weight.double().numpy()
-
-        def prune(total: npt.NDArray[np.float64], leaf: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-            kept = keep_pairs(best_pruning(total, lam), total)
-            n_leaves = (int(kept.sum()) + 1) // 2  # every inner node has two children
-            if self.max_leaf_nodes is None or n_leaves <= self.max_leaf_nodes:
-                return kept
-            hierarchy = read_hierarchy(kept, model_inputs(model, x), last_kept(kept)[leaf], weight)
-            return merge_closest(kept, hierarchy, self.max_leaf_nodes)
-
-        return prune
+    def _set_rows(self, ends: npt.NDArray[np.int64]) -> None:
+        """Store the nodes that the rows of `fit` end in, (n,), and their clusters."""
+        self._row_ends = ends
+        self.labels_ = self._clusters()[ends]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

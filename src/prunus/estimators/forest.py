@@ -1,142 +1,132 @@
-"""The base class of the forests: their options, and the steps of a fit."""
+"""What forests share: their options, the fit, and means of what their trees predict."""
 
-from collections.abc import Callable, Sequence
+import copy
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 from numbers import Integral, Real
-from threading import Event
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from prunus.data import TableEncoder
+from prunus.data.source import open_source
 from prunus.errors import InputValueError
-from prunus.estimators.bags import Bags
-from prunus.estimators.base import ArgminTree
-from prunus.estimators.choosing import tree_kinds
-from prunus.estimators.choosing_tree import check_tuning_seconds
-from prunus.estimators.defaults import Recipe
-from prunus.estimators.devices import choose_device
-from prunus.estimators.fitted_forest import FittedForest
+from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
-from prunus.estimators.hardened import checkpoint_files, forest_checkpoints
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.options import AUTO, Auto, TreeOptions
-from prunus.estimators.out_of_bag import OutOfBag
-from prunus.estimators.preparation import (
-    Rows,
-    to_samples,
-    to_training,
-)
-from prunus.estimators.scanned import ScannedTable
+from prunus.estimators.options import AUTO, AUTO_CONSTRAINTS, CONSTRAINTS, Auto
+from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
-from prunus.estimators.streamed_fit import Given, draw_rows, open_files, read_scanned
-from prunus.estimators.torch_state import plain_torch
-from prunus.training import EpochRecord, ProgressBar
-from prunus.training.epochs import Epochs
-from prunus.training.gpu.together import together
-from prunus.training.many import in_threads, n_threads
-from prunus.training.processes import processes
-from prunus.tree.columns import without_columns
+from prunus.estimators.tree import CHUNK, ArgminTree
+from prunus.fitting.choosing import check_tuning_seconds, choose, chooses, tree_kinds
+from prunus.fitting.devices import prediction_device
+from prunus.fitting.forest import FittedForest, ForestOptions, fit_forest
+from prunus.fitting.options import FitOptions, checkpoint_files, forest_checkpoints
+from prunus.fitting.prepare import Data, open_data
+from prunus.fitting.rows import encode_training
+from prunus.fitting.run import Fitted, draw_seed
+from prunus.fitting.torch_state import plain_torch
+from prunus.tree.prediction import DeviceTree, find_ends, has_network, row_outputs
 
-__all__ = ["ArgminForest"]
+__all__ = ["ArgminForest", "tree_predictions"]
 
-OF_FORESTS = ("n_trees", "bootstrap", "max_features", "oob_score")
-"""The options of a forest that its trees do not have."""
+Doubles = npt.NDArray[np.float64]
+
 OF_EACH = ("n_jobs", "random_state", "warm_start", "checkpoint", "verbose")
-"""The options that trees of a forest have with values of their own."""
-OF_TREES = ("callbacks",)
-"""The options of a tree that a forest does not have: several trees are trained at once."""
-
-
-class _Lesson(NamedTuple):
-    """What all trees learn from."""
-
-    bags: Bags
-    rows: Rows
-    valid: Rows | None
-    """Validation rows of all trees; None if each tree has its own, or none."""
-    target: Any
-    encoder: TableEncoder
-    kinds: list[dict[str, Any]]
-    """Options of trees; trees take turns in having them."""
-    recipes: list[Recipe]
-    """How trees with these options are trained."""
-    device: torch.device
-    draw: Callable[[int], Rows] | None = None
-    """Reads the rows of the tree of a number from files; None if all rows are in memory."""
+"""The options of a forest that its trees do not inherit."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ForestOptions:
-    """How trees of a forest differ from each other."""
+class ArgminForest(NotebookPicture, BaseEstimator):
+    """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
 
     n_trees: int = 16
     bootstrap: bool = False
     max_features: float = 1.0
     oob_score: bool = False
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestOptions, BaseEstimator):
-    """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
-
     depth: int | Auto = AUTO
+    pruning_strength: float = 1.0
+    routing: Literal["soft", "hard"] = "soft"
+    split: Any = "linear"
+    max_split_features: int | None = None
+    max_leaf_nodes: int | None = None
+    max_leaf_features: int | None = None
     leaf: str = AUTO
+    hidden_layer_sizes: Any = (64, 64, 64)
+    dropout: float = 0.0
     pieces: int | Auto = AUTO
+    loss: Any = "squared_error"
+    max_epochs: int | Auto = AUTO
+    batch_size: int | Auto = AUTO
+    learning_rate: float | Auto = AUTO
+    weight_decay: float | Auto = AUTO
+    optimizer: Any = "adamw"
+    schedule: Literal["cosine", "plateau", "constant"] = "cosine"
+    early_stopping_rounds: int | Auto | None = AUTO
+    validation_fraction: float = 0.15
+    device: Any = AUTO
+    n_jobs: int | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    checkpoint: Any = None
+    verbose: int = 0
     tuning_seconds: float | None = None
 
-    _tree_kind: ClassVar[type[Any]]
-    _seed: int = field(init=False)
+    encoder_: TableEncoder = field(init=False)
+    target_: Any = field(init=False)
+    estimators_: list[Any] = field(init=False)
     chosen_: dict[str, Any] = field(init=False)
-    keeps_checkpoint: bool = field(init=False, default=False)
+    oob_score_: float = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: npt.NDArray[np.object_] = field(init=False)
+    keeps_checkpoint: ClassVar[bool] = False
     """Whether checkpoints outlive `fit`: the command line removes them only after the model has been saved."""
+    _seed: int = field(init=False)
+    _seen: npt.NDArray[np.uint8] | None = field(init=False)
+
+    _tree_kind: ClassVar[type[ArgminTree]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: kinds for name, kinds in CONSTRAINTS.items() if name != "callbacks"},
+        **AUTO_CONSTRAINTS,
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "bootstrap": ["boolean"],
         "max_features": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")],
         "oob_score": ["boolean"],
     }
 
-    def _new_tree(self, **options: Any) -> Any:
-        """A tree of the forest that is not fitted yet, with the options of the forest and these."""
-        common = set(self.get_params(deep=False)) - {*OF_FORESTS, *OF_EACH}
-        return self._tree_kind(**({name: getattr(self, name) for name in common} | options))
-
     @plain_torch()
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
         """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
-        X, y, sample_weight, eval_set = open_files(self, Given(X, y, sample_weight, eval_set))  # noqa: N806
-        if self.oob_score and isinstance(X, ScannedTable):
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        if self.oob_score and source.sample is not source:
             raise InputValueError("oob_score must be False for a table in files beyond memory, got True")
-        # 1. Options that are "auto" are chosen. The table and the targets become arrays, once for all trees.
-        before = self if self.__sklearn_is_fitted__() and self.warm_start else None
-        chosen = self._choose(X, y, sample_weight, eval_set, before)
+        options, is_continued = FitOptions.of(self), self.__sklearn_is_fitted__() and self.warm_start
+        # 1. Options that are "auto" are chosen.
+        chosen = self._choose(options, source, is_continued=is_continued)
         kinds = [{}] if chosen is None else tree_kinds(chosen)
-        any_tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint, **kinds[0])
-        any_tree._check_options()
-        any_tree.pieces = max(kind.get("pieces", any_tree.pieces) for kind in kinds)
-        encoder, target, rows, draw = self._read(any_tree, X, y, sample_weight, before)
-        # 2. Each tree gets a seed, rows and columns of its own. In a warm start, those of earlier trees stay.
-        seed = any_tree._seed() if before is None else before._seed
-        bags = self._bags(rows, target, encoder, seed, kinds[0], has_eval_set=eval_set is not None)
-        earlier = [] if before is None else before.estimators_
-        self._check_counts(bags, len(earlier))
-        # 3. The trees are trained side by side.
-        valid = None if eval_set is None else any_tree._read_eval_set(eval_set, target, encoder, type(self).__name__)
-        recipes = [self._new_tree(**kind)._recipe(len(rows), target, None) for kind in kinds]
-        device = choose_device(self.device, len(rows), network=any_tree._has_network)
-        lesson = _Lesson(bags, rows, valid, target, encoder, kinds, recipes, device, draw)
-        trees = [*earlier, *self._train(range(len(earlier), self.n_trees), lesson)]
-        # 4. What was learned is kept, and nothing of an earlier fit that this one does not continue.
-        kept = OF_FILES if before is not None else ()
+        # 2. The trees are trained side by side, each with a seed, rows and columns of its own; earlier ones stay.
+        earlier = self.estimators_ if is_continued else []
+        forest = ForestOptions(
+            n_trees=self.n_trees,
+            bootstrap=self.bootstrap,
+            max_features=self.max_features,
+            oob_score=self.oob_score,
+            has_eval_set=eval_set is not None,
+        )
+        seed = self._seed if is_continued else draw_seed(self.random_state, self.checkpoint)
+        before = self._fitted() if is_continued else None
+        fitted = fit_forest(options, forest, kinds, source, self._target_of, seed, before=before, earlier=len(earlier))
+        # 3. What was learned is kept, and nothing of an earlier fit that this one does not continue.
+        kept = OF_FILES if is_continued else ()
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
-        self._set_learned(encoder, target, trees, seed)
+        self._take(fitted, earlier)
         if chosen is not None:
             self.chosen_ = chosen
         self._remove_checkpoints()
@@ -144,26 +134,45 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestO
             self._score_out_of_bag(X, y, sample_weight)
         return self
 
-    def _read(
-        self,
-        tree: Any,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Any,
-        before: "ArgminForest | None",
-    ) -> tuple[TableEncoder, Any, Rows, Callable[[int], Rows] | None]:
-        """The encoder, the target and the rows.
+    def _make_target(self, y: Any) -> Any:
+        raise NotImplementedError
 
-        Of a table beyond memory, each tree has rows of its own, which a function draws; those here are of no tree.
-        """
-        make_target = partial(_target_of, tree)
-        if not isinstance(X, ScannedTable):
-            return *tree._read(X, y, sample_weight, make_target, before), None
-        encoder, target, weighing = read_scanned(X, tree.pieces, make_target, before)
-        seed = tree._seed() if before is None else before._seed
-        at_once = min(n_threads(self.n_jobs) or torch.get_num_threads(), self.n_trees)
-        draw = partial(draw_rows, X.table, encoder, target, weighing, seed, at_once)
-        return encoder, target, draw(-1), draw
+    def _target_of(self, _encoder: TableEncoder, y: Any) -> Any:
+        return self._make_target(y)
+
+    def _choose(self, options: FitOptions, source: Data, *, is_continued: bool) -> dict[str, Any] | None:
+        """What is best for options that are "auto"; None if none are. A warm start keeps what was chosen."""
+        if not chooses(options):
+            check_tuning_seconds(self.tuning_seconds)
+            return None
+        if is_continued:
+            return self.chosen_
+        seed = draw_seed(copy.deepcopy(self.random_state), self.checkpoint)
+        return choose(options, source, self._target_of, seed, self.tuning_seconds)
+
+    def _fitted(self) -> Fitted:
+        """What the trees of the last fit share."""
+        first: Fitted = self.estimators_[0]._fitted()
+        return replace(first, encoder=self.encoder_, target=self.target_, encode=partial(encode, self))
+
+    def _take(self, fitted: FittedForest, earlier: list[Any]) -> None:
+        """Keep what a fit has learned, after earlier trees."""
+        common = set(self.get_params(deep=False)) & set(self._tree_kind().get_params(deep=False)) - set(OF_EACH)
+        trees = []
+        for k, learned in enumerate(fitted.trees, len(earlier)):
+            kind = fitted.kinds[k % len(fitted.kinds)]
+            options = {name: getattr(self, name) for name in common} | kind
+            tree = self._tree_kind(**options, random_state=fitted.seeds[k])
+            tree._take(learned)
+            trees.append(tree)
+        self._set_learned(fitted.table.encoder, fitted.table.target, [*earlier, *trees], fitted.seed)
+        self._seen = fitted.seen
+
+    def _set_learned(self, encoder: TableEncoder, target: Any, trees: list[Any], seed: int) -> None:
+        self.encoder_, self.target_, self.estimators_, self._seed = encoder, target, trees, seed
+        self.n_features_in_ = encoder.n_features_in_
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
 
     def _remove_checkpoints(self) -> None:
         """Remove the checkpoints of a run that is over, so that another fit does not resume it."""
@@ -172,125 +181,151 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestO
                 for path in checkpoint_files(checkpoint):
                     path.unlink(missing_ok=True)
 
-    def _set_learned(self, encoder: TableEncoder, target: Any, trees: list[Any], seed: int) -> None:
-        self.encoder_, self.target_, self.estimators_, self._seed = encoder, target, trees, seed
-        self.n_features_in_ = encoder.n_features_in_
-        if hasattr(encoder, "feature_names_in_"):
-            self.feature_names_in_ = encoder.feature_names_in_
+    def out_of_bag(self, X: Any, y: Any, sample_weight: Any = None) -> Doubles:  # noqa: N803
+        """Mean predictions of the rows of `fit`, (n, k), by the trees that have not trained on each row.
 
-    def _choose(
+        A row that all trees have trained on has NaN. The forest must have been fitted without `eval_set`, by this
+        process.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+            The rows of `fit`, in their order.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Their classes or values.
+        sample_weight : array-like of shape (n,), optional
+            Their weights.
+
+        Returns
+        -------
+        float64 array of shape (n, n_outputs)
+        """
+        if getattr(self, "_seen", None) is None:
+            raise InputValueError("out_of_bag must be called in the process of a fit to a table in memory")
+        assert self._seen is not None
+        x = encode_training(partial(encode, self), self.encoder_, X, y, sample_weight, self.target_)
+        n_trees, total = np.zeros((len(x), 1)), np.zeros((len(x), len(self.target_.output_names(self.encoder_))))
+        for tree, seen in zip(self.estimators_, self._seen, strict=True):
+            is_out = ~np.unpackbits(seen, count=len(x)).astype(bool)
+            total[is_out] += tree_predictions(tree, x[is_out])
+            n_trees[is_out] += 1
+        return np.where(n_trees > 0, total / np.maximum(n_trees, 1), np.nan)
+
+    def _score_out_of_bag(self, X: Any, y: Any, sample_weight: Any) -> None:  # noqa: N803
+        """Set the out-of-bag attributes."""
+        predictions = self.out_of_bag(X, y, sample_weight)
+        has_some = ~np.isnan(predictions[:, 0])
+        if not has_some.all():
+            warnings.warn(
+                f"{int((~has_some).sum())} rows have no out-of-bag prediction, as all trees have trained on them. "
+                "Raise n_trees",
+                UserWarning,
+                stacklevel=2,
+            )
+        targets = self.target_.read(y, np.empty((len(predictions), 0), dtype=np.float32))
+        self.oob_score_ = self._score(predictions[has_some], targets[has_some])
+        self._set_out_of_bag(predictions)
+
+    def _score(self, predictions: Doubles, targets: npt.NDArray[Any]) -> float:
+        """The score of mean predictions, (n, k)."""
+        raise NotImplementedError
+
+    def _set_out_of_bag(self, predictions: Doubles) -> None:
+        """Keep the out-of-bag predictions of all training rows, (n, k)."""
+        raise NotImplementedError
+
+    @property
+    def feature_importances_(self) -> Doubles:
+        """Mean over the trees of how much predictions depend on each column of the table, (n_features_in_,)."""
+        shares: Doubles = np.mean([tree.tree_.importances for tree in self.estimators_], axis=0)
+        return shares
+
+    @plain_torch()
+    def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+        """The node at the end of each row's one path through each kept tree.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_features_in_)
+
+        Returns
+        -------
+        int64 array of shape (n, n_trees)
+            Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
+        """
+        check_is_fitted(self)
+
+        def ends(rows: Any) -> npt.NDArray[np.int64]:
+            parts = self._encoded(rows)
+            return np.concatenate([np.stack([find_ends(tree.tree_, x) for tree in self.estimators_], 1) for x in parts])
+
+        return map_rows(X, ends)
+
+    def _mean_predictions(self, X: Any, *, hard: bool, device: Any = None) -> Doubles:  # noqa: N803
+        """Means of probabilities or of values in the units of y over the trees, (n, k)."""
+        return self._predictions(X, lambda found: sum(found) / len(self.estimators_), hard=hard, device=device)
+
+    def _all_predictions(self, X: Any, *, hard: bool, device: Any = None) -> Doubles:  # noqa: N803
+        """Probabilities or values in the units of y of each tree, (n_trees, n, k)."""
+        found = self._predictions(X, lambda found: np.stack(list(found), 1), hard=hard, device=device)
+        return np.moveaxis(found, 1, 0)
+
+    @plain_torch()
+    def _predictions(
         self,
         X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Any,
-        eval_set: Any,
-        before: "ArgminForest | None",
-    ) -> dict[str, Any] | None:
-        """What is best for options that are "auto"; None if none are. A warm start keeps what was chosen."""
-        tree = self._new_tree(random_state=self.random_state, checkpoint=self.checkpoint, n_jobs=self.n_jobs)
-        if not tree._chooses:
-            check_tuning_seconds(self.tuning_seconds)
-            return None
-        if before is not None:
-            return before.chosen_
-        chosen: dict[str, Any] = tree._choose(X, y, sample_weight, eval_set, partial(_target_of, tree))
-        return chosen
-
-    def _bags(
-        self,
-        rows: Rows,
-        target: Any,
-        encoder: TableEncoder,
-        seed: int,
-        kind: dict[str, Any],
+        joined: Callable[[Iterator[Doubles]], Any],
         *,
-        has_eval_set: bool = False,
-    ) -> Bags:
-        """What each tree sees of these rows."""
-        stops_early = self._new_tree(**kind)._recipe(len(rows), target, None).early_stopping_rounds is not None
-        return Bags(
-            rows.y,
-            encoder.n_features_in_,
-            seed,
-            held_out=self.validation_fraction if stops_early and not has_eval_set and len(rows) >= 5 else None,
-            bootstrap=self.bootstrap,
-            max_features=self.max_features,
+        hard: bool,
+        device: Any,
+    ) -> Doubles:
+        """A function of what the trees predict, (n, k) each, with an entry for each row."""
+        check_is_fitted(self)
+        device, trees = self._device_of(X, device), self.estimators_
+        one_path = hard or all(tree.tree_.is_hard for tree in trees)
+        if device.type == "cpu" or (one_path and not any(has_network(tree.tree_) for tree in trees)):
+
+            def on_cpu(rows: Any) -> Doubles:
+                return np.concatenate([joined(self._of_trees(x, hard=hard)) for x in self._encoded(rows)])
+
+            return map_rows(X, on_cpu)
+        placed = [DeviceTree(tree.tree_, device) for tree in trees]
+
+        def on_device(rows: Any) -> Doubles:
+            write, shape = rows_to_write(self, rows)
+            return through_device(
+                write,
+                shape,
+                lambda x: torch.stack([tree.outputs(x, hard=hard) for tree in placed], 1),
+                lambda found: joined(tree.target_.predictions(found[:, k]) for k, tree in enumerate(trees)),
+                device=device,
+                chunk_rows=min(tree.rows for tree in placed),
+            )
+
+        return map_rows(X, on_device, device)
+
+    def _device_of(self, X: Any, asked: Any) -> torch.device:  # noqa: N803
+        """The device for predictions of these rows, given the wish of the caller."""
+        trees = [tree.tree_ for tree in self.estimators_]
+        return prediction_device(
+            self.device,
+            asked,
+            rows=open_source(X).n_rows,
+            parameters=sum(tree.n_parameters for tree in trees),
+            network=any(map(has_network, trees)),
         )
 
-    def _check_counts(self, bags: Bags, earlier: int) -> None:
-        if self.n_trees < earlier:
-            raise InputValueError(
-                f"n_trees must be at least {earlier}, the number of trees of the last fit, to continue it, got "
-                f"{self.n_trees}. Raise it, or start again with warm_start=False"
-            )
-        if self.oob_score and not bags.leaves_rows_out:
-            raise InputValueError(
-                "oob_score must be False if every tree trains on all rows, which is so with an eval_set, with "
-                "early_stopping_rounds=None and with fewer than 300 rows, got True. Use bootstrap=True"
-            )
+    def _of_trees(self, x: npt.NDArray[np.float32], *, hard: bool) -> Iterator[Doubles]:
+        return (tree_predictions(tree, x, hard=hard) for tree in self.estimators_)
 
-    def _train(self, numbers: range, lesson: _Lesson) -> list[ArgminTree]:
-        """The trees with these numbers; in a group of processes, each trains some of them."""
-        group = processes()
-        trees = group.share_out(numbers, partial(self._train_some, lesson=lesson, shows=group.is_first))
-        for tree in trees:  # those of other processes have copies
-            tree.encoder_, tree.target_ = lesson.encoder, lesson.target
-        return trees
+    def _encoded(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:  # noqa: N803
+        """The encoded rows; a large array is encoded in chunks that fit in the cache."""
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) <= CHUNK:
+            return iter([encode(self, X)])
+        return (encode(self, X[begin : begin + CHUNK]) for begin in range(0, len(X), CHUNK))
 
-    def _train_some(self, numbers: Sequence[int], lesson: _Lesson, *, shows: bool) -> list[ArgminTree]:
-        """The trees with these numbers, each trained by one thread if there are as many trees as threads.
-
-        Outside of the engines each thread computes alone, so that results do not depend on the number of threads. On a
-        GPU trees take their epochs together, and all else is done for one tree after the other.
-        """
-        threads = n_threads(self.n_jobs) or torch.get_num_threads()
-        is_cpu = lesson.device.type == "cpu"
-        own = max(1, threads // max(1, len(numbers))) if is_cpu else threads
-        done = count(1)
-        with ProgressBar(len(numbers), shown=bool(self.verbose) and shows, title="training trees") as bar:
-
-            def epochs(k: int, interrupted: Event) -> Epochs[ArgminTree]:
-                tree = yield from self._fit_tree(lesson, k, own, interrupted)
-                bar.on_epoch_end({"epoch": next(done)})
-                return tree
-
-            of_torch, one_thread = torch.get_num_threads(), partial(torch.set_num_threads, 1)
-            tasks = [partial(epochs, k) for k in numbers]
-            try:
-                if is_cpu:
-                    return in_threads(tasks, threads, one_thread)
-                one_thread()
-                return together([task(Event()) for task in tasks], lesson.device, lesson.rows.x.nbytes)
-            finally:
-                torch.set_num_threads(of_torch)
-
-    def _fit_tree(self, lesson: _Lesson, k: int, threads: int, interrupted: Event) -> Epochs[ArgminTree]:
-        """Tree number k, trained by this many threads."""
-        bags, rows, valid, target, encoder, kinds, recipes, device, draw = lesson
-        if draw is not None:
-            rows = draw(k)
-            bags = replace(bags, y=rows.y)
-        bag, kind, recipe = bags.of(k), kinds[k % len(kinds)], recipes[k % len(kinds)]
-        left_out = ~np.isin([column.feature for column in encoder.columns_], bag.features)
-        if kind.get("pieces") == 0:
-            left_out |= np.array([column.piece for column in encoder.columns_])
-        of_run = {"n_jobs": threads, "callbacks": [partial(_stop_if, interrupted)]}
-        if self.checkpoint is not None:
-            of_run["checkpoint"] = forest_checkpoints(self.checkpoint, k + 1)[k]
-        tree: ArgminTree = self._new_tree(random_state=bag.seed, **kind, **of_run)
-        tree.keeps_checkpoint = True  # until all trees have been trained
-        if valid is None and bag.valid is not None:
-            valid = rows[bag.valid]
-        train = to_training(_without(bag.of(rows), left_out), target, device, seed=bag.seed)
-        held_out = None if valid is None else to_samples(_without(valid, left_out), target, device)
-        del rows, valid, bags, bag  # memory: on a GPU, trees that wait for each other have their own rows there
-        # A hard tree does not learn from its validation rows either: other trees do, and these rows are out of its bag.
-        yield from tree._learn(train, held_out, target, encoder, recipe, tree._seed(), owns_valid=False)
-        tree.set_params(n_jobs=None, callbacks=None, checkpoint=None)
-        del tree.keeps_checkpoint
-        if left_out.any():
-            tree.tree_ = without_columns(tree.tree_, left_out)
-        return tree
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimators_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -300,16 +335,7 @@ class ArgminForest(OutOfBag, FittedForest, NotebookPicture, TreeOptions, ForestO
         return tags
 
 
-def _target_of(tree: Any, _encoder: TableEncoder, y: Any) -> Any:
-    return tree._make_target(y)
-
-
-def _stop_if(interrupted: Event, _record: EpochRecord) -> None:
-    """End the training of a tree after Ctrl-C; its last checkpoint stays."""
-    if interrupted.is_set():
-        raise KeyboardInterrupt
-
-
-def _without(rows: Rows, left_out: npt.NDArray[np.bool_]) -> Rows:
-    """The rows with zeros in the columns that are left out, which models take as columns that do not vary."""
-    return replace(rows, x=np.where(left_out, np.float32(0), rows.x)) if left_out.any() else rows
+def tree_predictions(tree: Any, x: npt.NDArray[np.float32], *, hard: bool = False) -> Doubles:
+    """Probabilities or values in the units of y, (n, k), that a fitted tree predicts of encoded rows."""
+    found: Doubles = tree.target_.predictions(row_outputs(tree.tree_, x, hard=hard))
+    return found

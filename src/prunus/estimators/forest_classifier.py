@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 
-from prunus.estimators.classifier import ArgminTreeClassifier
-from prunus.estimators.file_predictions import ScoredFiles
-from prunus.estimators.forest import OF_TREES, ArgminForest
+from prunus.estimators.classifier import ArgminTreeClassifier, target_kind
+from prunus.estimators.forest import ArgminForest
+from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.targets import Classes
 
@@ -17,7 +17,7 @@ __all__ = ["ArgminForestClassifier"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):
+class ArgminForestClassifier(ClassifierMixin, ArgminForest):
     """Several trees for classification, each learned by gradient descent, whose probabilities are averaged.
 
     Trees differ by their random start, by the rows that they hold out for validation and, if it is asked for, by the
@@ -176,10 +176,12 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):
 
     _tree_kind = ArgminTreeClassifier
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: kinds for name, kinds in ArgminTreeClassifier._parameter_constraints.items() if name not in OF_TREES},
         **ArgminForest._parameter_constraints,
+        **ArgminTreeClassifier._own_constraints,
     }
     target_: Classes = field(init=False)
+
+    score = score
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
@@ -269,6 +271,9 @@ class ArgminForestClassifier(ScoredFiles, ClassifierMixin, ArgminForest):
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, hard=hard, device=device))
+
+    def _make_target(self, y: Any) -> Classes:
+        return target_kind(self.loss).of(y, self.class_weight)
 
     def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
         return float(np.mean(predictions.argmax(1) == targets))

@@ -10,9 +10,9 @@ from sklearn.metrics import r2_score
 
 from prunus.data.checks import reading
 from prunus.errors import InputValueError
-from prunus.estimators.file_predictions import ScoredFiles
-from prunus.estimators.forest import OF_TREES, ArgminForest
-from prunus.estimators.regressor import ArgminTreeRegressor
+from prunus.estimators.forest import ArgminForest
+from prunus.estimators.predicting import score
+from prunus.estimators.regressor import ArgminTreeRegressor, number_target
 from prunus.estimators.scikit_learn import RegressorMixin
 from prunus.targets import Numbers
 
@@ -20,7 +20,7 @@ __all__ = ["ArgminForestRegressor"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminForestRegressor(ScoredFiles, RegressorMixin, ArgminForest):
+class ArgminForestRegressor(RegressorMixin, ArgminForest):
     """Several trees for regression, each learned by gradient descent, whose predictions are averaged.
 
     Trees differ by their random start, by the rows that they hold out for validation and, if it is asked for, by the
@@ -183,10 +183,12 @@ default="squared_error"
 
     _tree_kind = ArgminTreeRegressor
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: kinds for name, kinds in ArgminTreeRegressor._parameter_constraints.items() if name not in OF_TREES},
         **ArgminForest._parameter_constraints,
+        **ArgminTreeRegressor._own_constraints,
     }
     target_: Numbers = field(init=False)
+
+    score = score
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
@@ -259,6 +261,9 @@ default="squared_error"
     def _shaped(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Values, (n, k, ...), without the second dimension if y had only one."""
         return values[:, 0] if self.target_.one_dimensional else values
+
+    def _make_target(self, y: Any) -> Numbers:
+        return number_target(y, self.loss, self.quantile, self.tweedie_power)
 
     def _score(self, predictions: npt.NDArray[np.float64], targets: npt.NDArray[Any]) -> float:
         return float(r2_score(targets, predictions))

@@ -3,7 +3,7 @@
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -17,18 +17,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from prunus import search
-from prunus.data import FileTable
 from prunus.data.checks import check_features
 from prunus.data.tables import Table, read_table
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.file_predictions import by_chunks
 from prunus.estimators.notebook import NotebookPicture
 from prunus.estimators.options import AUTO, Auto
-from prunus.estimators.preparation import MERGE_LIMIT, read_weight, sorted_order
+from prunus.estimators.predicting import map_rows
 from prunus.estimators.readable_importances import importances
-from prunus.estimators.scanned import IN_MEMORY, fits_into_memory
 from prunus.estimators.scikit_learn import BaseEstimator
-from prunus.estimators.streamed_fit import Given, open_files
+from prunus.fitting.prepare import MemoryData
+from prunus.fitting.rows import MERGE_LIMIT, read_weight, sorted_order
 from prunus.search.columns import Column, KnownColumn, as_matrix, learn_columns, read_columns
 from prunus.search.predict import find_leaves
 from prunus.search.problem import Found, Limits, Problem
@@ -36,7 +34,7 @@ from prunus.search.record import ReadableRecord
 from prunus.search.routes import some_rows
 from prunus.tree.paths import path_nodes
 
-__all__ = ["ReadableTree", "TreeSize", "of_files", "read_files", "suggesting"]
+__all__ = ["ReadableTree", "TreeSize", "suggesting"]
 
 MOST_REPEATED = 100_000
 """Rows with whole weights are repeated if they then are not more than this; otherwise they keep their weights."""
@@ -75,29 +73,6 @@ def suggesting(kind: type[Kind]) -> type[Kind]:
 
 def _suggestion(kind: type, name: str) -> str:
     return f"{kind.__name__} has no option {name!r}. Use {SUGGESTIONS[name]!r}, which limits how large the tree may be"
-
-
-def of_files(predict: Callable[[Any, Any], npt.NDArray[Any]]) -> Callable[[Any, Any], npt.NDArray[Any]]:
-    """A method that predicts rows, which also takes a table in files and then reads it part by part."""
-
-    @functools.wraps(predict)
-    def by_parts(self: Any, X: Any) -> npt.NDArray[Any]:  # noqa: N803
-        return by_chunks(X, lambda rows: predict(self, rows)) if isinstance(X, FileTable) else predict(self, X)
-
-    return by_parts
-
-
-def read_files(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:  # noqa: N803
-    """The arguments of a fit with a table in files read into memory, where the search needs all rows."""
-    if isinstance(X, FileTable) and not fits_into_memory(X):
-        needed = len(X) * len(X.columns) * IN_MEMORY
-        raise InputValueError(
-            f"X must fit into memory: {type(estimator).__name__} searches all rows at once, and {len(X):,} rows of "
-            f"{len(X.columns)} columns take {needed:.2g} bytes, got memory_limit={X.memory_limit:.2g}. Use "
-            "FileTable(..., memory_limit=...) if there is more, name fewer columns, or fit to some of the rows"
-        )
-    given = open_files(estimator, Given(X, y, sample_weight, None))
-    return given.X, given.y, given.sample_weight
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -147,13 +122,13 @@ class ReadableTree(NotebookPicture, BaseEstimator):
         changed: Self = super().set_params(**params)
         return changed
 
-    def _fit_record(self, X: Any, y: Any, sample_weight: Any, target: Any, n_classes: int) -> Self:  # noqa: N803
+    def _fit_record(self, source: MemoryData, target: Any, n_classes: int) -> Self:
         """Search the tree. The estimator does not change before the end: a fit that fails leaves it as it was."""
-        table = read_table(X)
+        table = read_table(source.X)
         shape = np.empty((table.shape[0], 0), dtype=np.float32)
-        targets = target.read(y, shape)
-        given = read_weight(sample_weight, shape)
-        known, columns = learn_columns(X, given)
+        targets = target.read(source.y, shape)
+        given = read_weight(source.weight, shape)
+        known, columns = learn_columns(source.X, given)
         problem = _problem(columns, target, targets, given, n_classes)
         limits = Limits(self.max_leaf_nodes, self.max_split_features, self.max_leaf_features, self.min_samples_leaf)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -207,7 +182,6 @@ class ReadableTree(NotebookPicture, BaseEstimator):
         other.max_leaf_nodes = int(n)
         return other
 
-    @of_files
     def apply(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """The leaf that each row ends in.
 
@@ -220,7 +194,7 @@ class ReadableTree(NotebookPicture, BaseEstimator):
         int64 array of shape (n,)
             Nodes are in heap order: the root is 0, the children of t are 2t+1 (left) and 2t+2 (right).
         """
-        return find_leaves(self.record_, self._read(X))
+        return map_rows(X, lambda rows: find_leaves(self.record_, self._read(rows)))
 
     def decision_path(self, X: Any) -> csr_array:  # noqa: N803
         """The nodes on the path of each row.

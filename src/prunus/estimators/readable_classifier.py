@@ -8,9 +8,10 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from prunus.estimators.file_predictions import ScoredFiles
-from prunus.estimators.readable import ReadableTree, of_files, read_files, suggesting
+from prunus.estimators.predicting import map_rows, score
+from prunus.estimators.readable import ReadableTree, suggesting
 from prunus.estimators.scikit_learn import ClassifierMixin
+from prunus.fitting.prepare import load_data
 from prunus.search.predict import class_scores, find_leaves
 from prunus.targets import Classes
 
@@ -21,7 +22,7 @@ Doubles = npt.NDArray[np.float64]
 
 @suggesting
 @dataclass(kw_only=True, repr=False, eq=False)
-class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
+class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
     """A classification tree that a person can read: few leaves, few columns in a split, round numbers.
 
     The tree is searched as a whole, not split by split, and its size and form are chosen on held-out rows. What is
@@ -90,6 +91,8 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
     }
     target_: Classes = field(init=False)
 
+    score = score
+
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Search a tree.
@@ -108,16 +111,15 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
         ReadableTreeClassifier
             The fitted estimator.
         """
-        X, y, sample_weight = read_files(self, X, y, sample_weight)  # noqa: N806
-        target = Classes.of(y, self.class_weight)
-        return self._fit_record(X, y, sample_weight, target, n_classes=target.n_outputs)
+        source = load_data(X, y, sample_weight, type(self).__name__)
+        target = Classes.of(source.y, self.class_weight)
+        return self._fit_record(source, target, n_classes=target.n_outputs)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The classes, sorted, (n_classes,)."""
         return self.target_.labels
 
-    @of_files
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """The most probable class of each row.
 
@@ -129,11 +131,10 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
         -------
         ndarray of shape (n,)
         """
-        labels: npt.NDArray[Any] = self._scores(X)[0].argmax(1)
+        labels = map_rows(X, lambda rows: self._scores(rows)[0].argmax(1))
         found: npt.NDArray[Any] = self.classes_[labels]
         return found
 
-    @of_files
     def predict_proba(self, X: Any) -> Doubles:  # noqa: N803
         """Probabilities of the classes.
 
@@ -146,7 +147,7 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
         ndarray of shape (n, n_classes)
             Classes are in the order of `classes_`.
         """
-        return self._scores(X)[1]
+        return map_rows(X, lambda rows: self._scores(rows)[1])
 
     def predict_log_proba(self, X: Any) -> Doubles:  # noqa: N803
         """Logarithms of the probabilities of the classes.
@@ -164,7 +165,6 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
             logarithms: Doubles = np.log(self.predict_proba(X))
         return logarithms
 
-    @of_files
     def decision_function(self, X: Any) -> Doubles:  # noqa: N803
         """Scores of the classes, before softmax.
 
@@ -177,7 +177,7 @@ class ReadableTreeClassifier(ScoredFiles, ClassifierMixin, ReadableTree):
         ndarray of shape (n, n_classes), or (n,) for two classes
             For two classes it is the score of the second minus that of the first.
         """
-        scores = self._scores(X)[0]
+        scores = map_rows(X, lambda rows: self._scores(rows)[0])
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _scores(self, X: Any) -> tuple[Doubles, Doubles]:  # noqa: N803

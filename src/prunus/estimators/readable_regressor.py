@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 
-from prunus.estimators.file_predictions import ScoredFiles
-from prunus.estimators.readable import ReadableTree, of_files, read_files, suggesting
+from prunus.estimators.predicting import map_rows, score
+from prunus.estimators.readable import ReadableTree, suggesting
 from prunus.estimators.scikit_learn import RegressorMixin
+from prunus.fitting.prepare import load_data
 from prunus.search.predict import find_leaves, leaf_outputs
 from prunus.targets import Numbers
 
@@ -18,7 +19,7 @@ __all__ = ["ReadableTreeRegressor"]
 
 @suggesting
 @dataclass(kw_only=True, repr=False, eq=False)
-class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):
+class ReadableTreeRegressor(RegressorMixin, ReadableTree):
     """A regression tree that a person can read: few leaves, few columns in a split, round numbers.
 
     The tree is searched as a whole, not split by split, and its size and form are chosen on held-out rows. What is
@@ -75,6 +76,8 @@ class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):
 
     target_: Numbers = field(init=False)
 
+    score = score
+
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Search a tree.
@@ -93,10 +96,9 @@ class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):
         ReadableTreeRegressor
             The fitted estimator.
         """
-        X, y, sample_weight = read_files(self, X, y, sample_weight)  # noqa: N806
-        return self._fit_record(X, y, sample_weight, Numbers.of(y), n_classes=0)
+        source = load_data(X, y, sample_weight, type(self).__name__)
+        return self._fit_record(source, Numbers.of(source.y), n_classes=0)
 
-    @of_files
     def predict(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """The value of each row.
 
@@ -108,9 +110,14 @@ class ReadableTreeRegressor(ScoredFiles, RegressorMixin, ReadableTree):
         -------
         ndarray of shape (n,) or (n, n_outputs)
         """
-        columns, target = self._read(X), self.target_
-        values = leaf_outputs(self.record_, columns, find_leaves(self.record_, columns), target.n_outputs)
-        return values[:, 0] if target.one_dimensional else values
+        target = self.target_
+
+        def values(rows: Any) -> npt.NDArray[np.float64]:
+            columns = self._read(rows)
+            return leaf_outputs(self.record_, columns, find_leaves(self.record_, columns), target.n_outputs)
+
+        found = map_rows(X, values)
+        return found[:, 0] if target.one_dimensional else found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

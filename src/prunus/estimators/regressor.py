@@ -9,23 +9,21 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from prunus.errors import InputValueError
-from prunus.estimators.base import ArgminTree
-from prunus.estimators.file_predictions import ScoredFiles
 from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
+from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import RegressorMixin
-from prunus.estimators.streamed_fit import Given, open_files
+from prunus.estimators.tree import ArgminTree
+from prunus.fitting.prepare import MemoryData, open_data
 from prunus.targets import LogNumbers, Numbers
-from prunus.training import Loss, find_loss
 
-__all__ = ["ArgminTreeRegressor"]
+__all__ = ["ArgminTreeRegressor", "number_target"]
 
 POWERS = {"poisson": 1.0, "gamma": 2.0}
 """The power of the mean that the variance grows like, for the losses that fix it."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminTreeRegressor(ScoredFiles, RegressorMixin, ArgminTree):
+class ArgminTreeRegressor(RegressorMixin, ArgminTree):
     """A single decision tree for regression, whose splits, routes and pruning are learned by gradient descent.
 
     Tables may have numbers, categories, booleans, dates and missing values. Neither the table nor y has to be scaled.
@@ -174,6 +172,9 @@ default="squared_error"
         Number of epochs, those of all fits that were continued included.
     best_iteration_ : int
         The epoch, counted from 0, whose weights were kept; the last one if `routing` is "hard".
+    validation_rows_ : ndarray or None
+        Numbers of the rows of `fit` that were held out for validation; None if there were none, or if the table is in
+        files beyond memory. It is not saved with the model.
     n_features_in_ : int
         Number of columns of the table in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -194,15 +195,20 @@ default="squared_error"
     tweedie_power: float = 1.5
     tuning_seconds: float | None = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ArgminTree._parameter_constraints,
-        **AUTO_CONSTRAINTS,
+    _own_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions({"squared_error", "absolute_error", "huber", "quantile", *POWERS, "tweedie"}), callable],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "tweedie_power": [Interval(Real, 1, 2, closed="neither")],
     }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ArgminTree._parameter_constraints,
+        **AUTO_CONSTRAINTS,
+        **_own_constraints,
+    }
 
     target_: Numbers = field(init=False)
+
+    score = score
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, eval_set: Any = None) -> Self:  # noqa: N803
@@ -224,8 +230,8 @@ default="squared_error"
         ArgminTreeRegressor
             The fitted estimator.
         """
-        given = open_files(self, Given(X, y, sample_weight, eval_set))
-        fitted: Self = self._fit(*given, lambda _, y: self._make_target(y))
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        fitted: Self = self._fit(source, lambda _, y: self._make_target(y))
         return fitted
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -245,29 +251,12 @@ default="squared_error"
         ArgminTreeRegressor
             The fitted estimator.
         """
-        fitted: Self = self._fit(X, y, sample_weight, None, lambda _, y: self._make_target(y), max_epochs=1)
+        source = MemoryData(X, y, sample_weight)
+        fitted: Self = self._fit(source, lambda _, y: self._make_target(y), is_update=True)
         return fitted
 
-    def _find_loss(self) -> Loss:
-        return find_loss(self.loss, quantile=self.quantile, tweedie_power=self.tweedie_power)
-
-    def _check_options(self) -> None:
-        super()._check_options()
-        for name, usual, loss in (("quantile", 0.5, "quantile"), ("tweedie_power", 1.5, "tweedie")):
-            value = getattr(self, name)
-            if value != usual and self.loss != loss:
-                raise InputValueError(
-                    f"{name} must be {usual} unless loss is {loss!r}, got loss={self.loss!r} and {name}={value}"
-                )
-
     def _make_target(self, y: Any) -> Numbers:
-        """The kind of target that the loss needs."""
-        if not isinstance(self.loss, str):
-            return Numbers.of(y)
-        powers = {**POWERS, "tweedie": float(self.tweedie_power)}
-        if self.loss in powers:
-            return LogNumbers.of(y, power=powers[self.loss])
-        return Numbers.of(y, level={"absolute_error": 0.5, "quantile": float(self.quantile)}.get(self.loss))
+        return number_target(y, self.loss, self.quantile, self.tweedie_power)
 
     @property
     def target_mean_(self) -> npt.NDArray[np.float64]:
@@ -305,3 +294,13 @@ default="squared_error"
         tags.target_tags.multi_output = True
         tags.target_tags.positive_only = self.loss in ("poisson", "gamma", "tweedie")
         return tags
+
+
+def number_target(y: Any, loss: Any, quantile: float, tweedie_power: float) -> Numbers:
+    """The kind of target that a loss of numbers needs, for these values."""
+    if not isinstance(loss, str):
+        return Numbers.of(y)
+    powers = {**POWERS, "tweedie": float(tweedie_power)}
+    if loss in powers:
+        return LogNumbers.of(y, power=powers[loss])
+    return Numbers.of(y, level={"absolute_error": 0.5, "quantile": float(quantile)}.get(loss))

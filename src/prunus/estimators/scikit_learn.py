@@ -11,8 +11,6 @@ if TYPE_CHECKING:
         def set_params(self, **params: Any) -> Any: ...  # noqa: D102
         def __sklearn_tags__(self) -> Any: ...
 
-    class CallbackSupportMixin(_Untyped): ...  # noqa: D101
-
     class ClassifierMixin(_Untyped): ...  # noqa: D101
 
     class RegressorMixin(_Untyped): ...  # noqa: D101
@@ -33,11 +31,9 @@ else:
         TransformerMixin,
     )
 
-    from prunus.estimators.callback_support import CallbackSupportMixin
 
 __all__ = [
     "BaseEstimator",
-    "CallbackSupportMixin",
     "ClassNamePrefixFeaturesOutMixin",
     "ClassifierMixin",
     "ClusterMixin",

@@ -5,9 +5,9 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.errors import InputTypeError
-from prunus.estimators.base import ArgminTree
 from prunus.estimators.forest import ArgminForest
 from prunus.estimators.readable import ReadableTree
+from prunus.estimators.tree import ArgminTree
 
 __all__ = ["check_single_tree"]
 

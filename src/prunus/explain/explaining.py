@@ -12,7 +12,6 @@ from prunus.data.calendar import Unit, level_at
 from prunus.data.tables import read_table
 from prunus.estimators.forest import ArgminForest
 from prunus.estimators.readable import ReadableTree
-from prunus.estimators.torch_state import plain_torch
 from prunus.explain.checks import check_whole
 from prunus.explain.digits import short_number
 from prunus.explain.formulas import SplitWeight
@@ -25,6 +24,7 @@ from prunus.explain.scale import Scale, told_scale
 from prunus.explain.sentences import split_sentence
 from prunus.explain.values import TableColumn, table_columns
 from prunus.explain.wording import YES_OR_NO, Words, read_words
+from prunus.fitting.torch_state import plain_torch
 from prunus.targets import Target
 from prunus.tree.linear import outputs_along, outputs_at
 from prunus.tree.paths import path_nodes

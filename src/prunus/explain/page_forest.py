@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.estimators.fitted_forest import tree_predictions
-from prunus.estimators.torch_state import plain_torch
+from prunus.estimators.forest import tree_predictions
 from prunus.explain.digits import percent, short_number
 from prunus.explain.page_lists import class_positions, forest_lists
 from prunus.explain.page_record import tree_record
 from prunus.explain.page_rows import MAX_WEIGHTS, GivenRows, features, given_rows, n_picked, n_weights, read_truth
 from prunus.explain.rows import send_encoded
 from prunus.explain.values import table_columns
+from prunus.fitting.torch_state import plain_torch
 from prunus.targets import Target
 
 __all__ = ["forest_record"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from prunus.estimators.fitted_forest import tree_predictions
+from prunus.estimators.forest import tree_predictions
 from prunus.explain.reasons import moved_by_columns
 from prunus.explain.row_explanation import Contribution, RowExplanation
 from prunus.explain.values import TableColumn, table_columns, table_values, typical_row, value_text

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from scipy.sparse import csc_array, csr_array
 
-from prunus.estimators.torch_state import plain_torch
 from prunus.explain.summary_record import NodeSummary
+from prunus.fitting.torch_state import plain_torch
 from prunus.targets import Target
 from prunus.tree import Tree
 from prunus.tree.paths import path_nodes

@@ -1,6 +1,5 @@
 """From a soft tree to a hard one."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,18 +25,15 @@ from prunus.targets import PathRows, Target
 from prunus.targets.links import IDENTITY, LOG, SOFTMAX
 from prunus.targets.target import Task
 from prunus.training import Samples, TrainingOptions
-from prunus.training.epochs import Epochs
 from prunus.training.losses import LOSSES, Loss
 from prunus.tree import Layers, Leaves, Splits, Tree
 from prunus.tree.importances import Compare
 from prunus.tree.paths import Nodes
 from prunus.tree.reading import TrainedRows, read_tree
 
-__all__ = ["HardTree", "Wish", "harden", "read_hard_tree"]
+__all__ = ["HardTree", "Hardening", "Student", "Wish", "begin_hardening", "finish_hardening", "read_hard_tree"]
 
 Bools = npt.NDArray[np.bool_]
-TrainStudent = Callable[[TreeModel, Loss, TrainingOptions, Samples], Epochs[object]]
-"""Trains a model on samples, with a loss and options."""
 
 MAX_STEPS = 4
 """At most this many of the last levels turn linear models into constants."""
@@ -124,7 +120,34 @@ class Rows(NamedTuple):
         return Rows(self.samples[chosen], wanted, weight, self.held_out[self.fitted], self.fitted[self.fitted])
 
 
-def harden(
+class Student(NamedTuple):
+    """A tree that is to learn to imitate the soft one: the arguments of a `Trainer`, and its samples."""
+
+    model: TreeModel
+    loss: Loss
+    options: TrainingOptions
+    samples: Samples
+
+
+@dataclass(frozen=True)
+class Hardening:
+    """What a hard tree is made from, once its student has been trained."""
+
+    teacher: Teacher
+    rows: Rows
+    target: Target
+    wish: Wish
+    owner: Nodes
+    """The column of the table that each encoded column belongs to, (d,)."""
+    columns: Nodes
+    """The encoded columns that splits may use."""
+    seed: int
+    lessons: Lessons | None = None
+    student: Student | None = None
+    """What has to be trained before `finish_hardening`; None if the tree is searched instead."""
+
+
+def begin_hardening(
     model: TreeModel,
     train: Samples,
     valid: Samples | None,
@@ -135,15 +158,12 @@ def harden(
     owns_valid: bool,
     owner: Nodes,
     is_piece: Bools,
-    train_student: TrainStudent,
     seed: int,
-) -> Epochs[HardTree]:
-    """A hard tree that predicts nearly what a soft tree predicts.
+) -> Hardening:
+    """What is needed for a hard tree that predicts nearly what a soft tree predicts.
 
-    It has six steps. A new tree learns to imitate the soft one, while the scale of its scores grows until every row
-    follows one path. Then its leaves, linear models, are fitted to the rows that end in them; constant leaves replace
-    linear ones; leaves are merged until there are as few as wished; and linear models get few columns.
-    `prunus.training.epochs.take_epochs` takes the epochs of the new tree and returns the hard one.
+    A student, a new tree, is trained to imitate the soft one, while the scale of its scores grows until every row
+    follows one path. Whoever calls this trains it; then `finish_hardening` makes the hard tree.
 
     Parameters
     ----------
@@ -162,19 +182,32 @@ def harden(
         The column of the table that each encoded column belongs to.
     is_piece : bool array of shape (d,)
         Which encoded columns are pieces of a number; only the curves that leaves share use them.
-    train_student : callable
     seed : int
     """
     rows = _join(train, valid, target, owns_valid=owns_valid)
     teacher = Teacher(model, target, rows.wanted.astype(np.float32), shares_curves=wish.leaf != "constant")
-    columns = np.flatnonzero(~is_piece)
+    found = Hardening(teacher, rows, target, wish, owner, np.flatnonzero(~is_piece), seed)
     if wish.is_searched:
-        sketch = _searched(teacher, rows, columns, target, wish, seed)
+        return found
+    lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
+    return replace(found, lessons=lessons, student=_student(found, lessons, course))
+
+
+def finish_hardening(hardening: Hardening) -> HardTree:
+    """The hard tree, after its student has been trained.
+
+    The leaves of the student, linear models, are fitted to the rows that end in them; constant leaves replace linear
+    ones; leaves are merged until there are as few as wished; and linear models get few columns.
+    """
+    teacher, rows, target, wish, owner, columns = (
+        hardening.teacher, hardening.rows, hardening.target, hardening.wish, hardening.owner, hardening.columns
+    )  # fmt: skip
+    if hardening.student is None or hardening.lessons is None:
+        sketch = _searched(teacher, rows, columns, target, wish, hardening.seed)
         rows = rows.only_fitted()
     else:
-        lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
-        student = yield from _learn(lessons, target, wish, course, owner[columns], columns, train_student, seed)
-        sketch = _bent(student, lessons, rows, owner[columns], columns, target, wish)
+        student = hardening.student.model.eval()
+        sketch = _bent(student, hardening.lessons, rows, owner[columns], columns, target, wish)
         if wish.max_leaf_features is None:
             sketch = _fitted(sketch, student, teacher, rows, columns, wish)
         else:
@@ -221,30 +254,21 @@ def _join(train: Samples, valid: Samples | None, target: Target, *, owns_valid: 
     return Rows(samples, wanted, weight.cpu().double().numpy(), held_out, ~held_out | owns_valid)
 
 
-def _learn(
-    lessons: Lessons,
-    target: Target,
-    wish: Wish,
-    course: Course,
-    owner: Nodes,
-    columns: Nodes,
-    train_student: TrainStudent,
-    seed: int,
-) -> Epochs[TreeModel]:
-    """The trained hard tree with a linear model in each node."""
+def _student(hardening: Hardening, lessons: Lessons, course: Course) -> Student:
+    """A new tree with a linear model in each node, and what it learns from."""
+    target, wish, columns, seed = hardening.target, hardening.wish, hardening.columns, hardening.seed
     samples = lessons_for(lessons, columns.tolist())
-    student = build_student(
+    model = build_student(
         samples,
         target.n_outputs,
         wish.learned_depth,
         course,
         pruning_strength=wish.pruning_strength,
         max_columns=wish.max_split_features,
-        owner=owner.tolist(),
+        owner=hardening.owner[columns].tolist(),
         generator=torch.Generator().manual_seed(seed),
     )
-    yield from train_student(student, imitation_loss(target.link), course.options(len(samples), seed), samples)
-    return student.eval()
+    return Student(model, imitation_loss(target.link), course.options(len(samples), seed), samples)
 
 
 def _bent(

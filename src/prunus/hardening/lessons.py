@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from prunus.nn import TreeModel
 from prunus.nn.registry import read_leaves
-from prunus.ops.chunks import chunked
+from prunus.ops.library import chunked
 from prunus.targets import Target
 from prunus.training import Samples
 

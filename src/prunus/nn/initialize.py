@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.nn.modes import evaluating
-from prunus.ops.checks import shape
+from prunus.ops.library import shape
 
 __all__ = ["can_spread", "spread_splits"]
 

@@ -12,8 +12,8 @@ from prunus.nn.checks import check_batch_size, check_depth, check_pruning_streng
 from prunus.nn.modes import evaluating, without_autocast
 from prunus.nn.splits.split import Split
 from prunus.ops import TreeArgmin, tree_traverse
-from prunus.ops.checks import shape
 from prunus.ops.heap import n_nodes, n_splits
+from prunus.ops.library import shape
 from prunus.ops.masses import Chunks, has_linear_masses, linear_masses, streamed_masses
 from prunus.ops.routes import tree_routes
 

@@ -33,7 +33,7 @@ def dropout_of(layers: nn.Sequential) -> float:
 
 
 def layer_parts(layer: int) -> tuple[str, str]:
-    """The names of the parts of a layer's weights and biases in the native engine, see `prunus.nn.native`."""
+    """The names of the parts of a layer's weights and biases, see `prunus.training.native_layout`."""
     return f"weights_{layer}", f"biases_{layer}"
 
 

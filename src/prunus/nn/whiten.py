@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.nn.modes import without_autocast
-from prunus.ops.checks import shape
+from prunus.ops.library import shape
 
 __all__ = ["Whiten", "in_encoded"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.base import ArgminTree
 from prunus.estimators.forest import ArgminForest
 from prunus.estimators.readable import ReadableTree
+from prunus.estimators.tree import ArgminTree
 from prunus.onnx.encoding import has_categories
 from prunus.onnx.files import newest_opset, to_proto, write
 from prunus.onnx.graph import Graph

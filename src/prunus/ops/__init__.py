@@ -1,10 +1,9 @@
 """Differentiable tree operators: split scores s -> rewards q -> routes z and node masses a."""
 
-from prunus.ops.argmin import TreeArgmin, tree_argmin
+from prunus.ops.argmin import TreeArgmin, tree_argmin, tree_traverse
 from prunus.ops.backends import available_backends
-from prunus.ops.pruning import integer_pruning
-from prunus.ops.rewards import path_rewards
-from prunus.ops.traverse import tree_traverse
+from prunus.ops.masses import integer_pruning
+from prunus.ops.routes import path_rewards
 
 __all__ = [
     "TreeArgmin",

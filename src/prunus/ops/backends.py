@@ -1,4 +1,7 @@
-"""The backends: which functions each offers, the table of them, and the one place where one is chosen."""
+"""The backends: which functions each offers, the table of them, and the one place where one is chosen.
+
+The classes of the native engine are found here, too.
+"""
 
 import functools
 import importlib
@@ -11,6 +14,14 @@ import torch
 from torch import Tensor
 
 from prunus.errors import BackendError, InputTypeError, InputValueError
+
+try:
+    from prunus import _core
+except ImportError:  # a source tree that was not built
+    _core = None  # type: ignore[assignment]
+
+__all__ = []
+
 
 if TYPE_CHECKING:  # torch alone is needed to run
     from numpy.typing import NDArray
@@ -211,3 +222,18 @@ def _misfit(name: str, device: str, dtype: torch.dtype) -> Exception | None:
             f"tensors for backend {name!r} must be of {' or '.join(map(str, backend.dtypes))}, got dtype={dtype}"
         )
     return None
+
+
+__all__ = ["PRECISIONS", "has_native", "native_class"]
+
+PRECISIONS = {torch.float32: "32", torch.float64: "64"}
+
+
+def has_native() -> bool:
+    """Whether the compiled extension is there."""
+    return _core is not None
+
+
+def native_class(name: str, dtype: torch.dtype) -> Any:
+    """A class of the engine, such as "Examples", for numbers of this precision."""
+    return getattr(_core, name + PRECISIONS[dtype])

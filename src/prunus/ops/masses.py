@@ -1,4 +1,4 @@
-"""Node masses of a tree for more samples than fit into memory at once."""
+"""Node masses of a tree for more samples than fit into memory at once, and the tree that is pruned hard."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -6,12 +6,20 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from prunus.ops.backends import available_backends, kernels_for
-from prunus.ops.checks import check_lam, check_values, check_weight
-from prunus.ops.library import solve_dtype, to_dtype
-from prunus.ops.native import PRECISIONS, has_native
+from prunus.ops.backends import PRECISIONS, available_backends, has_native, kernels_for
+from prunus.ops.heap import depth_of_nodes, level
+from prunus.ops.library import check_lam, check_matrix, check_values, check_weight, solve_dtype, to_dtype
 
-__all__ = ["MAX_GPU_DEPTH", "Chunks", "capped", "has_linear_masses", "linear_masses", "streamed_masses"]
+__all__ = [
+    "MAX_GPU_DEPTH",
+    "Chunks",
+    "capped",
+    "has_linear_masses",
+    "integer_pruning",
+    "linear_masses",
+    "streamed_masses",
+]
+
 
 MAX_GPU_DEPTH = 11
 """The deepest tree whose levels a program on a GPU has in registers."""
@@ -87,7 +95,7 @@ def linear_masses(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor
     check_values(check_lam(lam, x, torch.float64), checked)
     x, weight, bias = (part.detach().contiguous() for part in (x, weight, bias))
     if x.device.type == "cuda":
-        from prunus.ops.triton.step.planes import linear_roots
+        from prunus.ops.triton.step.routes import linear_roots
 
         return capped(linear_roots(x, weight, bias, checked, lam))
     from prunus.ops import cpp
@@ -136,3 +144,58 @@ def _step(chunks: Chunks, lam: Tensor, a: Tensor, add_up: Callable[[Tensor], Non
         active_weight += more_weight
     add_up(sums)
     return (total / (lam + active_weight)).clamp(max=1.0)
+
+
+def integer_pruning(q: Tensor, lam: float | Tensor, *, sample_weight: Tensor | None = None) -> Tensor:
+    """Choose the nodes to keep so that rewards minus price are largest; a kept node's parent is kept too.
+
+    Solves the paper's mixed integer program for fixed splits exactly, in one pass from the leaves up::
+
+        max over a in {0, 1}^T  of  sum_t a[t] (sum_i w[i] max(q[i, t], 0) - lam / 2)    s.t.  a[t] <= a[parent(t)]
+
+    A subtree whose gain is not positive is dropped; if no tree has a positive gain, that includes the root. ``lam = 0``
+    keeps every node.
+
+    Parameters
+    ----------
+    q : Tensor of shape (n, 2**(depth + 1) - 1)
+        Rewards, as `path_rewards` returns them.
+    lam : float or 0-dim Tensor
+        Price of a node, at least 0.
+    sample_weight : Tensor of shape (n,), optional
+        Weights of the samples, not negative; 1 by default.
+
+    Returns
+    -------
+    Tensor of shape (2**(depth + 1) - 1,) and dtype bool
+
+    Examples
+    --------
+    >>> q = path_rewards(torch.tensor([[0.9], [0.6]]))
+    >>> integer_pruning(q, 1.0)
+    tensor([ True, False,  True])
+    """
+    check_matrix(q, "q")
+    depth = depth_of_nodes(q.shape[1])
+    dtype = solve_dtype(q)
+    strength, weight = check_lam(lam, q, dtype), check_weight(sample_weight, q, dtype)
+    check_values(strength, weight)
+    return _best_rooted_subtree(_gains(q.detach().to(dtype), strength, weight), depth) | (strength == 0)
+
+
+def _gains(q: Tensor, lam: Tensor, weight: Tensor | None) -> Tensor:
+    """What each node by itself adds to the objective, (T,)."""
+    rewards = q.nan_to_num(nan=0.0).clamp(min=0.0)
+    if weight is not None:
+        rewards = rewards * weight.nan_to_num(nan=0.0, posinf=0.0).unsqueeze(1)
+    return rewards.sum(0) - lam / 2
+
+
+def _best_rooted_subtree(gain: Tensor, depth: int) -> Tensor:
+    best = [gain[level(depth)]]  # the largest gain of each subtree whose root is kept
+    for d in reversed(range(depth)):
+        best.insert(0, gain[level(d)] + torch.unflatten(best[0].clamp(min=0.0), 0, (-1, 2)).sum(1))
+    keep = [best[0] > 0]
+    for values in best[1:]:
+        keep.append(keep[-1].repeat_interleave(2) & (values > 0))
+    return torch.cat(keep)

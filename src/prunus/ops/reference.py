@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from prunus.ops.chunks import chunked
 from prunus.ops.heap import depth_of_nodes, depth_of_splits, level
+from prunus.ops.library import chunked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

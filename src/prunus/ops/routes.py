@@ -1,4 +1,4 @@
-"""Routes through a tree whose node masses are known: each sample by itself, as prediction needs them."""
+"""Rewards from scores, and routes through a tree whose node masses are known: each sample by itself."""
 
 from typing import Any
 
@@ -7,11 +7,38 @@ from torch import Tensor
 from prunus.errors import InputTypeError, InputValueError
 from prunus.ops import reference
 from prunus.ops.backends import kernels_for
-from prunus.ops.checks import check_matrix, shape
 from prunus.ops.heap import depth_of_splits, n_nodes
-from prunus.ops.library import register, solve_dtype, to_dtype, to_result_dtype
+from prunus.ops.library import check_matrix, register, shape, solve_dtype, to_dtype, to_result_dtype
 
-__all__ = ["linear_leaves", "tree_leaves", "tree_routes"]
+__all__ = ["linear_leaves", "path_rewards", "tree_leaves", "tree_routes"]
+
+
+def path_rewards(s: Tensor) -> Tensor:
+    """Reward of sending each sample to each node: the smallest margin on its path.
+
+    A right turn at node p needs a large s[p], a left turn a small one::
+
+        q[t] = min(1, min over ancestors p of t of (+s[p] if t lies right of p else -s[p]))
+
+    The gradient of q[t] goes to the ancestor with the smallest value, to the topmost one if several are equal.
+
+    Parameters
+    ----------
+    s : Tensor of shape (n, 2**depth - 1)
+        Split scores in heap order; a negative score goes left.
+
+    Returns
+    -------
+    Tensor of shape (n, 2**(depth + 1) - 1)
+
+    Examples
+    --------
+    >>> path_rewards(torch.tensor([[0.25]]))
+    tensor([[ 1.0000, -0.2500,  0.2500]])
+    """
+    check_matrix(s, "s")
+    depth_of_splits(s.shape[1])
+    return reference.path_rewards(s)
 
 
 def tree_routes(s: Tensor, a: Tensor) -> Tensor:

@@ -136,7 +136,7 @@ def _median(values: Doubles, weight: Doubles | None) -> float:
 
 def _order(table: Table, feature: int, values: Any) -> list[str] | None:
     """The levels of an ordered category of pandas, in their order; None for others."""
-    frame = getattr(table, "frame", None)
+    frame = table.data
     if not isinstance(values, Coded) or not hasattr(frame, "iloc"):
         return None
     dtype = cast(Any, frame).dtypes.iloc[feature]

@@ -1,11 +1,10 @@
 """Training: the loop, and its samples, losses, optimizers, schedules, callbacks and checkpoints."""
 
-from prunus.training.callbacks import Callback, EpochRecord, as_callbacks
+from prunus.training.callbacks import Callback, EpochRecord, ProgressBar, as_callbacks
 from prunus.training.losses import LOSSES, Loss, NamedLoss, find_loss
 from prunus.training.many import Run, train_many
 from prunus.training.optimizers import QHAdam
 from prunus.training.options import TrainingOptions
-from prunus.training.progress import ProgressBar
 from prunus.training.samples import Samples
 from prunus.training.trainer import History, Trainer
 

@@ -15,8 +15,7 @@ from prunus.errors import CheckpointError
 from prunus.files import write_bytes
 from prunus.training.losses import Loss, NamedLoss
 from prunus.training.options import TrainingOptions
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import Samples, TrainingSamples
 
 __all__ = ["described", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
@@ -73,7 +72,7 @@ def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(
-    options: TrainingOptions, loss: Loss, model: nn.Module, train: Samples | SampleStream, valid: Samples | None
+    options: TrainingOptions, loss: Loss, model: nn.Module, train: TrainingSamples, valid: Samples | None
 ) -> dict[str, Any]:
     """Describe everything that a run depends on, apart from the weights that it starts with.
 
@@ -84,7 +83,7 @@ def fingerprint(
     options : TrainingOptions
     loss : callable
     model : Module
-    train : Samples or SampleStream
+    train : TrainingSamples
         Training data.
     valid : Samples or None
         Validation data.
@@ -96,7 +95,7 @@ def fingerprint(
     """
     return _options(options, model) | {
         "loss": _name(loss),
-        "training data": _digest(in_memory(train)) + (f" of {len(train)}" if isinstance(train, SampleStream) else ""),
+        "training data": _digest(train.in_memory) + (f" of {len(train)}" if train.is_stream else ""),
         "validation data": "none" if valid is None else _digest(valid),
     }
 

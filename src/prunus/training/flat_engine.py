@@ -1,23 +1,80 @@
-"""What engines share that have all parameters of a tree in one flat array."""
+"""What the engines share that have all parameters of a tree in one flat array.
+
+A split and a head say by `native_parts` what parameters they have; each engine's layout says where these lie.
+"""
 
 import copy
 from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from prunus.nn import TreeModel
-from prunus.training.losses import Loss
+from prunus.nn import TreeLayer, TreeModel, Whiten
+from prunus.nn.heads.head import Head
+from prunus.nn.networks import layer_parts
+from prunus.nn.splits.split import Split
+from prunus.training.losses import Loss, native_name
 from prunus.training.masses import refresh_masses
-from prunus.training.native_losses import native_name
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
 from prunus.training.samples import Samples
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import RefreshMasses
 
-__all__ = ["FlatEngine", "FlatWriter", "why_not_run"]
+__all__ = ["FlatEngine", "FlatWriter", "NativePart", "hidden_units", "native_parts", "why_not_flat", "why_not_run"]
+
+
+class NativePart(NamedTuple):
+    """A part of the flat array."""
+
+    parameter: str
+    """The name of the parameter of the model."""
+    values: Tensor
+    """A view of it, whose last dimension is that of the inputs in the case of split weights and slopes, and that of the
+    units in the case of the layers of a network."""
+
+
+def native_parts(model: TreeModel) -> dict[str, NativePart]:
+    """The parts of a model that `why_not_flat` has nothing against."""
+    found: dict[str, NativePart] = {}
+    for prefix, module in (("tree.split", model.tree.split), ("head", model.head)):
+        assert isinstance(module, (Split, Head))
+        parts = module.native_parts()
+        assert parts is not None
+        found |= {part: NativePart(f"{prefix}.{name}", values) for part, (name, values) in parts.items()}
+    return found
+
+
+def hidden_units(parts: dict[str, NativePart]) -> list[int] | None:
+    """The number of units in each hidden layer of a network; None if the leaves have no network."""
+    if layer_parts(0)[0] not in parts:
+        return None
+    return [parts[biases].values.shape[-1] for _, biases in map(layer_parts, range(len(parts))) if biases in parts]
+
+
+def why_not_flat(model: nn.Module) -> str | None:
+    """Why engines that have all parameters in one flat array cannot train a model; None if they can."""
+    if type(model) is not TreeModel or type(model.tree) is not TreeLayer:
+        return "the model is not a TreeModel with a TreeLayer"
+    for module in (model.tree.split, model.head):
+        if not isinstance(module, (Split, Head)) or module.native_parts() is None:
+            drops = any(isinstance(part, nn.Dropout) for part in module.modules())
+            return f"it does not know {'dropout' if drops else type(module).__name__}"
+    for inputs in (model.inputs, model.split_inputs):
+        if inputs is not None and type(inputs) not in (Whiten, nn.Identity):
+            return f"it does not know {type(inputs).__name__} as inputs"
+    if any(_has_hooks(module) for module in model.modules()):
+        return "some modules have hooks"
+    parameters = list(model.parameters())
+    if any(not p.requires_grad or p.dtype != parameters[0].dtype for p in parameters):
+        return "some parameters are not trained, or have another precision"
+    return None
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    hooks: Any = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks)
 
 
 def why_not_run(loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples) -> str | None:

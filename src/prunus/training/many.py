@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -12,14 +13,12 @@ import torch
 
 from prunus.errors import InputValueError
 from prunus.training.callbacks import as_callbacks
-from prunus.training.epochs import Epochs, take_epochs
-from prunus.training.gpu.together import together
+from prunus.training.gpu.together import on_gpu, rounds, train_together
 from prunus.training.processes import alone
 from prunus.training.samples import Samples
-from prunus.training.streams import in_memory
-from prunus.training.trainer import History, Trainer
+from prunus.training.trainer import History, Trainer, TrainingRun
 
-__all__ = ["Run", "in_threads", "n_threads", "side_by_side", "train_many"]
+__all__ = ["Run", "n_threads", "side_by_side", "train_many"]
 
 Result = TypeVar("Result")
 
@@ -65,38 +64,30 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     """
     listed = list(runs)
     threads = n_threads(n_jobs) or torch.get_num_threads()
-    devices = {in_memory(run.train).x.device for run in listed}
+    devices = {run.train.x.device for run in listed}
     is_cpu = all(device.type == "cpu" for device in devices)
     own = max(1, threads // max(1, len(listed))) if is_cpu else threads
 
-    def epochs(run: Run, interrupted: Event) -> Epochs[History]:
+    def started(run: Run, interrupted: Event) -> TrainingRun:
         trainer, train, valid = run
-        before = trainer.options, trainer.callbacks
-        trainer.options = replace(trainer.options, threads=own)
-        trainer.callbacks = as_callbacks([*trainer.callbacks, lambda _record: interrupted.is_set()])
-        try:
-            return (yield from trainer.epochs(train, valid))
-        finally:
-            trainer.options, trainer.callbacks = before
+        beside = copy(trainer)
+        beside.options = replace(trainer.options, threads=own)
+        beside.callbacks = as_callbacks([*trainer.callbacks, lambda _record: interrupted.is_set()])
+        return beside.start(train, valid)
 
-    tasks = [partial(epochs, run) for run in listed]
+    def complete(run: Run, interrupted: Event) -> History:
+        return started(run, interrupted).complete()
+
     if is_cpu or len(devices) > 1:
-        return in_threads(tasks, threads if is_cpu else 1)
-    inputs = max(in_memory(run.train).x.nbytes for run in listed)
-    return together([task(Event()) for task in tasks], devices.pop(), inputs)
-
-
-def in_threads(
-    tasks: Sequence[Callable[[Event], Epochs[Result]]],
-    threads: int,
-    initializer: Callable[[], object] | None = None,
-) -> list[Result]:
-    """Let runs take all their epochs in this many threads, see `side_by_side`."""
-
-    def whole(task: Callable[[Event], Epochs[Result]], interrupted: Event) -> Result:
-        return take_epochs(task(interrupted))
-
-    return side_by_side([partial(whole, task) for task in tasks], threads, initializer)
+        return side_by_side([partial(complete, run) for run in listed], threads if is_cpu else 1)
+    inputs = max(run.train.in_memory.x.nbytes for run in listed)
+    device = devices.pop()
+    with alone(), on_gpu(device):
+        return [
+            run.history
+            for some in rounds(listed, device, inputs)
+            for run in train_together([partial(started, one, Event()) for one in some])
+        ]
 
 
 def side_by_side(

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from prunus.nn import TreeModel
 from prunus.training.callbacks import EpochRecord
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory, one_thread
+from prunus.training.samples import Samples, TrainingSamples
 
 __all__ = ["refresh_masses", "sampling_step", "solve_masses"]
 
@@ -34,18 +33,18 @@ def refresh_masses(model: nn.Module, train: Samples) -> EpochRecord:
     return {"active_nodes": float((model.tree.a > 0).double().mean())}
 
 
-def solve_masses(model: TreeModel, train: Samples | SampleStream) -> None:
+def solve_masses(model: TreeModel, train: TrainingSamples) -> None:
     """Solve the node masses on all samples; those of a stream in a few passes over it."""
-    some = in_memory(train)
+    some = train.in_memory
     model.solve_masses(some.x, some.weight)
-    if isinstance(train, SampleStream):
-        stream, size = train, PASS_CHUNK
+    if train.is_stream:
+        size = PASS_CHUNK
         if some.x.device.type == "cuda":
             size = max(PASS_CHUNK, PASS_CELLS // len(model.tree.a))
 
         def chunks() -> Iterator[tuple[Tensor, Tensor | None]]:
-            for chunk in stream.scan():
+            for chunk in train.scan():
                 yield from ((part.x, part.weight) for part in chunk.to(some.x.device).chunks(size))
 
-        with one_thread():
-            model.refine_masses(chunks, len(stream), passes=PASSES, add_up=processes().sum_)
+        with train.reading():
+            model.refine_masses(chunks, len(train), passes=PASSES, add_up=processes().sum_)

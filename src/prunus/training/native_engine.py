@@ -8,18 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeModel
-from prunus.nn.native import FlatParameters, hidden_units, leaf_inputs, live_columns, native_parts, why_not_native
-from prunus.ops.native import has_native, native_class
+from prunus.ops.backends import PRECISIONS, has_native, native_class
 from prunus.training.callbacks import EpochRecord
-from prunus.training.flat_engine import FlatEngine, why_not_run
-from prunus.training.losses import Loss, NamedLoss, mean_loss
+from prunus.training.flat_engine import FlatEngine, hidden_units, native_parts, why_not_flat, why_not_run
+from prunus.training.losses import Loss, NamedLoss, compared, mean_loss, native_name
 from prunus.training.masses import sampling_step
-from prunus.training.native_losses import compared, native_name
+from prunus.training.native_layout import FlatParameters, leaf_inputs, live_columns
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory, one_thread
+from prunus.training.samples import Samples, TrainingSamples
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import RefreshMasses, decaying
 
 __all__ = ["NativeEngine", "why_not"]
@@ -35,17 +33,18 @@ def why_not(
     loss: Loss,
     options: TrainingOptions,
     refresh: RefreshMasses | None,
-    train: Samples | SampleStream,
+    train: TrainingSamples,
 ) -> str | None:
     """Why the native engine cannot take the steps of a run; None if it can."""
-    reason = why_not_native(model) if has_native() else "the compiled extension prunus._core is missing"
-    if reason is not None:
-        return reason
-    samples = in_memory(train)
-    reason = why_not_run(loss, options, refresh, samples)
+    if not has_native():
+        return "the compiled extension prunus._core is missing"
+    samples = train.in_memory
+    reason = why_not_flat(model) or why_not_run(loss, options, refresh, samples)
     if reason is not None:
         return reason
     parameter = next(model.parameters())
+    if parameter.device.type != "cpu" or parameter.dtype not in PRECISIONS:
+        return f"the parameters are {parameter.dtype} on {parameter.device}"
     x = samples.x
     if x.ndim != 2 or x.dtype != parameter.dtype or x.device.type != "cpu":
         return f"the inputs are {x.ndim}-dimensional {x.dtype} on {x.device}"
@@ -68,12 +67,12 @@ class NativeEngine(FlatEngine):
         options: TrainingOptions,
         pace: Pace,
         refresh: RefreshMasses | None,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
     ) -> None:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refreshes = refresh is not None
-        self.rows, self.train, self.valid = train, in_memory(train), valid
+        self.rows, self.train, self.valid = train, train.in_memory, valid
         self.processes = processes()
         self.steps = 0
         tree, parts = model.tree, native_parts(model)
@@ -170,19 +169,12 @@ class NativeEngine(FlatEngine):
         return self.processes.mean(total / max(1, rows), rows)
 
     def _parts(self, size: int) -> Iterator[tuple[Any, Tensor, int]]:
-        """The training samples of this process in one part, or in those of a stream, which are shuffled.
-
-        With each part comes the order to take, and the number of samples in a step.
-        """
-        if isinstance(self.rows, SampleStream):
-            own = self.processes.own_size(size)
-            with one_thread():
-                for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, own):
-                    yield self._examples(chunk), torch.arange(len(chunk)), own
-            return
-        order = self.train.order(size, self.generator)
-        order = torch.arange(len(self.train)) if order is None else order
-        yield self.examples, *self.processes.own_batches(order, size)
+        """The samples of this process in an epoch, part by part, with their order, and the number of them in a step."""
+        with self.rows.reading():
+            for part in self.rows.parts(self.steps // self.pace.steps_an_epoch, size, self.generator, self.processes):
+                examples = self.examples if part.samples is self.train else self._examples(part.samples)
+                order = torch.arange(len(part.samples)) if part.order is None else part.order
+                yield examples, order, part.size
 
     def _train(
         self, examples: Any, order: Tensor, size: int, total: float, plan: Any, most_columns: Any, steps: slice

@@ -8,7 +8,6 @@ from typing import Any
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.training.optimizers import OptimizerFactory
-from prunus.training.schedules import SCHEDULES
 
 __all__ = ["TrainingOptions"]
 
@@ -48,10 +47,10 @@ class TrainingOptions:
         steps of nearly every model as CUDA graphs, if model and loss compute without waiting for the device and depend
         on their inputs alone. "torch" knows everything. "auto" is the first of these that is possible. The history says
         which one it was.
-    precision : {"float32", "tf32", "bfloat16"}
+    precision : {"float32", "tf32"}
         The precision of matrix products in the steps on an NVIDIA GPU; the tree is always solved in single precision.
-        The others are faster for large networks and less exact: "bfloat16" rounds the factors of products outside of
-        the tree, "tf32" less so, but those of splits, too, unless the engine is "fused".
+        "tf32" is faster for large networks and less exact: it rounds the factors of products to 10 bits, outside of the
+        tree and, unless the engine is "fused", also those of splits.
     threads : int or None
         Number of threads; None means as many as torch uses.
     checkpoint : Path or None
@@ -118,8 +117,9 @@ class TrainingOptions:
         object.__setattr__(self, name, number)
 
 
+SCHEDULES = ("cosine", "plateau", "constant")
 ENGINES = ("auto", "native", "fused", "graph", "torch")
-PRECISIONS = ("float32", "tf32", "bfloat16")
+PRECISIONS = ("float32", "tf32")
 _WHOLE = {
     "max_epochs": 1,
     "batch_size": 1,

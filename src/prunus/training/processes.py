@@ -1,4 +1,4 @@
-"""Processes that train one model together: what they add up, and what they tell each other.
+"""Processes that train one model together: what they add up, what they tell each other, and the batches they share.
 
 All other modules ask `processes` for the group that they are in. No other module calls torch.distributed, so that torch
 may be built without it.
@@ -6,29 +6,27 @@ may be built without it.
 
 import math
 import os
-import platform
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prunus.errors import InputValueError, ProcessGroupError
-from prunus.ops.native import PRECISIONS
-from prunus.training.shared_memory import SharedMemory
+from prunus.nn import TreeLayer
+from prunus.ops import TreeArgmin
 
-__all__ = ["Processes", "alone", "join_processes", "leave_processes", "processes"]
+__all__ = ["Processes", "SharedBatches", "alone", "join_processes", "leave_processes", "processes"]
 
 Value = TypeVar("Value")
 Task = TypeVar("Task")
 
 PATIENCE = timedelta(minutes=10)
-"""A process that has not come to a common sum for so long is considered lost."""
+"""A process that has not come to a common sum for this long is considered lost."""
 LONG_PATIENCE = timedelta(days=7)
 """The same where processes work on tasks of their own, which may take very different times."""
 
@@ -153,29 +151,6 @@ class _Group(Processes):
         with self._told():
             self.quick = distributed.new_group(backend="gloo", timeout=PATIENCE)
             self.patient = distributed.new_group(backend="gloo", timeout=LONG_PATIENCE)
-        self.memory = self._share_memory()
-
-    def _share_memory(self) -> SharedMemory | None:
-        """Memory for sums, if all processes are on one machine."""
-        made = SharedMemory.create(self.size) if self.is_first else None
-        path = self.broadcast(None if made is None else made[1])
-        file = SharedMemory.open(path) if made is None else made[0]
-        machines = self.gather(None if file is None else platform.node())
-        if made is not None:
-            Path(made[1]).unlink()
-        if file is None:
-            return None
-        if len(set(machines)) > 1:
-            os.close(file)
-            return None
-        memory = SharedMemory(file, self.rank, self.size)
-        self.gather(None)  # all have their locks
-        return memory
-
-    def _waiting(self, seconds: float) -> None:
-        assert self.memory is not None
-        if seconds > PATIENCE.total_seconds() or not self.memory.has_all():
-            raise self._lost()
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -183,22 +158,16 @@ class _Group(Processes):
         try:
             yield
         except RuntimeError as error:
-            raise self._lost() from error
-
-    def _lost(self) -> ProcessGroupError:
-        return ProcessGroupError(
-            f"one of the {self.size} processes that train together has ended, or has not answered for "
-            f"{PATIENCE.seconds // 60} minutes. Start all of them again; with a checkpoint they go on from there"
-        )
+            raise ProcessGroupError(
+                f"one of the {self.size} processes that train together has ended, or has not answered for "
+                f"{PATIENCE.seconds // 60} minutes. Start all of them again; with a checkpoint they go on from there"
+            ) from error
 
     def _group_of(self, tensor: Tensor) -> Any:
         return self.quick if tensor.device.type == "cpu" else self.world
 
     def sum_(self, array: Any) -> None:
         tensor = array if isinstance(array, Tensor) else torch.from_numpy(array)
-        if self.memory is not None and tensor.device.type == "cpu" and tensor.dtype in PRECISIONS:
-            self.memory.sum_(tensor.view(-1), self._waiting)
-            return
         with self._told():
             self.distributed.all_reduce(tensor, group=self._group_of(tensor))
 
@@ -287,3 +256,81 @@ def _is_close(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-4, abs_tol=1e-6) or (math.isnan(one) and math.isnan(other))
     return bool(one == other)
+
+
+class SharedBatches:
+    """What a step of torch needs of other processes, if each has some rows of the batch.
+
+    Masses are solved for all rows of a batch.
+
+    Parameters
+    ----------
+    processes : Processes
+    model : Module
+        Its tree layers solve for the rows of all processes.
+    """
+
+    def __init__(self, processes: Processes, model: nn.Module) -> None:
+        self.processes = processes
+        self.layers = [module for module in model.modules() if isinstance(module, TreeLayer)]
+        self.counts = [0]
+
+    @contextmanager
+    def solving(self) -> Iterator[None]:
+        """A context in which the tree layers solve for the rows of all processes."""
+        for layer in self.layers:
+            layer.solve_together = self.solve
+        try:
+            yield
+        finally:
+            for layer in self.layers:
+                del layer.solve_together
+
+    def begin(self, rows: int) -> float:
+        """Begin a step with this many own rows; returns their share in the batch."""
+        self.counts = self.processes.counts(rows)
+        return rows / sum(self.counts)
+
+    def solve(
+        self, s: Tensor, weight: Tensor | None, solve: Callable[[Tensor, Tensor | None], TreeArgmin]
+    ) -> TreeArgmin:
+        """Solve for the scores of all processes, and return the routes of own rows."""
+        begin = sum(self.counts[: self.processes.rank])
+        place = begin, sum(self.counts)
+        every: Tensor = _Rows.apply(s, *place, self.processes)  # type: ignore[no-untyped-call]
+        weights: Tensor | None = None
+        if weight is not None:
+            weights = _Rows.apply(weight, *place, self.processes)  # type: ignore[no-untyped-call]
+        z, a = solve(every, weights)
+        return TreeArgmin(z[begin : begin + len(s)], a)
+
+    def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Replace the gradients of own rows by those of all rows."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        for kind in dict.fromkeys((grad.dtype, grad.device) for grad in gradients):
+            some = [grad for grad in gradients if (grad.dtype, grad.device) == kind]
+            flat = torch.cat([grad.flatten() for grad in some])
+            self.processes.sum_(flat)
+            for grad, summed in zip(some, torch.split(flat, [grad.numel() for grad in some]), strict=True):
+                grad.copy_(summed.view_as(grad))
+
+
+class _Rows(torch.autograd.Function):
+    """The rows of all processes, one process after another, as a sum of arrays that are zero outside of own rows.
+
+    Every row has an effect on the losses of all processes, so its gradients are summed, too.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, begin: int, n: int, processes: Processes) -> Tensor:
+        ctx.begin, ctx.rows, ctx.processes = begin, len(own), processes
+        every = own.new_zeros(n, *own.shape[1:])
+        every[begin : begin + len(own)] = own
+        processes.sum_(every)
+        return every
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        every = grads[0].contiguous().clone()
+        ctx.processes.sum_(every)
+        return every[ctx.begin : ctx.begin + ctx.rows], None, None, None

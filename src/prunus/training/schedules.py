@@ -1,11 +1,31 @@
-"""Learning rate schedules: factors on the learning rate that depend on the step or on the losses so far."""
+"""What changes from step to step: the learning rate, the share of the steps that are over, the average of weights."""
 
 import math
+from collections.abc import Callable
 from typing import Protocol
 
-from prunus.errors import InputValueError
+import numpy as np
+import torch
 
-__all__ = ["SCHEDULES", "ConstantSchedule", "CosineSchedule", "PlateauSchedule", "Schedule", "make_schedule"]
+from prunus.training.optimizers import BETAS
+from prunus.training.options import TrainingOptions
+
+__all__ = [
+    "COLUMNS",
+    "FORGET",
+    "MEAN_CORRECTION",
+    "NUMBERS",
+    "RATE",
+    "SCALE",
+    "SQUARE_CORRECTION",
+    "ConstantSchedule",
+    "CosineSchedule",
+    "Pace",
+    "PlateauSchedule",
+    "Schedule",
+    "StepPlan",
+    "make_schedule",
+]
 
 
 class Schedule(Protocol):
@@ -100,9 +120,6 @@ class PlateauSchedule(ConstantSchedule):
             state["factor"], state["bad_epochs"] = state["factor"] * self.decay, 0
 
 
-SCHEDULES = ("cosine", "plateau", "constant")
-
-
 def make_schedule(name: str, steps: int) -> Schedule:
     """Make a schedule.
 
@@ -116,10 +133,109 @@ def make_schedule(name: str, steps: int) -> Schedule:
     -------
     Schedule
     """
-    if name == "cosine":
-        return CosineSchedule(steps)
-    if name == "plateau":
-        return PlateauSchedule()
-    if name == "constant":
-        return ConstantSchedule()
-    raise InputValueError(f"schedule must be one of {list(SCHEDULES)}, got {name!r}")
+    made: dict[str, Callable[[], Schedule]] = {
+        "cosine": lambda: CosineSchedule(steps),
+        "plateau": PlateauSchedule,
+        "constant": ConstantSchedule,
+    }
+    return made[name]()
+
+
+class Pace:
+    """The numbers of each step of a run; steps are counted from 0 over all epochs.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+    samples : int
+        Number of training samples.
+
+    Examples
+    --------
+    >>> pace = Pace(TrainingOptions(max_epochs=2, batch_size=10, schedule="constant"), samples=25)
+    >>> pace.all_steps
+    6
+    >>> pace.share(0), pace.share(5)
+    (0.0, 1.0)
+    """
+
+    def __init__(self, options: TrainingOptions, samples: int) -> None:
+        self.options = options
+        self.steps_an_epoch = -(-samples // options.batch_size)
+        self.all_steps = options.max_epochs * self.steps_an_epoch
+        self.schedule = make_schedule(options.schedule, self.all_steps)
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        return self.options.learning_rate * self.schedule.factor(step)
+
+    def share(self, step: int) -> float:
+        """The share of the training that is over before a step."""
+        return min(1.0, step / max(1, self.all_steps - 1))
+
+    def forget(self, step: int) -> float:
+        """The share of the newest weights in their moving average after a step; 1 if there is no average.
+
+        It is larger at first, so that the average soon forgets the starting weights.
+        """
+        steps = step + 1
+        return 1 - min(self.options.average, (1 + steps) / (10 + steps)) if self.options.average else 1.0
+
+
+RATE, MEAN_CORRECTION, SQUARE_CORRECTION, FORGET, SCALE, COLUMNS = range(6)
+NUMBERS = 6
+"""How many numbers a step has: the learning rate; by how much Adam's two averages are too small, ``1 - beta**step``;
+the share of the newest weights in their average; the scale of the scores; the number of columns in each split."""
+
+
+class StepPlan:
+    """The numbers of each step of an epoch, and which step is next.
+
+    Parameters
+    ----------
+    pace : Pace
+    device : torch.device or str
+    scale_at, columns_at : callable, optional
+        The scale of the scores, and the number of columns in each split, when a share of the training is over; None if
+        they do not change.
+
+    Attributes
+    ----------
+    numbers : Tensor of shape (steps an epoch, NUMBERS)
+        On the device, in single precision.
+    step : int64 Tensor of shape ()
+        The step of the epoch that is next, on the device; whoever takes steps adds to it.
+
+    Examples
+    --------
+    >>> from prunus.training import TrainingOptions
+    >>> plan = StepPlan(Pace(TrainingOptions(max_epochs=2, batch_size=10, schedule="constant"), samples=25), "cpu")
+    >>> plan.begin_epoch(first_step=3)
+    >>> plan.numbers[:, RATE]
+    tensor([0.0200, 0.0200, 0.0200])
+    """
+
+    def __init__(
+        self,
+        pace: Pace,
+        device: torch.device | str,
+        scale_at: Callable[[float], float] | None = None,
+        columns_at: Callable[[float], int] | None = None,
+    ) -> None:
+        self.pace, self.scale_at, self.columns_at = pace, scale_at, columns_at
+        self.numbers = torch.zeros(pace.steps_an_epoch, NUMBERS, device=device)
+        self.step = torch.zeros((), dtype=torch.int64, device=device)
+
+    def begin_epoch(self, first_step: int) -> None:
+        """Set the numbers of the epoch that begins with this step, counted from 0 over all epochs."""
+        steps = range(first_step, first_step + len(self.numbers))
+        numbers = np.ones((len(steps), NUMBERS))
+        numbers[:, RATE] = [self.pace.rate(step) for step in steps]
+        numbers[:, FORGET] = [self.pace.forget(step) for step in steps]
+        for column, beta in zip((MEAN_CORRECTION, SQUARE_CORRECTION), BETAS, strict=True):
+            numbers[:, column] = 1 - beta ** (np.array(steps) + 1.0)
+        for column, number_at in ((SCALE, self.scale_at), (COLUMNS, self.columns_at)):
+            if number_at is not None:
+                numbers[:, column] = [number_at(self.pace.share(step)) for step in steps]
+        self.numbers.copy_(torch.from_numpy(numbers))
+        self.step.zero_()

@@ -16,11 +16,9 @@ from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, mean_loss
 from prunus.training.optimizers import make_optimizer
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
-from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.shared_batches import SharedBatches
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.processes import SharedBatches, processes
+from prunus.training.samples import Samples, TrainingSamples
+from prunus.training.schedules import Pace
 
 __all__ = ["RefreshMasses", "TorchEngine", "chunk_size", "decaying", "evaluate"]
 
@@ -48,12 +46,12 @@ class TorchEngine:
         options: TrainingOptions,
         pace: Pace,
         refresh_masses: RefreshMasses | None,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
     ) -> None:
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
         self.refresh_masses = refresh_masses or _no_masses
-        self.rows, self.train, self.valid = train, in_memory(train), valid
+        self.rows, self.train, self.valid = train, train.in_memory, valid
         self.averaged = copy.deepcopy(model) if options.average else model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
         self.averaged_parameters: list[Tensor] = [p for p in self.averaged.parameters() if p.requires_grad]
@@ -103,14 +101,10 @@ class TorchEngine:
         return self.processes.mean(float(total) / max(1, rows), rows)
 
     def _batches(self, size: int) -> Iterator[Samples]:
-        """The part of this process in each batch, in random order; samples of a stream come shuffled."""
-        if not isinstance(self.rows, SampleStream):
-            for batch in self.train.batches(size, self.generator):
-                yield batch if self.shared is None else batch[self.processes.part(len(batch))]
-            return
-        own, left = self.processes.own_size(size), self.pace.steps_an_epoch
-        for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, own):
-            for batch in chunk.to(self.train.x.device).chunks(own):
+        """The part of this process in each batch, in random order."""
+        left = self.pace.steps_an_epoch
+        for part in self.rows.parts(self.steps // left, size, self.generator, self.processes):
+            for batch in part.batches():
                 if not left:
                     return  # other processes have fewer rows
                 yield batch
@@ -131,7 +125,7 @@ class TorchEngine:
         """Compute the gradients of a batch, clipped, and return its loss."""
         share = 1.0 if self.shared is None else self.shared.begin(len(batch))
         with self.draws if self.may_draw else nullcontext():
-            output = self._output(batch)
+            output = self.model(batch.x, batch.weight)
             # without own rows there are still gradients, which are zero, and masses to solve for
             loss = mean_loss(self.loss, output, batch.y, batch.weight) if len(batch) else output.sum()
         if not loss.requires_grad:
@@ -143,14 +137,6 @@ class TorchEngine:
         if self.options.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.options.gradient_clip)
         return loss.detach()
-
-    def _output(self, batch: Samples) -> Any:
-        """The output of the model, computed in the precision of the options, in single precision or more."""
-        if self.options.precision != "bfloat16":
-            return self.model(batch.x, batch.weight)
-        with torch.autocast("cuda", dtype=torch.bfloat16, cache_enabled=False):
-            output = self.model(batch.x, batch.weight)
-        return output.to(torch.promote_types(output.dtype, torch.float32))
 
     @contextmanager
     def _precise(self) -> Iterator[None]:

@@ -1,10 +1,12 @@
 """The training loop."""
 
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from torch import Tensor, nn
 
@@ -12,20 +14,18 @@ from prunus.errors import CheckpointError, InputValueError, TrainingError
 from prunus.training.callbacks import EpochRecord, as_callbacks, asks_to_stop
 from prunus.training.checkpoints import described, fingerprint, read_checkpoint, write_checkpoint
 from prunus.training.engine import Engine
-from prunus.training.epochs import Epochs, take_epochs
 from prunus.training.gpu.fused_engine import FusedEngine, why_not_fused
 from prunus.training.gpu.graph_engine import GraphEngine, why_not_graph
 from prunus.training.losses import Loss
 from prunus.training.native_engine import NativeEngine
 from prunus.training.native_engine import why_not as why_not_native
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import Samples, TrainingSamples
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import RefreshMasses, TorchEngine, evaluate
 
-__all__ = ["History", "Trainer"]
+__all__ = ["History", "Trainer", "TrainingRun"]
 
 History = dict[str, list[Any]]
 """The records of all epochs: for each entry of a record the list of its values."""
@@ -100,7 +100,7 @@ class Trainer:
         """
         return self.model if self._engine is None else self._engine.averaged
 
-    def fit(self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False) -> History:
+    def fit(self, train: TrainingSamples, valid: Samples | None = None, *, resume: bool = False) -> History:
         """Train the model and leave it in eval mode.
 
         It then has the weights of the epoch with the smallest validation loss, or of the last epoch without validation
@@ -108,8 +108,8 @@ class Trainer:
 
         Parameters
         ----------
-        train : Samples or SampleStream
-            Training data, on the device of the model; a stream if it does not fit into memory.
+        train : TrainingSamples
+            Samples on the device of the model; a `SampleStream` if they do not fit into memory.
         valid : Samples, optional
             Validation data, on the device of the model.
         resume : bool
@@ -121,33 +121,23 @@ class Trainer:
         History
             For each entry of the epochs' records a list with one value for each epoch.
         """
-        return take_epochs(self.epochs(train, valid, resume=resume))
+        return self.start(train, valid, resume=resume).complete()
 
-    def epochs(
-        self, train: Samples | SampleStream, valid: Samples | None = None, *, resume: bool = False
-    ) -> Epochs[History]:
-        """The same as `fit`, but whoever calls it takes the epochs, see `prunus.training.epochs.Epochs`."""
-        for name, given in (("train", in_memory(train)), ("valid", valid)):
+    def start(self, train: TrainingSamples, valid: Samples | None = None, *, resume: bool = False) -> "TrainingRun":
+        """The run that `fit` makes, before its first epoch: whoever asks for it takes the epochs."""
+        for name, given in (("train", train.in_memory), ("valid", valid)):
             if given is not None and not len(given):
                 raise InputValueError(f"{name} must have at least one sample, got x.shape={tuple(given.x.shape)}")
         together = processes()
         if together.size > 1:
-            together.check_same(described(self.options, self.model, in_memory(train), valid))
+            together.check_same(described(self.options, self.model, train.in_memory, valid))
             together.copy_from_first(list(self.model.state_dict().values()))
         pace = Pace(self.options, len(train))
         self._engine = self._choose_engine(pace, train, valid)
-        run = _Run(self, self._engine, pace, train, valid)
-        with self._engine.running():
-            checkpoint = self.options.checkpoint
-            if resume and checkpoint is not None and together.from_first(checkpoint.exists):
-                run.restore(checkpoint)
-            while not run.stopped and run.epoch < self.options.max_epochs:
-                yield from self._epoch(run, train, valid)
-        self._engine.finish(run.best_state)
-        return run.history
+        return TrainingRun(self, self._engine, pace, train, valid, resume=resume)
 
-    def _choose_engine(self, pace: Pace, train: Samples | SampleStream, valid: Samples | None) -> Engine:
-        choice, precision, device = self.options.engine, self.options.precision, in_memory(train).x.device
+    def _choose_engine(self, pace: Pace, train: TrainingSamples, valid: Samples | None) -> Engine:
+        choice, precision, device = self.options.engine, self.options.precision, train.in_memory.x.device
         if precision != "float32" and device.type != "cuda":
             raise InputValueError(f"precision must be 'float32' for samples on {device}, got {precision!r}")
         for name, why_not, engine in _FAST_ENGINES:
@@ -159,23 +149,6 @@ class Trainer:
             if choice == name:
                 raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got {name!r}: {reason}")
         return TorchEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
-
-    def _epoch(self, run: "_Run", train: Samples | SampleStream, valid: Samples | None) -> Epochs[None]:
-        start = time.perf_counter()
-        record: EpochRecord = {"epoch": run.epoch + 1, "train_loss": (yield run.engine)}
-        _check_finite(record["train_loss"], "training", run, in_memory(train))
-        if valid is not None:
-            record |= run.engine.evaluate()
-            _check_finite(record["valid_loss"], "validation", run, valid)
-        record["learning_rate"] = run.pace.rate(run.engine.steps - 1)
-        record["seconds"] = time.perf_counter() - start
-        record["engine"] = run.engine.name
-        record = run.processes.broadcast(record)
-        run.end_epoch(record, keep_best=valid is not None)
-        stops = [asks_to_stop(callback.on_epoch_end(record)) for callback in self.callbacks]
-        run.stopped = run.processes.any(run.should_stop_early() or any(stops))
-        if self.options.checkpoint is not None and run.processes.is_first and run.checkpoint_is_due():
-            run.save(self.options.checkpoint)
 
     def evaluate(self, model: nn.Module, samples: Samples) -> float:
         """Compute the mean loss of a model, which is put into eval mode.
@@ -193,18 +166,24 @@ class Trainer:
         return evaluate(model, self.loss, samples)
 
 
-class _Run:
-    """What a run has come to, epoch by epoch, and how it is stored in a checkpoint."""
+class TrainingRun:
+    """What a run has come to. As a context it holds what the engine needs; at its end the model has the best weights.
+
+    Whoever takes the epochs lets the engine train one while the run is not over, and then calls `end_epoch`.
+    """
 
     def __init__(
         self,
         trainer: Trainer,
         engine: Engine,
         pace: Pace,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
+        *,
+        resume: bool,
     ) -> None:
-        self.options, self.engine, self.pace = trainer.options, engine, pace
+        self.options, self.callbacks, self.engine, self.pace = trainer.options, trainer.callbacks, engine, pace
+        self.train, self.valid, self.resume = train.in_memory, valid, resume
         self.processes = processes()
         self.fingerprint: dict[str, Any] = {}
         if self.options.checkpoint is not None:
@@ -215,11 +194,61 @@ class _Run:
         self.best_state: dict[str, Tensor] | None = None
         self.history: History = {}
         self.stopped = False
-        self.last_saved = time.monotonic()
+        self.last_saved = self.began = time.monotonic()
         self.warned = False
 
-    def end_epoch(self, record: EpochRecord, *, keep_best: bool) -> None:
-        """Append the record to the history and take note of an improvement."""
+    def __enter__(self) -> Self:
+        self._running = self.engine.running()
+        self._running.__enter__()
+        checkpoint = self.options.checkpoint
+        try:
+            if self.resume and checkpoint is not None and self.processes.from_first(checkpoint.exists):
+                self.restore(checkpoint)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        self.began = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._running.__exit__(kind, error, traceback)
+        if error is None:
+            self.engine.finish(self.best_state)
+
+    def complete(self) -> History:
+        """Take all epochs of the run."""
+        with self:
+            while not self.is_over:
+                self.end_epoch(self.engine.train_epoch())
+        return self.history
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no epoch left to take."""
+        return self.stopped or self.epoch >= self.options.max_epochs
+
+    def end_epoch(self, loss: float) -> None:
+        """Validate the weights after an epoch with this mean loss, keep the best, and write a checkpoint if due."""
+        record: EpochRecord = {"epoch": self.epoch + 1, "train_loss": loss}
+        _check_finite(loss, "training", self, self.train)
+        if self.valid is not None:
+            record |= self.engine.evaluate()
+            _check_finite(record["valid_loss"], "validation", self, self.valid)
+        record["learning_rate"] = self.pace.rate(self.engine.steps - 1)
+        now = time.monotonic()
+        record["seconds"], self.began = now - self.began, now
+        record["engine"] = self.engine.name
+        record = self.processes.broadcast(record)
+        self._take_note(record)
+        stops = [asks_to_stop(callback.on_epoch_end(record)) for callback in self.callbacks]
+        self.stopped = self.processes.any(self.should_stop_early() or any(stops))
+        if self.options.checkpoint is not None and self.processes.is_first and self.checkpoint_is_due():
+            self.save(self.options.checkpoint)
+
+    def _take_note(self, record: EpochRecord) -> None:
+        """Append the record to the history and keep the weights if they are the best so far."""
         self.epoch += 1
         for name, value in record.items():
             self.history.setdefault(name, []).append(value)
@@ -229,7 +258,7 @@ class _Run:
             self.best_epoch = self.epoch
         elif loss < self.best_loss:
             self.best_loss, self.best_epoch = loss, self.epoch
-            if keep_best:
+            if self.valid is not None:
                 self.best_state = self.engine.kept()
 
     def should_stop_early(self) -> bool:
@@ -272,7 +301,7 @@ class _Run:
         self.pace.schedule.state.update(state["schedule"])
 
 
-def _check_finite(loss: float, kind: str, run: _Run, samples: Samples) -> None:
+def _check_finite(loss: float, kind: str, run: TrainingRun, samples: Samples) -> None:
     if not math.isfinite(loss):
         cause = _likely_cause(run, samples)
         raise TrainingError(
@@ -280,7 +309,7 @@ def _check_finite(loss: float, kind: str, run: _Run, samples: Samples) -> None:
         )
 
 
-def _likely_cause(run: _Run, samples: Samples) -> str:
+def _likely_cause(run: TrainingRun, samples: Samples) -> str:
     """Guess from the samples why their loss is not finite. The weights say nothing: they become NaN with the loss."""
     for name, values in (("inputs", samples.x), ("targets", samples.y), ("sample weights", samples.weight)):
         if values is not None and not bool(values.isfinite().all()):

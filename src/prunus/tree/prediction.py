@@ -1,4 +1,8 @@
-"""Leaves, routes and outputs of encoded rows, x of shape (n, d); the result of a row does not depend on other rows."""
+"""Leaves, routes and outputs of encoded rows, x of shape (n, d).
+
+On the CPU the result of a row does not depend on other rows, not even in its last bit. `DeviceTree` computes the same
+on another device, from scores of all splits and routes to all nodes, up to rounding.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,17 +14,22 @@ from torch import Tensor
 from torch.nn import functional
 
 from prunus.ops.backends import kernels_for
-from prunus.ops.chunks import chunked
+from prunus.ops.heap import depth_of_nodes
+from prunus.ops.library import chunked
 from prunus.ops.routes import tree_leaves, tree_routes
-from prunus.tree.paths import path_nodes, path_sums
+from prunus.tree.paths import path_sums
 from prunus.tree.record import Floats, Layers, Leaves, Splits, Tree
 
 __all__ = [
+    "DeviceTree",
     "after_first_layer",
+    "device_path_outputs",
     "find_ends",
     "find_leaves",
     "find_routes",
     "hard_outputs",
+    "has_network",
+    "has_split_network",
     "node_outputs",
     "path_outputs",
     "row_outputs",
@@ -39,15 +48,29 @@ MAX_PRODUCTS = 1 << 25
 """Largest number of products of rows, nodes and outputs, or of rows, inputs and outputs, that are in memory at once."""
 CACHED_PRODUCTS = 1 << 18
 """As many products of rows, inputs and outputs as stay in the cache."""
+FEWEST_ROWS, MOST_ROWS = 1 << 10, 1 << 18
+"""Rows that another device computes at once: with more of them, starting kernels takes no time beside them."""
+CELLS = 1 << 27
+"""Numbers, rows times the widest step of a computation, that another device computes at once at most: 512 MiB."""
 UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
 
 
-def score_rows(splits: Splits, x: Tensor) -> Tensor:
-    """Scores of all splits, (n, S)."""
+def has_split_network(tree: Tree) -> bool:
+    """Whether a network computes the scores of the splits."""
+    return tree.splits.layers is not None and len(tree.splits.layers.weights) > 1
+
+
+def has_network(tree: Tree) -> bool:
+    """Whether a network computes scores of splits or outputs."""
+    return has_split_network(tree) or tree.leaves.network is not None
+
+
+def score_rows(splits: Splits, x: Tensor, place: "Place | None" = None) -> Tensor:
+    """Scores of all splits, (n, S); `place` gives the arrays as tensors, by default on the CPU."""
     if splits.layers is None:
         assert splits.function is not None
-        return splits.function(x)
-    scores = _through(splits.layers, x)
+        return splits.function(x.cpu()).to(x.device)  # a user's own module, which stays on the CPU
+    scores = _through(splits.layers, x, place or _tensor)
     return functional.elu(scores) if splits.bounded else scores
 
 
@@ -92,13 +115,12 @@ def table_leaves(splits: Splits, table: npt.NDArray[Any], scaling: npt.NDArray[n
 @torch.inference_mode()
 def find_routes(tree: Tree, x: Floats) -> Floats:
     """Routes z, (n, T): how much of each row reaches each node."""
-    mass = _tensor(tree.mass)
+    return chunked(lambda rows: _routes(tree, rows, _tensor), _tensor(x)).numpy()
 
-    def scores(rows: Tensor) -> Tensor:
-        found = score_rows(tree.splits, rows)
-        return torch.where(found < 0, -1.0, 1.0) if tree.is_hard else found
 
-    return chunked(lambda rows: tree_routes(scores(rows), mass), _tensor(x)).numpy()
+def _routes(tree: Tree, rows: Tensor, place: "Place") -> Tensor:
+    scores = score_rows(tree.splits, rows, place)
+    return tree_routes(torch.where(scores < 0, -1.0, 1.0) if tree.is_hard else scores, place(tree.mass))
 
 
 def row_outputs(tree: Tree, x: Floats, *, hard: bool = False) -> Outputs:
@@ -144,7 +166,7 @@ def node_outputs(tree: Tree) -> Outputs:
 
 
 def path_outputs(leaves: Leaves, mass: Floats, x: Floats, ends: Nodes) -> Tensor:
-    """Outputs of rows that follow one path to these nodes, (n, k), without the correction."""
+    """Outputs of rows that follow one path to these nodes, (n, k), without the correction, computed on the CPU."""
     with torch.inference_mode():
         return _path_outputs(leaves, mass, x, ends)
 
@@ -178,44 +200,49 @@ def _add_slopes(out: Tensor, slopes: Floats, rows: Tensor, ends: Nodes) -> None:
 
 
 def _network_outputs(leaves: Leaves, mass: Floats, rows: Tensor, ends: Nodes) -> Tensor:
-    chunks = iter(np.split(ends, range(CHUNK, len(ends), CHUNK)))
+    chunks = iter(torch.split(_tensor(ends), CHUNK) if len(ends) else [_tensor(ends)])
 
     def of_chunk(chunk: Tensor) -> Tensor:
-        return _outputs(leaves, chunk, _path_routes(mass, next(chunks), len(chunk)))
+        own = next(chunks)
+        own = torch.cat((own, own.new_zeros(len(chunk) - len(own))))  # as the chunk is filled up
+        return _outputs(leaves, chunk, _path_routes(_tensor(mass), own))
 
     return chunked(of_chunk, rows, CHUNK)
 
 
-def _path_routes(mass: Floats, ends: Nodes, n: int) -> Tensor:
-    """Routes z, (n, T), of rows that follow one path to these nodes: masses on the path; 0 for rows without an end."""
-    nodes, begins = path_nodes(ends)
-    z = np.zeros((n, len(mass)), dtype=np.float32)
-    z[np.arange(len(ends)).repeat(np.diff(begins)), nodes] = mass[nodes]
-    return _tensor(z)
+def _path_routes(mass: Tensor, ends: Tensor) -> Tensor:
+    """Routes z, (n, T), of rows that follow one path to these nodes: masses on the path."""
+    z = mass.new_zeros(len(ends), len(mass))
+    nodes = ends.unsqueeze(1)
+    for _ in range(depth_of_nodes(len(mass)) + 1):  # short paths stay at the root
+        z.scatter_(1, nodes, mass[nodes])
+        nodes = ((nodes - 1) // 2).clamp(min=0)
+    return z
 
 
-def _outputs(leaves: Leaves, x: Tensor, z: Tensor) -> Tensor:
+def _outputs(leaves: Leaves, x: Tensor, z: Tensor, place: "Place | None" = None) -> Tensor:
     """Outputs, (n, k), of rows, (n, d), and their routes, (n, T)."""
-    out = _tensor(leaves.bias).expand(len(x), -1)
+    place = place or _tensor
+    out = place(leaves.bias).expand(len(x), -1)
     if leaves.constant is not None:
-        out = out + z @ _tensor(leaves.constant)
+        out = out + z @ place(leaves.constant)
     if leaves.slope is not None:
-        out = out + _slopes(x, z, leaves.slope)
+        out = out + _slopes(x, z, place(leaves.slope))
     if leaves.shared is not None:
-        out = out + functional.linear(x, _tensor(leaves.shared))
+        out = out + functional.linear(x, place(leaves.shared))
     if leaves.network is not None:
-        out = out + _through(leaves.network, torch.cat((x, z), 1))
+        out = out + _through(leaves.network, torch.cat((x, z), 1), place)
     return out
 
 
-def _slopes(x: Tensor, z: Tensor, slope: Floats) -> Tensor:
+def _slopes(x: Tensor, z: Tensor, slope: Tensor) -> Tensor:
     """The sum over the nodes of their linear functions of rows, weighted by the routes, (n, k)."""
     size = max(1, MAX_PRODUCTS // (z.numel() or 1))  # outputs at a time, always the same for a tree
 
     def of_outputs(block: Tensor) -> Tensor:
         return (torch.einsum("nd,tkd->nkt", x, block) * z.unsqueeze(1)).sum(2)
 
-    return torch.cat([of_outputs(block) for block in torch.split(_tensor(slope), size, 1)], 1)
+    return torch.cat([of_outputs(block) for block in torch.split(slope, size, 1)], 1)
 
 
 def _tensor(array: npt.NDArray[Any]) -> Tensor:
@@ -223,13 +250,87 @@ def _tensor(array: npt.NDArray[Any]) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _through(layers: Layers, x: Tensor) -> Tensor:
+def _through(layers: Layers, x: Tensor, place: "Place") -> Tensor:
     """The outputs of the last of these layers."""
-    return after_first_layer(layers, functional.linear(x, _tensor(layers.weights[0]), _tensor(layers.biases[0])))
+    first = functional.linear(x, place(layers.weights[0]), place(layers.biases[0]))
+    return after_first_layer(layers, first, place)
 
 
-def after_first_layer(layers: Layers, x: Tensor) -> Tensor:
+def after_first_layer(layers: Layers, x: Tensor, place: "Place | None" = None) -> Tensor:
     """The outputs of the last of these layers, given those of the first one."""
+    place = place or _tensor
     for weight, bias in zip(layers.weights[1:], layers.biases[1:], strict=True):
-        x = functional.linear(UNITS[layers.unit](x), _tensor(weight), _tensor(bias))
+        x = functional.linear(UNITS[layers.unit](x), place(weight), place(bias))
     return x
+
+
+Place = Callable[[npt.NDArray[Any]], Tensor]
+"""Gives an array of a tree as a tensor on the device that computes."""
+
+
+class DeviceTree:
+    """A tree on a device, such as a GPU, for rows that are there, too.
+
+    A row on the edge of a split may take another path than on the CPU, because of rounding.
+
+    Parameters
+    ----------
+    tree : Tree
+    device : torch.device
+
+    Attributes
+    ----------
+    rows : int
+        The number of rows that should be computed at once.
+    """
+
+    def __init__(self, tree: Tree, device: torch.device) -> None:
+        self.tree, self.device = tree, device
+        self._placed: dict[int, tuple[npt.NDArray[Any], Tensor]] = {}
+        splits, leaves = tree.splits, tree.leaves
+        widths = [tree.n_nodes, tree.n_outputs]
+        widths += [] if leaves.slope is None else [leaves.slope[..., 0].size]
+        widths += [bias.size for layers in (splits.layers, leaves.network) if layers for bias in layers.biases]
+        self.rows = max(FEWEST_ROWS, min(MOST_ROWS, CELLS // max(widths)))
+
+    def place(self, array: npt.NDArray[Any]) -> Tensor:
+        """An array of the tree on the device, to which it is copied once."""
+        if id(array) not in self._placed:
+            self._placed[id(array)] = array, torch.tensor(array, device=self.device)
+        return self._placed[id(array)][1]
+
+    @torch.inference_mode()
+    def outputs(self, x: Tensor, *, hard: bool = False) -> Tensor:
+        """Outputs of rows, (n, k), in double precision, as `row_outputs` gives them."""
+        tree, place = self.tree, self.place
+        if not (hard or tree.is_hard):
+            out = _outputs(tree.leaves, x, _routes(tree, x, place), place).double()
+            return out if tree.limits is None else out.clamp(*place(tree.limits)[:, 0])
+        ends = place(tree.ends)[self.leaves(x)]
+        out = self.path_outputs(x, ends).double() + place(tree.correction)[ends]
+        return out if tree.limits is None else out.clamp(*place(tree.limits)[:, ends])
+
+    @torch.inference_mode()
+    def path_outputs(self, x: Tensor, ends: Tensor) -> Tensor:
+        """Outputs of rows, (n, k), that follow one path to these nodes, (n,), without correction and limits."""
+        return _outputs(self.tree.leaves, x, _path_routes(self.place(self.tree.mass), ends), self.place)
+
+    @torch.inference_mode()
+    def leaves(self, x: Tensor) -> Tensor:
+        """The leaf of the complete tree at the end of each row's one path, (n,)."""
+        return tree_leaves(score_rows(self.tree.splits, x, self.place))
+
+    @torch.inference_mode()
+    def routes(self, x: Tensor) -> Tensor:
+        """Routes z, (n, T): how much of each row reaches each node."""
+        return _routes(self.tree, x, self.place)
+
+
+def device_path_outputs(tree: Tree, x: Floats, ends: Nodes, device: torch.device) -> Floats:
+    """Outputs of rows that follow one path to these nodes, (n, k), without the correction, computed on a device."""
+    placed, found = DeviceTree(tree, device), np.empty((len(x), tree.n_outputs), dtype=np.float32)
+    for begin in range(0, len(x), placed.rows):
+        rows = slice(begin, begin + placed.rows)
+        of_rows = (torch.from_numpy(values[rows]).to(device) for values in (x, ends))
+        found[rows] = placed.path_outputs(*of_rows).cpu().numpy()
+    return found

@@ -12,8 +12,7 @@ import torch
 from prunus.ops import integer_pruning
 from prunus.tree.importances import Compare, importances
 from prunus.tree.paths import last_kept, parts_rows, passing
-from prunus.tree.placed import placed_path_outputs
-from prunus.tree.prediction import find_leaves, hard_outputs, path_outputs, soft_outputs
+from prunus.tree.prediction import device_path_outputs, find_leaves, hard_outputs, path_outputs, soft_outputs
 from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
 from prunus.tree.statistics import node_statistics
 
@@ -169,4 +168,4 @@ def _path_outputs(tree: Tree, x: Floats, ends: Nodes, device: torch.device | Non
     if device is None or device.type == "cpu" or tree.leaves.network is None:
         found: Floats = path_outputs(tree.leaves, tree.mass, x, ends).numpy()
         return found
-    return placed_path_outputs(tree, x, ends, device)
+    return device_path_outputs(tree, x, ends, device)

@@ -38,7 +38,7 @@ class Split(nn.Module):
         return None
 
     def native_parts(self) -> dict[str, tuple[str, Tensor]] | None:
-        """The names of the parameters and views of them for the native engine, see `prunus.nn.native`.
+        """The names of the parameters and views of them for the native engine, see `prunus.training.native_layout`.
 
         None if the engine does not know this kind.
         """

@@ -6,8 +6,7 @@ their own are those of the reference, which runs on any device.
 
 from prunus.ops.reference import linear_leaves, predict, sums_above, table_leaves
 from prunus.ops.triton.argmin import argmin_backward, argmin_forward
-from prunus.ops.triton.routes import routes
-from prunus.ops.triton.traverse import traverse_backward, traverse_forward
+from prunus.ops.triton.traverse import routes, traverse_backward, traverse_forward
 
 __all__ = [
     "argmin_backward",

@@ -12,7 +12,6 @@ The state of a node is OPEN, SOLVED (its root is found) or NARROW (few values ar
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.layers import (
     NARROW,
     OPEN,
@@ -29,6 +28,7 @@ from prunus.ops.triton.layers import (
     one_of,
     subtree,
 )
+from prunus.ops.triton.tiles import kernel
 
 __all__ = ["collect_kernel", "finish_kernel", "refine_kernel", "sums_kernel"]
 

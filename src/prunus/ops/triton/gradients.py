@@ -7,7 +7,6 @@ dense, though most are zero: they are written for whole rows, from the leaves up
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.layers import (
     add_groups,
     arrivals,
@@ -22,7 +21,7 @@ from prunus.ops.triton.layers import (
     subtree,
 )
 from prunus.ops.triton.roots import node_u
-from prunus.ops.triton.tiles import level_columns, load_levels, load_scores, step_down, top
+from prunus.ops.triton.tiles import kernel, level_columns, load_levels, load_scores, step_down, top
 
 __all__ = ["gradients_kernel", "lam_kernel", "mass_grad_kernel", "node_sum_grad_kernel", "sum_grad_kernel"]
 

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits
-from prunus.ops.triton.kernels import kernel
+from prunus.ops.triton.tiles import kernel
 
 __all__ = [
     "FIRST_BOUND",

@@ -6,8 +6,7 @@ One program for each node runs Newton's method to the end, for few samples and f
 import triton
 import triton.language as tl
 
-from prunus.ops.triton.kernels import kernel
-from prunus.ops.triton.tiles import top
+from prunus.ops.triton.tiles import kernel, top
 
 __all__ = ["cap_kernel", "newton_kernel", "node_u"]
 

@@ -1,13 +1,43 @@
-"""Functions that several kernels share: they hold a block of samples, level by level of the tree, in registers.
+"""What kernels share: how they are launched, and functions of a block of samples, level by level of the tree.
 
-A kernel loads all values of a tree before it stores anything: the compiler must assume that a store changes what a
-later load reads, and that load would have to wait.
+These hold the levels in registers. A kernel loads all values of a tree before it stores anything: the compiler must
+assume that a store changes what a later load reads, and that load would have to wait.
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
 import triton
 import triton.language as tl
 
-__all__ = ["level_columns", "load_levels", "load_scores", "step_down", "top"]
+__all__ = ["Kernel", "kernel", "level_columns", "load_levels", "load_scores", "step_down", "top"]
+
+
+class Kernel:
+    """A compiled function of triton, launched as ``name[grid](tensor, ...)`` on the device of its first argument.
+
+    A product and the sum that it is added to are rounded once, whatever the default of the installed version is.
+    """
+
+    def __init__(self, compiled: Any) -> None:
+        self.compiled = compiled
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., Any]:
+        return partial(self._launch, self.compiled[grid])
+
+    def _launch(self, launch: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        device: torch.device = arguments[0].device
+        if device.type != "cuda" or device.index == torch.cuda.current_device():
+            return launch(*arguments, **options, enable_fp_fusion=True)
+        with torch.cuda.device(device):  # triton launches on the current one
+            return launch(*arguments, **options, enable_fp_fusion=True)
+
+
+def kernel(*, do_not_specialize: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Kernel]:
+    """Decorate a kernel; it is compiled once for all values of the arguments that are not to be specialized."""
+    return lambda function: Kernel(triton.jit(function, do_not_specialize=do_not_specialize))
 
 
 @triton.jit

@@ -8,16 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeModel
-from prunus.nn.native import why_not_flat
 from prunus.ops.masses import MAX_GPU_DEPTH
 from prunus.training.callbacks import EpochRecord
-from prunus.training.flat_engine import FlatEngine, why_not_run
+from prunus.training.flat_engine import FlatEngine, why_not_flat, why_not_run
 from prunus.training.losses import Loss, NamedLoss
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import Samples, TrainingSamples
+from prunus.training.schedules import Pace
 from prunus.training.torch_engine import RefreshMasses
 
 __all__ = ["FusedEngine", "Joined", "why_not_fused"]
@@ -28,10 +26,10 @@ def why_not_fused(
     loss: Loss,
     options: TrainingOptions,
     refresh: RefreshMasses | None,
-    train: Samples | SampleStream,
+    train: TrainingSamples,
 ) -> str | None:
     """Why the fused engine cannot take the steps of a run; None if it can."""
-    samples = in_memory(train)
+    samples = train.in_memory
     reason = why_not_flat(model) or why_not_run(loss, options, refresh, samples)
     if reason is not None:
         return reason
@@ -41,8 +39,6 @@ def why_not_fused(
         return f"the parameters are {parameter.dtype} on {parameter.device}"
     if find_spec("triton") is None:
         return "triton is not installed"
-    if options.precision == "bfloat16":
-        return "it does not know the precision 'bfloat16'"
     if processes().size > 1:
         return "several processes train together"
     if samples.x.ndim != 2 or samples.x.dtype != torch.float32 or samples.x.device != parameter.device:
@@ -68,14 +64,14 @@ class FusedEngine(FlatEngine):
         options: TrainingOptions,
         pace: Pace,
         refresh: RefreshMasses | None,
-        train: Samples | SampleStream,
+        train: TrainingSamples,
         valid: Samples | None,
     ) -> None:
         from prunus.training.gpu.tables import Learner
         from prunus.training.gpu.trees import Trees
 
         self.model, self.loss, self.options, self.pace = model, loss, options, pace
-        self.refreshes, self.train = refresh is not None, in_memory(train)
+        self.refreshes, self.train = refresh is not None, train.in_memory
         self.learner = Learner(model, loss, options, pace, train, valid, self.refreshes)
         self.trees: Trees = Trees([self.learner])
         self.slot = 0
@@ -104,7 +100,7 @@ class FusedEngine(FlatEngine):
     def _counted(self) -> Hashable:
         """Runs of one shape have as many samples; if these have weights, as many whole batches and a last one each."""
         samples, size = len(self.learner.train), self.options.batch_size
-        if isinstance(self.learner.train, SampleStream):
+        if self.learner.train.is_stream:
             return id(self)
         if self.learner.is_weighted and samples % size:
             return samples // size, "and some"

@@ -9,13 +9,11 @@ from torch import Tensor, nn
 
 from prunus.nn import TreeLayer
 from prunus.training.gpu.graphs import StepGraphs
-from prunus.training.gpu.plan import COLUMNS, FORGET, RATE, SCALE, StepPlan
 from prunus.training.losses import Loss
 from prunus.training.options import TrainingOptions
-from prunus.training.pace import Pace
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream, in_memory
+from prunus.training.samples import Samples, TrainingSamples
+from prunus.training.schedules import COLUMNS, FORGET, RATE, SCALE, StepPlan
 from prunus.training.torch_engine import RefreshMasses, TorchEngine
 
 __all__ = ["GraphEngine", "why_not_graph"]
@@ -26,26 +24,34 @@ def why_not_graph(
     _loss: Loss,
     options: TrainingOptions,
     _refresh: RefreshMasses | None,
-    train: Samples | SampleStream,
+    train: TrainingSamples,
 ) -> str | None:
     """Why the engine cannot take the steps of a run; None if it can, unless model or loss wait for the device."""
-    device = in_memory(train).x.device
-    if device.type != "cuda":
-        return f"the samples are on {device}, and it needs an NVIDIA GPU"
-    elsewhere = [parameter.device for parameter in model.parameters() if parameter.device != device]
-    if elsewhere:
-        return f"the samples are on {device} and parameters are on {elsewhere[0]}"
-    if processes().size > 1:
-        return "several processes train together"
-    if not isinstance(options.optimizer, str):
-        return f"it does not know the optimizer {options.optimizer!r}"
-    for name in ("on_progress", "after_step"):
-        methods = [getattr(module, name, None) for module in model.modules()]
-        if not all(method is None or _is_ours(method) for method in methods):
-            return f"a module has a method {name} of its own"
-    if len(_trees(model)) > 1 or len(_choosers(model)) > 1:
-        return "the model has more than one tree"
-    return None
+    device, modules = train.in_memory.x.device, list(model.modules())
+    elsewhere = {parameter.device for parameter in model.parameters()} - {device}
+    own = [name for name in ("on_progress", "after_step") for module in modules if not _is_ours(module, name)]
+    reasons = {
+        f"the samples are on {device}, and it needs an NVIDIA GPU": device.type != "cuda",
+        f"the samples are on {device} and parameters are on {', '.join(map(str, elsewhere))}": elsewhere,
+        "several processes train together": processes().size > 1,
+        f"it does not know the optimizer {options.optimizer!r}": not isinstance(options.optimizer, str),
+        f"a module has a method {', '.join(own)} of its own": own,
+        "the model has more than one tree": len(_trees(modules)) > 1 or len(_choosers(modules)) > 1,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _is_ours(module: nn.Module, name: str) -> bool:
+    return str(getattr(getattr(module, name, None), "__module__", "prunus.")).startswith("prunus.")
+
+
+def _trees(modules: list[nn.Module]) -> list[TreeLayer]:
+    return [module for module in modules if isinstance(module, TreeLayer)]
+
+
+def _choosers(modules: list[nn.Module]) -> list[Any]:
+    """The splits that choose their columns during training."""
+    return [module for module in modules if getattr(module, "max_columns", None) is not None]
 
 
 class GraphEngine(TorchEngine):
@@ -58,20 +64,12 @@ class GraphEngine(TorchEngine):
 
     name = "graph"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss: Loss,
-        options: TrainingOptions,
-        pace: Pace,
-        refresh_masses: RefreshMasses | None,
-        train: Samples | SampleStream,
-        valid: Samples | None,
-    ) -> None:
-        super().__init__(model, loss, options, pace, refresh_masses, train, valid)
-        self.trees, self.choosers = _trees(model), _choosers(model)
+    def __init__(self, model: nn.Module, loss: Loss, options: TrainingOptions, *rest: Any) -> None:
+        super().__init__(model, loss, options, *rest)
+        modules = list(model.modules())
+        self.trees, self.choosers = _trees(modules), _choosers(modules)
         device = self.train.x.device
-        self.plan = StepPlan(pace, device)
+        self.plan = StepPlan(self.pace, device)
         for tree in self.trees:
             self.plan.scale_at = None if tree.final_scale == 1 else tree.scale_at
         for split in self.choosers:
@@ -94,6 +92,7 @@ class GraphEngine(TorchEngine):
                 yield
             finally:
                 self.graphs.clear()
+                self.optimizer.zero_grad()  # gradients are in memory of graphs
 
     def train_epoch(self) -> float:
         """Take the steps of one epoch and return the mean loss."""
@@ -102,42 +101,34 @@ class GraphEngine(TorchEngine):
         self.total.zero_()
         size, done = self.options.batch_size, 0
         with self._precise():
-            for rows in self._parts():
+            for part in self.rows.parts(self.steps // self.pace.steps_an_epoch, size, self.generator, self.processes):
+                self._stage(part.samples, part.order)
                 self.begin.fill_(done)
-                whole = min(rows // size, self.pace.steps_an_epoch - done)
+                whole, last = divmod(min(len(part.samples), (self.pace.steps_an_epoch - done) * size), size)
                 self.graphs.run(whole, size)
-                done += whole
-                if rows % size and done < self.pace.steps_an_epoch:
-                    self.graphs.run(1, rows % size)
-                    done += 1
+                if last:
+                    self.graphs.run(1, last)
+                done += whole + (last > 0)
         self.steps += done
-        self._end_progress(self.pace.share(self.steps - 1))
+        share = self.pace.share(self.steps - 1)
+        for module in self.progress_modules:
+            module.settled = module.settled_at(share)
+        for tree in self.trees:
+            tree.set_scale(tree.scale_at(share))  # in double precision
+        self._copy_buffers()
         return float(self.total) / len(self.rows)
 
-    def _parts(self) -> Iterator[int]:
-        """Put the samples, in random order, where the steps read them; yields the number of rows that are there."""
-        if not isinstance(self.rows, SampleStream):
-            order = self.train.order(self.options.batch_size, self.generator)
+    def _stage(self, samples: Samples, order: Tensor | None) -> None:
+        """Put samples and their order where the graphs read them."""
+        if samples is self.train:
             if order is not None:
-                if self.order is None:
-                    self.order = torch.empty(len(order), dtype=torch.int64, device=self.begin.device)
+                self.order = torch.empty_like(order) if self.order is None else self.order
                 self.order.copy_(order)
-            yield len(self.train)
-            return
-        for chunk in self.rows.epoch(self.steps // self.pace.steps_an_epoch, self.options.batch_size):
-            self._stage(chunk)
-            yield len(chunk)
-
-    def _stage(self, chunk: Samples) -> None:
-        """Copy samples of a stream to the memory that the graphs read."""
-        if self.source is self.train or len(chunk) > len(self.source):
-            self.source = chunk.to(self.begin.device).copied()
+        elif self.source is self.train or len(samples) > len(self.source):
+            self.source = samples.copied()
             self.graphs.clear()
-            return
-        for name in ("x", "y", "weight"):
-            values, place = getattr(chunk, name), getattr(self.source, name)
-            if place is not None:
-                place[: len(chunk)].copy_(values)
+        else:
+            self.source.copy_(samples)
 
     def _take_step(self, ahead: int, size: int) -> None:
         step = self.plan.step + ahead
@@ -154,35 +145,9 @@ class GraphEngine(TorchEngine):
         self._update(self.rate, numbers[FORGET])
         self.total.add_(loss, alpha=size)
 
-    def _end_progress(self, share: float) -> None:
-        """Tell the modules how far training has come, and the averaged model what its parts are now."""
-        for module in self.progress_modules:
-            module.settled = module.settled_at(share)
-        for tree in self.trees:
-            tree.set_scale(tree.scale_at(share))  # in double precision
-        self._copy_buffers()
-
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
         super().restore(state)
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate
         self.graphs.clear()
-
-    def finish(self, kept: dict[str, Tensor] | None) -> None:
-        """Give the model the kept weights, or the averaged ones of now, and put it in eval mode."""
-        super().finish(kept)
-        self.optimizer.zero_grad()  # gradients are in memory of graphs
-
-
-def _trees(model: nn.Module) -> list[TreeLayer]:
-    return [module for module in model.modules() if isinstance(module, TreeLayer)]
-
-
-def _choosers(model: nn.Module) -> list[Any]:
-    """The splits that choose their columns during training."""
-    return [module for module in model.modules() if getattr(module, "max_columns", None) is not None]
-
-
-def _is_ours(method: Any) -> bool:
-    return str(getattr(method, "__module__", "")).startswith("prunus.")

@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prunus.training.gpu.waits import Waits
-
 __all__ = ["StepGraphs"]
 
 STEPS_A_REPLAY = 16
@@ -28,9 +26,8 @@ TakeStep = Callable[[int, int], None]
 class StepGraphs:
     """Takes steps by replaying graphs; on a CPU, and for the first two steps of each size, by calling a function.
 
-    The first step compiles kernels and creates what outlives a step, such as the state of an optimizer; the second one
-    shows whether a step waits for the device. If so, or if the step cannot be captured for another reason, a warning
-    says why, and all steps are taken without a graph.
+    The first steps compile kernels and create what outlives a step, such as the state of an optimizer. If a step cannot
+    be captured, say because it waits for the device, a warning says why, and all steps are taken without a graph.
 
     Parameters
     ----------
@@ -111,16 +108,10 @@ class StepGraphs:
         return self.graphs.get((count, size))
 
     def _take_without_graph(self, size: int) -> None:
-        """Take a step on the stream on which graphs are captured; the last one before that shows whether it waits."""
+        """Take a step on the stream on which graphs are captured."""
         self.tried[size] = self.tried.get(size, 0) + 1
-        if self.reason is not None or self.tried[size] < STEPS_BEFORE:
-            with self._on_stream():
-                self._take(1, size)
-            return
-        with self._on_stream(), Waits() as waits:
+        with self._on_stream():
             self._take(1, size)
-        if waits.found is not None:
-            self._give_up(f"{waits.found} makes the host wait for the device")
 
     @contextmanager
     def _on_stream(self) -> Iterator[None]:

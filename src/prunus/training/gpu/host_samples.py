@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from prunus.training.processes import processes
-from prunus.training.samples import Samples
-from prunus.training.streams import SampleStream
+from prunus.training.samples import Samples, SampleStream, TrainingSamples
 
 __all__ = ["on_device"]
 
@@ -33,9 +32,7 @@ GATHERERS = 8
 """Threads that copy rows together, which lie far apart, each of which waits for memory most of the time."""
 
 
-def on_device(
-    samples: Samples, device: torch.device, *, seed: int = 0, free: int | None = None
-) -> Samples | SampleStream:
+def on_device(samples: Samples, device: torch.device, *, seed: int = 0, free: int | None = None) -> TrainingSamples:
     """The samples on a device, or a stream of them if they take too much of its memory.
 
     A stream draws a new order in each epoch. A thread gathers the next rows in page-locked memory and copies them to

@@ -7,16 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prunus.nn.gpu_layout import GpuLayout
 from prunus.ops.masses import capped
 from prunus.ops.triton import step as kernels
 from prunus.ops.triton.step import Numbers
 from prunus.training.callbacks import EpochRecord
-from prunus.training.gpu.batch import Batch
-from prunus.training.gpu.columns import UsedColumns
 from prunus.training.gpu.graphs import StepGraphs
-from prunus.training.gpu.passes import Passes
-from prunus.training.gpu.plan import (
+from prunus.training.gpu.layout import GpuLayout
+from prunus.training.gpu.passes import Passes, UsedColumns
+from prunus.training.gpu.tables import Batch, Learner, Tables
+from prunus.training.optimizers import BETAS
+from prunus.training.processes import processes
+from prunus.training.samples import random_orders
+from prunus.training.schedules import (
     COLUMNS,
     FORGET,
     MEAN_CORRECTION,
@@ -25,10 +27,6 @@ from prunus.training.gpu.plan import (
     SQUARE_CORRECTION,
     StepPlan,
 )
-from prunus.training.gpu.tables import Learner, Tables
-from prunus.training.optimizers import BETAS
-from prunus.training.orders import random_orders
-from prunus.training.streams import SampleStream
 from prunus.training.torch_engine import decaying
 
 __all__ = ["Trees"]
@@ -141,8 +139,8 @@ class Trees:
         self.plan.begin_epoch(self.steps)
         self.total.zero_()
         self.done.zero_()
-        if isinstance(self.learners[0].train, SampleStream):
-            self._take_stream(self.learners[0].train)
+        if self.learners[0].train.is_stream:
+            self._take_stream(generators[0])
         else:
             if max(self.samples) > self.batch_size:
                 self.tables.order.copy_(random_orders(self.samples, generators, self.device))
@@ -157,15 +155,15 @@ class Trees:
         if last:
             self.graphs.run(1, last)
 
-    def _take_stream(self, stream: SampleStream) -> None:
-        """Take the steps for the chunks of a stream, each of which is copied to the table."""
-        seen = 0
-        for chunk in stream.epoch(self.steps // self.pace.steps_an_epoch, self.batch_size):
-            if self.tables.load(self.tables.table(self.learners[0], chunk.to(self.device))):
+    def _take_stream(self, generator: torch.Generator) -> None:
+        """Take the steps for the parts of a stream, each of which is copied to the table."""
+        seen, epoch = 0, self.steps // self.pace.steps_an_epoch
+        for part in self.learners[0].train.parts(epoch, self.batch_size, generator, processes()):
+            if self.tables.load(self.tables.table(self.learners[0], part.samples)):
                 self.graphs.clear()  # they read the old table
             self.done.fill_(seen)
-            self.take(len(chunk))
-            seen += len(chunk)
+            self.take(len(part.samples))
+            seen += len(part.samples)
 
     def batch(self, size: int, *, trains: bool, counts: list[int] | None = None) -> Batch:
         """The memory for a batch of this size, in which trees may have fewer samples."""

@@ -5,13 +5,10 @@ solves one node. All else is stored sample by sample, (trees, samples, columns),
 over parts of the samples.
 """
 
-from prunus.ops.triton.step.batches import gather
-from prunus.ops.triton.step.losses import blocks_of, compare
+from prunus.ops.triton.step.batches import Numbers, gather
 from prunus.ops.triton.step.masses import constant_grads, mass_grads, roots
-from prunus.ops.triton.step.models import node_grads, node_outputs
-from prunus.ops.triton.step.numbers import Numbers
+from prunus.ops.triton.step.outputs import blocks_of, compare, elu_, elu_grads_, node_grads, node_outputs
 from prunus.ops.triton.step.routes import constant_outputs, rewards, score_grads, write_routes
-from prunus.ops.triton.step.units import elu_, elu_grads_
 from prunus.ops.triton.step.updates import adam, add_parts, norm_blocks
 
 __all__ = [

@@ -5,8 +5,8 @@ import triton.language as tl
 from torch import Tensor
 
 from prunus.ops.heap import depth_of_splits
-from prunus.ops.triton.kernels import kernel
 from prunus.ops.triton.roots import add_above
+from prunus.ops.triton.tiles import kernel
 
 __all__ = ["constant_grads", "mass_grads", "roots"]
 

@@ -1,15 +1,16 @@
 """From scores to u, with masses to routes, and gradients back to the scores: some samples of one tree a program."""
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from prunus.ops.heap import depth_of_splits
-from prunus.ops.triton.kernels import kernel
-from prunus.ops.triton.step.numbers import Numbers, number
-from prunus.ops.triton.tiles import level_columns, step_down
+from prunus.ops.heap import depth_of_splits, n_nodes
+from prunus.ops.triton.step.batches import Numbers, number
+from prunus.ops.triton.step.masses import roots
+from prunus.ops.triton.tiles import kernel, level_columns, step_down
 
-__all__ = ["constant_outputs", "rewards", "score_grads", "write_routes"]
+__all__ = ["constant_outputs", "linear_roots", "rewards", "score_grads", "write_routes"]
 
 
 def rewards(s: Tensor, numbers: Numbers, scale: int | None, out: Tensor) -> None:
@@ -229,3 +230,16 @@ def score_grads_kernel(
         at = out_ptr + (tree * n + rows[:, None]) * width + level_columns(DEPTH - up)[None, :]
         tl.store(at, to_s, mask=rows[:, None] < n)
         grad = own[DEPTH - up] + tl.where(right, 0.0, to_right) + tl.where(left, 0.0, to_left)
+
+
+def linear_roots(x: Tensor, weight: Tensor, bias: Tensor, sample_weight: Tensor | None, lam: float) -> Tensor:
+    """The roots of the nodes' phi, (T,), for scores ``x @ weight.T + bias``; masses follow from them."""
+    n, splits = len(x), len(weight)
+    stride, nodes = -(-n // 16) * 16, n_nodes(int(splits + 1).bit_length() - 1)
+    scores = x.new_empty(1, splits, stride)[:, :, :n]
+    torch.addmm(bias.unsqueeze(1), weight, x.T, out=scores[0])
+    u = x.new_empty(1, nodes, stride)[:, :, :n]
+    rewards(scores, Numbers(x.new_zeros(1, 1), torch.zeros((), dtype=torch.int64, device=x.device), 0), None, u)
+    found = x.new_empty(1, nodes)
+    roots(u, None if sample_weight is None else sample_weight.contiguous().view(1, n, 1), lam, None, found)
+    return found[0]

@@ -4,8 +4,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from prunus.ops.triton.kernels import kernel
-from prunus.ops.triton.step.numbers import Numbers, number
+from prunus.ops.triton.step.batches import Numbers, number
+from prunus.ops.triton.tiles import kernel
 
 __all__ = ["adam", "add_parts", "norm_blocks"]
 
