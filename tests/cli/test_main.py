@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import prunus
-from prunus.cli import problem, tree_options
-from prunus.cli.registry import COMMANDS
+from prunus.cli import COMMANDS, problem, tree_options
 from prunus.fitting import recipe as defaults
 from prunus.nn import registry
 from tests.cli.tables import Shell, csv
@@ -21,9 +20,9 @@ def test_help_lists_the_commands_and_the_exit_codes(shell: Shell) -> None:
     assert all(command in said for command in COMMANDS)
     assert "130 interrupted" in said
     assert shell("--version") == f"prunus {prunus.__version__}\n"
-    for command, entry in COMMANDS.items():
+    for command, words in COMMANDS.items():
         of_command = shell(command, "--help")
-        assert entry.help in " ".join(of_command.split())
+        assert words in " ".join(of_command.split())
         assert "--json" in of_command
 
 
