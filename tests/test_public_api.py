@@ -29,19 +29,11 @@ ALLOWED = {
         *("estimators", "hardening", "training", "search", "nn", "targets", "tree", "data", "ops", "errors"),
         "palette",
     ),
-    "explain": (
-        "explain",
-        "estimators",
-        "search",
-        "targets",
-        "tree",
-        "data",
-        "errors",
-        "files",
-        "palette",
+    "describe": ("describe", "estimators", "search", "targets", "tree", "data", "errors", "palette"),
+    "render": (
+        *("render", "describe", "estimators", "search", "targets", "tree", "data", "errors", "files", "palette"),
         "__version__",
     ),
-    "code": ("code", "explain", "estimators", "search", "targets", "tree", "data", "errors", "__version__"),
     "onnx": ("onnx", "estimators", "search", "targets", "tree", "data", "ops", "errors", "files", "__version__"),
 }
 """What each folder may import of prunus: itself, and what lies below."""

@@ -12,7 +12,7 @@ from prunus.nn.registry import LEAVES, SPLITS
 PACKAGE = Path(prunus.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 OUTSIDE_NN = [path for path in FILES if path.relative_to(PACKAGE).parts[0] != "nn"]
-READERS = [path for path in FILES if path.relative_to(PACKAGE).parts[0] in ("explain", "code", "onnx", "cli")]
+READERS = [path for path in FILES if path.relative_to(PACKAGE).parts[0] in ("describe", "render", "onnx", "cli")]
 KINDS = {kind.__name__ for kind in (*SPLITS.values(), *LEAVES.values())}
 TASK_NAMES = {
     "classes_",
@@ -46,7 +46,9 @@ def names_used(path: Path) -> Iterator[str]:
 
 
 def test_the_checks_look_at_the_whole_package() -> None:
-    assert {"estimators", "explain", "onnx", "cli", "io.py"} <= {path.relative_to(PACKAGE).parts[0] for path in FILES}
+    assert {"estimators", "describe", "render", "onnx", "cli", "io.py"} <= {
+        path.relative_to(PACKAGE).parts[0] for path in FILES
+    }
     assert {"LinearSplit", "MLPHead"} <= KINDS
 
 

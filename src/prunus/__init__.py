@@ -6,7 +6,7 @@ from prunus.errors import PrunusError
 
 if TYPE_CHECKING:
     from prunus import nn, ops
-    from prunus.code import export_python, export_sql
+    from prunus.describe import explain_rows, tree_summary
     from prunus.estimators import (
         ArgminForestClassifier,
         ArgminForestRegressor,
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
         ReadableTreeClassifier,
         ReadableTreeRegressor,
     )
-    from prunus.explain import (
-        explain_rows,
+    from prunus.io import load, save
+    from prunus.onnx import export_onnx
+    from prunus.render import (
         export_dict,
         export_graphviz,
         export_html,
+        export_python,
         export_rules,
+        export_sql,
         export_text,
         plot_curves,
         plot_family,
         plot_tree,
-        tree_summary,
     )
-    from prunus.io import load, save
-    from prunus.onnx import export_onnx
 
 __all__ = [
     "ArgminForestClassifier",
@@ -70,21 +70,21 @@ _ELSEWHERE = {
     "ArgminTreeRegressor": "prunus.estimators",
     "ReadableTreeClassifier": "prunus.estimators",
     "ReadableTreeRegressor": "prunus.estimators",
-    "explain_rows": "prunus.explain",
-    "export_dict": "prunus.explain",
-    "export_graphviz": "prunus.explain",
-    "export_html": "prunus.explain",
+    "explain_rows": "prunus.describe",
+    "export_dict": "prunus.render",
+    "export_graphviz": "prunus.render",
+    "export_html": "prunus.render",
     "export_onnx": "prunus.onnx",
-    "export_python": "prunus.code",
-    "export_rules": "prunus.explain",
-    "export_sql": "prunus.code",
-    "export_text": "prunus.explain",
+    "export_python": "prunus.render",
+    "export_rules": "prunus.render",
+    "export_sql": "prunus.render",
+    "export_text": "prunus.render",
     "load": "prunus.io",
-    "plot_curves": "prunus.explain",
-    "plot_family": "prunus.explain",
-    "plot_tree": "prunus.explain",
+    "plot_curves": "prunus.render",
+    "plot_family": "prunus.render",
+    "plot_tree": "prunus.render",
     "save": "prunus.io",
-    "tree_summary": "prunus.explain",
+    "tree_summary": "prunus.describe",
 }
 """Public names, and the modules that hold them."""
 _MODULES = ("nn", "ops")

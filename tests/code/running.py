@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from prunus.code.sql_words import quoted
+from prunus.render.sql_words import quoted
 from tests.tolerances import ENCODED
 
 BUILTINS = ("float", "hasattr", "int", "isinstance", "max", "min", "range", "str", "sum")

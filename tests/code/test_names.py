@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from prunus.code.names import LONGEST, WIDTH, Names, sum_lines
+from prunus.render.program import LONGEST, WIDTH, Names, sum_lines
 
 
 @pytest.mark.parametrize("terms", [1, 2, 49, 50, 51, 2499, 2501, 6000])

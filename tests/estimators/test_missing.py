@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor, export_python, export_rules, export_text
-from prunus.explain import explain_rows
+from prunus.describe import explain_rows
 from tests.code.running import function, rows
 from tests.tolerances import CURVES
 

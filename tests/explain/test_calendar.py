@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeRegressor, export_html, export_rules, export_text
-from prunus.explain import explain_rows, plot_curves, tree_summary
-from prunus.explain.as_dict import export_dict
-from prunus.explain.column_splits import split_column
-from prunus.explain.curves import grouped, leaf_curves, parted, read_curve
+from prunus.describe import explain_rows, tree_summary
+from prunus.describe.functions import grouped, leaf_curves, parted, read_curve, split_column
+from prunus.render import plot_curves
+from prunus.render.as_dict import export_dict
 from tests.explain.browser import CHROMIUM, DRIVER, Page, browser
 from tests.explain.test_page_rows import amounts, show_all
 

@@ -17,8 +17,7 @@ from prunus import (
     tree_summary,
 )
 from prunus.data import OutputColumn, TableEncoder
-from prunus.explain.column_splits import split_column
-from prunus.explain.curves import read_curve
+from prunus.describe.functions import read_curve, split_column
 from tests.estimators.problems import as_pandas, labels, mixed, table
 from tests.tolerances import CURVES
 

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeRegressor, export_html
-from prunus.explain import explain_rows, plot_curves, tree_summary
-from prunus.explain.as_dict import export_dict
-from prunus.explain.curves import grouped, read_curve
+from prunus.describe import explain_rows, tree_summary
+from prunus.describe.functions import grouped, read_curve
+from prunus.render import plot_curves
+from prunus.render.as_dict import export_dict
 from tests.explain.browser import CHROMIUM, DRIVER, Page, browser
 from tests.explain.test_page_rows import amounts, names, row_of, show_all
 

@@ -17,10 +17,11 @@ from prunus import (
     ArgminTreeRegressor,
     explain_rows,
 )
+from prunus.describe import RowExplanation
+from prunus.describe.columns import table_columns, typical_row
+from prunus.describe.explain import top_reasons
+from prunus.describe.read import describe
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain import RowExplanation
-from prunus.explain.explaining import top_reasons
-from prunus.explain.values import table_columns, typical_row
 from prunus.targets.links import LINKS
 from tests.estimators.problems import as_pandas, mixed
 
@@ -145,10 +146,11 @@ def test_words() -> None:
 
 
 def test_a_typical_row_has_no_reasons() -> None:
-    encoder = fitted("numbers", leaf="linear", routing="hard").encoder_
-    values = {column.name: column.typical for column in table_columns(encoder.columns_)}
+    tree = fitted("numbers", leaf="linear", routing="hard")
+    encoder, columns = tree.encoder_, table_columns(describe(tree))
+    values = {column.name: column.typical for column in columns}
     row = pd.DataFrame([values]).assign(since=pd.to_datetime([values["since"]], unit="s"), member=False)
-    np.testing.assert_allclose(encoder.transform(row)[0], typical_row(table_columns(encoder.columns_)), atol=1e-5)
+    np.testing.assert_allclose(encoder.transform(row)[0], typical_row(columns), atol=1e-5)
     (why,) = explain_rows(fitted("numbers", leaf="constant", routing="hard"), row)
     assert why.reasons == ()
     assert "none: a typical row gets the same" in why.text()
@@ -157,7 +159,7 @@ def test_a_typical_row_has_no_reasons() -> None:
 def test_a_frequent_missing_value_is_typical() -> None:
     frame = pd.DataFrame({"color": ["red", None, None, None, "blue", "green"] * 10, "size": range(60)})
     tree = ArgminTreeRegressor(**OPTIONS).fit(frame, range(60))
-    color, _ = table_columns(tree.encoder_.columns_)
+    color, _ = table_columns(describe(tree))
     assert color.typical is None
     np.testing.assert_array_equal(tree.encoder_.transform(frame)[1, color.positions], color.encoded)
 

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from prunus import ArgminTreeRegressor, ReadableTreeClassifier, ReadableTreeRegressor, plot_family
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain.family_scores import family_scores
+from prunus.render.family_plot import family_scores
 from tests.estimators.problems import labels, table, values
 from tests.estimators.readable_problems import classes, stones
 from tests.subprocesses import run_without
@@ -65,7 +65,7 @@ def test_tables_with_categories_dates_and_missing_values_have_rivals() -> None:
 
 
 def test_of_many_rows_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prunus.explain.family_scores.MOST_ROWS", 60)
+    monkeypatch.setattr("prunus.render.family_plot.MOST_ROWS", 60)
     found = family_scores(regressor(max_leaf_nodes=2), X, values(X))
     assert found.cart is not None
     assert found.cart.label == "CART, 5-fold cross-validation on 60 rows"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prunus import export_dict, export_graphviz, export_text, tree_summary
-from prunus.explain import Formula
+from prunus.describe import Formula
 from prunus.targets.links import LINKS
 from tests.estimators.problems import classifier, labels, regressor, table, values
 

@@ -19,10 +19,11 @@ from prunus import (
     export_text,
     tree_summary,
 )
-from prunus.explain import NodeSummary
-from prunus.explain.column_splits import ColumnSplit
-from prunus.explain.page_record import page_record
-from prunus.explain.phrases import split_text
+from prunus.describe import NodeSummary
+from prunus.describe.read import describe
+from prunus.describe.record import ColumnSplit
+from prunus.describe.words import split_text
+from prunus.render.page_record import page_record
 from tests.estimators.problems import as_pandas, mixed
 
 FRAME = as_pandas(mixed(200))
@@ -43,7 +44,7 @@ def hard(kind: str, **options: Any) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_speaks_of_masses_and_routes(kind: str) -> None:
     tree = hard(kind)
-    record = {name: part for name, part in page_record(tree, FRAME).items() if name not in ("hard", "model")}
+    record = {name: part for name, part in page_record(describe(tree), FRAME).items() if name not in ("hard", "model")}
     told = [export_text(tree), str(export_graphviz(tree)), json.dumps(export_dict(tree)), json.dumps(record)]
     for text in told:
         assert not re.search(r"mass|route|soft|prune[^_sd]|all its", re.sub("n_pruned|softmax", "", text))

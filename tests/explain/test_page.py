@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_html
+from prunus.describe.numbers import percent
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 from tests.explain.browser import CHROMIUM, DRIVER, Page, browser
 
@@ -168,8 +169,7 @@ def test_clicking_a_node_shows_its_panel(page: Page, tmp_path: Path) -> None:
     page.click_node(leaf)
     assert page.text("#node h2") == f"Leaf {leaf}"
     assert page.nodes("chosen") == [leaf]
-    share = 100 * tree.tree_.share[leaf]
-    assert f"{share:.{int(share < 9.95)}f} % of the training samples" in page.text("#node dl")
+    assert f"{percent(tree.tree_.share[leaf])} of the training samples" in page.text("#node dl")
     page.click_node(1)
     assert page.text("#node h2") == "Split 1"
     assert len(page.all("#node .split .bar")) == 4

@@ -16,8 +16,8 @@ from numpy.testing import assert_allclose
 
 from prunus import ArgminForestClassifier, ArgminForestRegressor, export_html
 from prunus.errors import InputValueError
-from prunus.explain import page_forest
-from prunus.explain.page_rows import n_weights
+from prunus.render import page_forest
+from prunus.render.page_inputs import n_weights
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 from tests.explain.browser import CHROMIUM, DRIVER, Page, browser
 

@@ -170,10 +170,10 @@ def test_bars_are_as_high_as_their_counts(page: Page, pages: dict[str, Path]) ->
 def test_a_split_without_rows_shows_the_shares_of_training(page: Page, trees: dict[str, Any], tmp_path: Path) -> None:
     tree, x, y = trees["2, columns"]
     page.open(export_html(tree, tmp_path / "tree.html"))
-    assert "100 % of rows" in page.text('[data-node="0"]')
+    assert "100% of rows" in page.text('[data-node="0"]')
     assert len(page.all(".strip")) == len(page.nodes())
     page.open(export_html(tree, tmp_path / "tree.html", x, y))
-    assert "150 rows · 100 %" in page.text('[data-node="0"]')
+    assert "150 rows · 100%" in page.text('[data-node="0"]')
     assert not page.all(".strip")
 
 

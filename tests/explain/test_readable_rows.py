@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from prunus import explain_rows
-from prunus.explain.explaining import top_reasons
+from prunus.describe.explain import top_reasons
 from prunus.search.predict import class_scores, find_leaves, leaf_outputs
 from prunus.search.record import Split
 from tests.estimators.random_readable import TEST, estimators

@@ -8,11 +8,9 @@ import pandas as pd
 import pytest
 
 from prunus import ArgminTreeClusterer, export_rules
+from prunus.describe.record import ColumnSplit, LearnedTree, NodeSummary, SplitWeight
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain.column_splits import ColumnSplit
-from prunus.explain.rules import _line, _Path
-from prunus.explain.summary import NodeSummary, SplitWeight, TreeSummary
-from prunus.explain.wording import Words
+from prunus.render.rules import _line, _Path
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table(300)
@@ -36,8 +34,9 @@ def levels(left: str, right: str, other_left: bool | None = False, missing_left:
 def rule(*path: tuple[NodeSummary, bool], share: float = 0.5) -> str | None:
     """The rule of a path to a leaf with the value 2, without its end."""
     leaf = NodeSummary(1, 1, share, None, True, value=(2.0,))
-    summary = TreeSummary("tree", "constant", 1, 2, 3, 3, 1, None, ("y",), (), None)
-    line = _line(Words(summary, {}, {}, ()), _Path(path, leaf, share), str, 3)
+    plain: Any = {"target": None, "model": None, "encoder": None, "inputs": ()}
+    tree = LearnedTree("tree", "constant", 1, 2, 3, 3, 1, None, ("y",), (), None, **plain)
+    line = _line(tree, _Path(path, leaf, share), str, 3)
     if line is None:
         return None
     assert line.endswith(": value 2.0 (50% of rows)")

@@ -10,8 +10,8 @@ from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeRegressor
 
 from prunus import ArgminTreeClusterer, tree_summary
+from prunus.describe import NodeSummary
 from prunus.errors import InputTypeError
-from prunus.explain import NodeSummary
 from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import ENCODED, SAME_TRAINING
 

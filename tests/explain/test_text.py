@@ -11,8 +11,8 @@ import sklearn.tree
 from sklearn.exceptions import NotFittedError
 
 from prunus import ArgminTreeClusterer, export_text, tree_summary
+from prunus.describe.numbers import number
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain.digits import number
 from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()

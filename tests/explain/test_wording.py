@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from prunus import ArgminTreeClusterer, tree_summary
+from prunus.describe import NodeSummary, SplitWeight
+from prunus.describe.numbers import number, percent
+from prunus.describe.read import describe
+from prunus.describe.words import in_lines, shares, split_text, traits
 from prunus.errors import InputTypeError, InputValueError
-from prunus.explain import NodeSummary, SplitWeight
-from prunus.explain.digits import number, percent
-from prunus.explain.phrases import shares, split_text
-from prunus.explain.wording import read_words, traits
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()
@@ -78,7 +78,7 @@ def test_classes_beyond_the_largest_are_counted() -> None:
 def test_features_are_renamed_in_all_their_labels() -> None:
     frame = as_pandas(mixed())
     tree = regressor(pieces=4).fit(frame, frame["count"])
-    old, new = tree_summary(tree).nodes[0].split, read_words(tree, list("ABCDE")).root.split
+    old, new = tree_summary(tree).nodes[0].split, describe(tree, list("ABCDE")).root.split
     names = dict(zip(frame.columns, "ABCDE", strict=True))
     for before, after in zip(old, new, strict=True):
         name = next(name for name in names if before.label.startswith(name))
@@ -89,7 +89,7 @@ def test_features_are_renamed_in_all_their_labels() -> None:
 def test_columns_whose_labels_are_equal_are_told_apart() -> None:
     frame = pd.DataFrame({"a": ["x", "y", "z"] * 20, "a = x": X[:, 1]})
     tree = regressor().fit(frame, values(X))
-    found = {part.label: part.weight for part in read_words(tree, ["first", "second"]).root.split}
+    found = {part.label: part.weight for part in describe(tree, ["first", "second"]).root.split}
     columns = tree.encoder_.columns_
     (position,) = [i for i, column in enumerate(columns) if column.feature == 1]
     assert found["second"] == pytest.approx(tree.tree_.weight[0, position] / columns[position].scale)
@@ -98,17 +98,17 @@ def test_columns_whose_labels_are_equal_are_told_apart() -> None:
 
 def test_classes_are_renamed() -> None:
     tree = classifier().fit(X, labels(X))
-    assert read_words(tree, None, ["no", "yes"]).summary.outputs == ("no", "yes")
+    assert describe(tree, None, ["no", "yes"]).outputs == ("no", "yes")
 
 
 def test_class_names_may_be_true_as_in_scikit_learn() -> None:
     tree = classifier().fit(X, labels(X))
-    assert read_words(tree, None, True).summary.outputs == ("0", "1")
+    assert describe(tree, None, True).outputs == ("0", "1")
 
 
 def test_names_may_be_an_array() -> None:
     tree = classifier().fit(X, labels(X))
-    words = read_words(tree, np.array(["a", "b", "c"]), np.array(["no", "yes"]))
+    words = describe(tree, np.array(["a", "b", "c"]), np.array(["no", "yes"]))
     assert {part.label for part in words.root.split} == {"a", "b", "c"}
 
 
@@ -122,25 +122,25 @@ def test_names_may_be_an_array() -> None:
 def test_too_few_names(names: dict[str, Any], message: str) -> None:
     tree = classifier().fit(X, labels(X))
     with pytest.raises(InputValueError, match=message):
-        read_words(tree, **names)
+        describe(tree, **names)
 
 
 def test_names_that_are_no_list() -> None:
     tree = classifier().fit(X, labels(X))
     with pytest.raises(InputTypeError, match="feature_names must be a list of names, got 'abc'"):
-        read_words(tree, "abc")
+        describe(tree, "abc")
 
 
 def test_shares_of_absent_classes_are_zero() -> None:
     tree = classifier(depth=3, max_epochs=30).fit(X, labels(X, "abc"))
-    found = [share for node in read_words(tree).nodes.values() for share in node.distribution]
+    found = [share for node in describe(tree).nodes for share in node.distribution]
     assert min(found) == 0.0
     assert all(share == 0 or share > 0.01 for share in found)
 
 
 def test_displayed_names_have_one_line_and_few_characters() -> None:
     tree = regressor().fit(X, values(X))
-    words = read_words(tree, ["a\nb", "x" * 30, "c"]).displayed(longest=9)
+    words = in_lines(describe(tree, ["a\nb", "x" * 30, "c"]), longest=9)
     assert {part.label for part in words.root.split} == {"a b", "xxxxx…xxx", "c"}
 
 
@@ -153,19 +153,19 @@ def clusters() -> Any:
 
 def test_clusters_are_told_by_what_differs_from_the_table() -> None:
     tree, frame = clusters()
-    words = read_words(tree)
-    small, large = (words.nodes[t] for t in tree.apply(frame)[:2])
+    words = describe(tree)
+    small, large = (words.by_number[t] for t in tree.apply(frame)[:2])
     assert set(traits(words, small, 3)) == {"low size", "seldom color = red"}
     assert set(traits(words, large, 3)) == {"high size", "often color = red"}
     assert len(traits(words, large, 1)) == 1
 
 
 def test_the_whole_table_does_not_differ_from_itself() -> None:
-    words = read_words(clusters()[0])
+    words = describe(clusters()[0])
     assert traits(words, words.root, 3) == []
 
 
 def test_features_and_clusters_are_renamed() -> None:
-    words = read_words(clusters()[0], ["s", "c"], ["one", "two"])
-    assert words.summary.outputs == ("s", "c = red")
+    words = describe(clusters()[0], ["s", "c"], ["one", "two"])
+    assert words.outputs == ("s", "c = red")
     assert words.clusters == {1: "one", 2: "two"}

@@ -112,17 +112,19 @@ def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
     """Scores of the predictions; of a soft tree also those of hard predictions, and how far the two agree."""
     if is_forest(model) or is_readable(model):
         return mean_scores(model, model.predict_proba(X) if is_classifier(model) else model.predict(X), y)
-    from prunus.explain.rows import send_rows
+    from prunus.describe.read import describe
+    from prunus.describe.rows import LearnedRows, send_rows
     from prunus.tree.prediction import hard_outputs
 
-    rows, target = send_rows(model, X), model.target_
+    rows, target = send_rows(describe(model), X), model.target_
+    assert isinstance(rows, LearnedRows)
     if is_classifier(model):
         found = _class_scores(target, target.predictions(rows.soft), target.answers(rows.soft), y)
     else:
         found = _number_scores(target.answers(rows.soft), y) | _loss_scores(model, y, target.answers(rows.soft))
-    if rows.tree.is_hard:
+    if rows.tree.model.is_hard:
         return found
-    hard = hard_outputs(rows.tree, rows.x, rows.ends)
+    hard = hard_outputs(rows.tree.model, rows.x, rows.ends)
     predicted = target.answers(hard)
     own = {"hard_accuracy": _accuracy(y, predicted)} if is_classifier(model) else {"hard_r2": _r2(y, predicted)}
     return found | own | {"hard_soft_agreement": target.agreement(rows.soft, hard)}

@@ -194,7 +194,7 @@ def _predictions(model: Any, X: Any, options: argparse.Namespace) -> dict[str, A
 
 def _reasons(model: Any, X: Any) -> Any:  # noqa: N803
     """The strongest reasons for each prediction, (n, REASONS); empty texts where there are fewer."""
-    from prunus.explain.explaining import top_reasons
+    from prunus.describe.explain import top_reasons
 
     found = [row for begin in range(0, len(X), CHUNK) for row in top_reasons(model, X[begin : begin + CHUNK], REASONS)]
     return np.array([row + [""] * (REASONS - len(row)) for row in found], dtype=object).reshape(len(X), REASONS)

@@ -27,7 +27,7 @@ def group_words(name: str, levels: tuple[str, ...], *, missing: bool, negated: b
     >>> group_words("color", ("E", "F, or G"), missing=True)
     'color is E, "F, or G" or missing'
     """
-    words = [quoted(level) for level in levels] + ["missing"] * missing
+    words = [quoted(level) for level in levels] + ["missing"] * missing or ["no level"]
     listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
     return f"{bracketed(name)} is {'not ' * negated}{listed}"
 

@@ -7,6 +7,7 @@ from prunus.targets.links import Link
 from prunus.targets.log_numbers import LogNumbers
 from prunus.targets.numbers import Numbers
 from prunus.targets.path_rows import PathRows
+from prunus.targets.scale import Scale
 from prunus.targets.storage import target_from_record, target_to_record
 from prunus.targets.target import Target
 from prunus.targets.two_classes import TwoClasses
@@ -18,6 +19,7 @@ __all__ = [
     "LogNumbers",
     "Numbers",
     "PathRows",
+    "Scale",
     "Target",
     "TwoClasses",
     "disagreement",

@@ -16,6 +16,7 @@ from prunus.data.columns import is_missing
 from prunus.errors import InputValueError
 from prunus.targets.links import SOFTMAX, Link
 from prunus.targets.path_rows import PathRows
+from prunus.targets.scale import Scale
 from prunus.targets.target import Array, Doubles, Task, check_same_link
 
 __all__ = ["Classes"]
@@ -39,11 +40,18 @@ class Classes:
 
     task: ClassVar[Task] = "classes"
     link: ClassVar[Link] = SOFTMAX
+    reconstructs: ClassVar[bool] = False
+    one_dimensional: ClassVar[bool] = True
 
     @classmethod
     def of(cls, y: Any, class_weight: Any = None) -> Self:
         """A target with the classes that occur in y."""
         return cls(np.unique(_read_labels(y, warn=False)), class_weight)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels."""
+        return tuple(self.labels.tolist())
 
     @property
     def n_outputs(self) -> int:
@@ -140,6 +148,17 @@ class Classes:
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
         """Shares of the classes; their spread is left out, since it follows from the shares."""
         return self.shares(mean), spread[:, :0]
+
+    def display_scale(self, names: tuple[str, ...]) -> Scale:
+        """The log odds of the second of two classes; the scores of more, relative to their mean.
+
+        Only the differences of scores matter.
+        """
+        k = self.n_outputs
+        if len(names) == 2:
+            matrix = np.array([[1.0]]) if k == 1 else np.array([[-1.0, 1.0]])
+            return Scale((f"log odds of {names[1]}",), matrix, np.zeros(1))
+        return Scale(tuple(f"score of {name}" for name in names), np.eye(k) - 1 / k, np.zeros(k))
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
         """The share of rows whose two predicted labels are equal."""

@@ -25,6 +25,7 @@ class Columns(Numbers):
     """The user's option `targets`, for messages."""
 
     task: ClassVar[Task] = "clusters"
+    reconstructs: ClassVar[bool] = True
 
     @classmethod
     def asked_for(cls, targets: Sequence[Any] | None, encoder: TableEncoder) -> Self:

@@ -12,6 +12,7 @@ from prunus.errors import InputValueError
 from prunus.targets.links import LOG, Link
 from prunus.targets.numbers import Numbers
 from prunus.targets.path_rows import PathRows
+from prunus.targets.scale import Scale
 from prunus.targets.target import Array, Doubles
 
 __all__ = ["LogNumbers"]
@@ -93,3 +94,7 @@ class LogNumbers(Numbers):
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
         """Means and spreads in the units of y."""
         return mean * self.mean, spread * self.mean
+
+    def display_scale(self, names: tuple[str, ...]) -> Scale:
+        """The logarithms of the values."""
+        return Scale(tuple(f"log of {name}" for name in names), np.eye(self.n_outputs), np.log(self.mean))

@@ -14,6 +14,7 @@ from prunus.data.checks import reading
 from prunus.errors import InputValueError
 from prunus.targets.links import IDENTITY, Link
 from prunus.targets.path_rows import PathRows
+from prunus.targets.scale import Scale
 from prunus.targets.target import Array, Doubles, Task, check_same_link
 
 __all__ = ["Numbers"]
@@ -41,6 +42,8 @@ class Numbers:
 
     task: ClassVar[Task] = "numbers"
     link: ClassVar[Link] = IDENTITY
+    reconstructs: ClassVar[bool] = False
+    classes: ClassVar[None] = None
 
     @classmethod
     def of(cls, y: Any, **options: Any) -> Self:
@@ -122,6 +125,11 @@ class Numbers:
     def node_units(self, mean: Doubles, spread: Doubles, encoder: TableEncoder) -> tuple[Doubles, Doubles]:  # noqa: ARG002
         """Means and spreads in the units of y."""
         return self.predictions(mean), spread * self.deviation
+
+    def display_scale(self, names: tuple[str, ...]) -> Scale:
+        """The values in the units of y."""
+        zero, one = (self.predictions(np.full((1, self.n_outputs), x))[0] for x in (0.0, 1.0))
+        return Scale(names, np.diag(one - zero), zero)
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
         """R^2 of the values along one path as predictions of the values along all routes.

@@ -10,6 +10,7 @@ from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.targets.links import Link
 from prunus.targets.path_rows import PathRows
+from prunus.targets.scale import Scale
 
 __all__ = ["Array", "Doubles", "Target", "Task", "check_same_link"]
 
@@ -28,6 +29,16 @@ class Target(Protocol):
     task: ClassVar[Task]
     link: ClassVar[Link]
     """How outputs become means of what is wanted."""
+    reconstructs: ClassVar[bool]
+    """Whether the outputs are columns of the table itself, so that rows get the cluster at the end of their path."""
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """The classes that are predicted; None if the target is no class."""
+
+    @property
+    def one_dimensional(self) -> bool:
+        """Whether the answer for a row is a single value."""
 
     @property
     def n_outputs(self) -> int:
@@ -85,6 +96,9 @@ class Target(Protocol):
 
         For classes they are the shares of all classes, and spreads of shape (T, 0).
         """
+
+    def display_scale(self, names: tuple[str, ...]) -> Scale:
+        """The scale on which outputs are told, given the names of what is predicted."""
 
     def agreement(self, soft: Doubles, hard: Doubles) -> float:
         """How far soft and hard predictions agree, given the outputs of both, (n, k); 1 means completely."""
