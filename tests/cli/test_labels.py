@@ -11,7 +11,7 @@ import pytest
 
 import prunus
 from prunus.cli import columns
-from prunus.cli.reading import Source
+from prunus.cli.reading import InputTable
 from prunus.cli.targets import read_classes
 from prunus.estimators import format as estimators_format
 from tests.cli.tables import QUICK, SOFT, Shell, csv, write
@@ -84,7 +84,7 @@ OF_PARQUET: list[tuple[Any, list[Any] | None, list[str]]] = [
 def test_labels_of_parquet_are_its_values(
     shell: Shell, tmp_path: Path, values: Any, labels: list[Any] | None, classes: list[str]
 ) -> None:
-    given, found = read_classes(Source("t.parquet", pd.DataFrame({"y": values})), "y")
+    given, found = read_classes(InputTable("t.parquet", pd.DataFrame({"y": values})), "y")
     assert found.tolist()[: len(classes)] == classes
     assert given.sum() == 2
     if labels is None:

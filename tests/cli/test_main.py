@@ -106,7 +106,7 @@ def test_an_input_is_not_replaced_whatever_force_says(shell: Shell, here: Path, 
         for force in ((), ("--force",)):
             written = read if out == "m" else name
             said = shell.mistake(*words, name, *force)
-            assert f"the file to write must be another one than {read}, which is read, got {written}" in said
+            assert f"the file to write must differ from {read}, which is read, got {written}" in said
     assert (here / read).read_bytes() == before
 
 
@@ -115,7 +115,7 @@ def test_a_table_from_stdin_is_not_replaced(shell: Shell, here: Path, monkeypatc
     with (here / "t.csv").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
         said = shell.mistake("predict", "m.prunus", "--out", "t.csv", "--force")
-    assert "another one than stdin, which is read, got t.csv" in said
+    assert "differ from stdin, which is read, got t.csv" in said
     assert (here / "t.csv").read_bytes() == before
 
 

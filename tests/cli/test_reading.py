@@ -14,16 +14,16 @@ import pytest
 
 from prunus.cli.columns import drop_useless
 from prunus.cli.errors import CliError
-from prunus.cli.reading import Source, read_source
+from prunus.cli.reading import InputTable, read_input
 from tests.cli.tables import frame, write
 
 
-def read(path: object, text_columns: Any = (), **options: Any) -> Source:
+def read(path: object, text_columns: Any = (), **options: Any) -> InputTable:
     defaults = {"separator": None, "no_header": False, "dates": None, "na_values": None}
-    return read_source(str(path), argparse.Namespace(**(defaults | options)), text_columns)
+    return read_input(str(path), argparse.Namespace(**(defaults | options)), text_columns)
 
 
-def rows(source: Source) -> dict[str, list[Any]]:
+def rows(source: InputTable) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = source.frame.to_dict("list")
     return found
 

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (Exception, KeyboardInterrupt) as error:
         text = f"prunus{'' if name is None else ' ' + name}: {describe(error)}\n"
-        if group.may_tell(text):
+        if group.reports(text):
             if options.traceback:
                 traceback.print_exc()
             sys.stderr.write(text)
@@ -174,11 +174,11 @@ class Group:
 
             processes().gather(None)
 
-    def may_tell(self, error: str) -> bool:
-        """End the silence, and return whether this is the process to tell an error: each is told once."""
+    def reports(self, error: str) -> bool:
+        """End the silence, and return whether this process reports an error: each is reported once."""
         self.end()
         if self._store is not None:
-            with suppress(Exception):  # without the others, errors are told anyway
+            with suppress(Exception):  # without the others, errors are reported anyway
                 return bool(self._store.add(f"prunus: {error}", 1) == 1)
         return self.is_first or self._store is not None
 
