@@ -21,90 +21,61 @@ SMALL = ("--memory-limit", "200kB")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("tables")
-    table = frame(N)
+    """A folder with the same table in parts/*.parquet and in texts/*.csv, and price.prunus and kind.prunus."""
+    made, table = tmp_path_factory.mktemp("tables"), frame(N)
     for k in range(3):
         rows = pa.Table.from_pandas(table[k::3], preserve_index=False)
         write(rows, made / "parts" / f"part-{k}.parquet", rows=100)
         write(rows, made / "texts" / f"part-{k}.csv")
+    kinds = {"price": prunus.ArgminTreeRegressor, "kind": prunus.ArgminTreeClassifier}
+    for target, kind in kinds.items():
+        fitted = kind(max_epochs=2, random_state=0).fit(table[["size", "color"]], table[target])
+        prunus.save(fitted, made / f"{target}.prunus")
     return made
 
 
-@pytest.fixture(scope="module")
-def model(files: Path) -> Path:
-    out = files / "price.prunus"
-    rows = pd.concat(pd.read_parquet(path) for path in sorted((files / "parts").iterdir()))
-    fitted = prunus.ArgminTreeRegressor(max_epochs=2, random_state=0).fit(rows[["size", "color"]], rows["price"])
-    prunus.save(fitted, out)
-    return out
-
-
-def fit(shell: Shell, *arguments: object) -> dict[str, Any]:
-    return shell.json("fit", *arguments, "--drop", "kind", "--drop", "id", "--target", "price", *SOFT)
-
-
-@pytest.mark.parametrize("form", ["parts/part-*.parquet", "parts", "texts"])
-def test_patterns_and_folders_are_one_table(shell: Shell, files: Path, tmp_path: Path, form: str) -> None:
-    found = fit(shell, files / form, "--out", tmp_path / "m.prunus")
-    assert found["rows"] == N
-    assert found["features"] == ["size", "color"]  # the constant column is left out as useless
-    assert 400 < found["hold_out"]["rows"] < 500
-    assert prunus.load(tmp_path / "m.prunus").target_name_ == "price"
-
-
-def test_several_files_are_one_table(shell: Shell, files: Path, tmp_path: Path) -> None:
-    two = [files / "parts" / f"part-{k}.parquet" for k in (0, 1)]
-    assert fit(shell, *two, "--out", tmp_path / "m.prunus")["rows"] == 2_000
-
-
 @pytest.mark.parametrize("form", ["parts/part-*.parquet", "texts"])
-def test_a_table_beyond_memory_is_learned_in_parts(shell: Shell, files: Path, tmp_path: Path, form: str) -> None:
-    found = fit(shell, files / form, "--out", tmp_path / "m.prunus", *SMALL)
+def test_files_are_one_table_which_may_be_beyond_memory(shell: Shell, files: Path, tmp_path: Path, form: str) -> None:
+    out = tmp_path / "m.prunus"
+    options = ("--drop", "kind", "--drop", "id", "--target", "price", "--out", out, "--force", *SOFT)
+    found = shell.json("fit", files / form, *options)
+    assert (found["rows"], found["features"]) == (N, ["size", "color"])  # the constant column is left out as useless
+    assert 400 < found["hold_out"]["rows"] < 500
+    assert prunus.load(out).target_name_ == "price"
+    two = [files / "parts" / f"part-{k}.parquet" for k in (0, 1)]
+    assert shell.json("fit", *two, *options)["rows"] == 2_000
+    found = shell.json("fit", files / form, *options, *SMALL)
     assert found["notes"] == ["the table is read in parts"]
-    assert found["features"] == ["size", "color", "unit"]
-    assert found["rows"] == N
+    assert (found["rows"], found["features"]) == (N, ["size", "color", "unit"])
     assert 100 < found["hold_out"]["rows"] < N
     assert 0 < found["hold_out"]["r2"] < 1
-    whole = fit(shell, files / form, "--out", tmp_path / "w.prunus", *SMALL, "--validation-fraction", "0")
-    assert whole["hold_out"] is None
+    assert shell.json("fit", files / form, *options, *SMALL, "--validation-fraction", "0")["hold_out"] is None
 
 
 def test_classes_and_forests_beyond_memory(shell: Shell, files: Path, tmp_path: Path) -> None:
     command = ("fit", files / "parts", "--target", "kind", "--drop", "id", "--forest", "2", "--leaf", "linear")
     found = shell.json(*command, "--out", tmp_path / "m.prunus", *QUICK, *SMALL)
-    assert found["task"] == "classification"
-    assert found["model"]["trees"] == 2
-    assert found["hold_out"] is None
+    assert (found["task"], found["model"]["trees"], found["hold_out"]) == ("classification", 2, None)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "feather"])
-def test_predictions_in_parts_are_those_at_once(
-    shell: Shell, files: Path, model: Path, tmp_path: Path, suffix: str
-) -> None:
+def test_predictions_in_parts_are_those_at_once(shell: Shell, files: Path, tmp_path: Path, suffix: str) -> None:
     outs = [tmp_path / f"{name}.{suffix}" for name in "ab"]
-    command = ("predict", model, files / "parts", "--copy", "id", "--copy", "color", "--quiet", "--out")
+    command = ("predict", files / "kind.prunus", files / "parts", "--copy", "id", "--copy", "color", "--quiet")
     for out, options in zip(outs, ((), SMALL), strict=True):
-        shell(*command, out, *options)
+        shell(*command, *options, "--proba", *(["--explain"] if suffix == "parquet" else []), "--out", out)
     found = [getattr(pd, f"read_{suffix.removesuffix('.gz')}")(out) for out in outs]
     pd.testing.assert_frame_equal(*found)
     assert sorted(found[0]["id"]) == list(range(1, N + 1))
+    labels = [f"probability {label}" for label in ("large", "small")]
+    reasons = [f"reason {i}" for i in (1, 2, 3)] if suffix == "parquet" else []
+    assert found[0].columns.tolist() == ["id", "color", "prediction", *labels, *reasons]
+    np.testing.assert_allclose(found[0][labels].sum(axis=1), 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(out.name for out in outs)
 
 
-def test_probabilities_and_reasons_in_parts(shell: Shell, files: Path, tmp_path: Path) -> None:
-    rows = frame(N)
-    fitted = prunus.ArgminTreeClassifier(max_epochs=2, random_state=0).fit(rows[["size", "color"]], rows["kind"])
-    prunus.save(fitted, tmp_path / "kind.prunus")
-    out = tmp_path / "p.parquet"
-    shell("predict", tmp_path / "kind.prunus", files / "parts", "--proba", "--explain", "--out", out, *SMALL)
-    found = pd.read_parquet(out)
-    labels = [f"probability {label}" for label in ("large", "small")]
-    assert found.columns.tolist() == ["prediction", *labels, "reason 1", "reason 2", "reason 3"]
-    np.testing.assert_allclose(found[labels].sum(axis=1), 1)
-
-
 def test_interrupted_predictions_go_on(
-    shell: Shell, files: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "PART_ROWS", 500)
     calls: list[int] = []
@@ -116,7 +87,8 @@ def test_interrupted_predictions_go_on(
             raise KeyboardInterrupt
         wrapped(*arguments)
 
-    out, command = tmp_path / "p.csv", ("predict", model, files / "parts", "--out", tmp_path / "p.csv", *SMALL)
+    out, model = tmp_path / "p.csv", files / "price.prunus"
+    command = ("predict", model, files / "parts", "--out", out, *SMALL)
     monkeypatch.setattr(writing, "_write_part", interrupted)
     assert prunus.cli.main([str(word) for word in command]) == 130
     assert "1500 rows are done; the same command continues" in shell.capsys.readouterr().err
@@ -133,29 +105,20 @@ def test_interrupted_predictions_go_on(
     assert not (tmp_path / "p.csv.parts").exists()
 
 
-def test_mistakes_name_the_file(shell: Shell, files: Path, model: Path, tmp_path: Path) -> None:
+def test_mistakes_name_the_file(shell: Shell, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(pa.table({"size": [1.0]}), tmp_path / "a" / "other.parquet")
     good = files / "parts" / "part-0.parquet"
-    damaged = tmp_path / "damaged.parquet"
-    damaged.write_bytes(good.read_bytes()[:1_000])
-    out = ("--target", "price", "--out", tmp_path / "m.prunus", *SOFT)
-    assert "other.parquet" in shell.mistake("fit", good, tmp_path / "a", *out)
-    assert "damaged.parquet" in shell.mistake("fit", good, damaged, *out)
-    assert "got none for" in shell.mistake("fit", tmp_path / "*.csv", *out)
-    assert "has no column 'cost'; it has" in shell.mistake(
-        "fit", files / "parts", "--target", "cost", "--out", tmp_path / "m.prunus", *SOFT, *SMALL
-    )
-    assert "- must be the only table" in shell.mistake("fit", "-", good, *out)
-    assert "--out must name a file for a table that is read in parts" in shell.mistake(
-        "predict", model, files / "parts", *SMALL
-    )
-    assert "no column 'colour'" in shell.mistake(
-        "predict", model, files / "parts", "--copy", "colour", "--out", tmp_path / "p.csv", *SMALL
-    )
-
-
-@pytest.mark.parametrize("size", ["1X", "0", "-1GB", "much"])
-def test_sizes_of_memory_are_checked(shell: Shell, files: Path, size: str) -> None:
-    command = ["fit", str(files / "parts"), "--target", "price", "--out", "m.prunus", f"--memory-limit={size}"]
-    assert prunus.cli.main(command) == 2
-    assert "must be a size such as 500MB or 4GB" in shell.capsys.readouterr().err
+    (tmp_path / "damaged.parquet").write_bytes(good.read_bytes()[:1_000])
+    monkeypatch.chdir(tmp_path)
+    fit = ("--target", "price", "--out", "m.prunus", *SOFT)
+    predict = ("predict", files / "price.prunus", files / "parts", *SMALL)
+    for command, said in (
+        (("fit", good, "a", *fit), "other.parquet"),
+        (("fit", good, "damaged.parquet", *fit), "damaged.parquet"),
+        (("fit", "*.csv", *fit), "got none for"),
+        (("fit", "-", good, *fit), "- must be the only table"),
+        (("fit", files / "parts", *SMALL, *fit, "--target", "cost"), "has no column 'cost'; it has"),
+        (predict, "--out must name a file for a table that is read in parts"),
+        ((*predict, "--copy", "colour", "--out", "p.csv"), "no column 'colour'"),
+    ):
+        assert said in shell.mistake(*command)

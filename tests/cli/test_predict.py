@@ -1,8 +1,9 @@
-"""``prunus predict``, ``evaluate``, ``cluster``, ``show``, ``export``: what is done with a model."""
+"""``prunus predict`` and ``evaluate``: what is done with a model and a table."""
 
+import csv as csv_module
+import gzip
 import io
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -10,101 +11,69 @@ import pandas as pd
 import pytest
 
 import prunus
-from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
-from tests.cli.tables import QUICK, SOFT, Shell, csv, frame, write
+from prunus.cli.writing import csv_text
+from tests.cli.tables import QUICK, Shell, csv, frame, write
+from tests.cli.test_reading import read
+
+TABLE = frame()[["size", "color"]]
 
 
-def test_predictions_are_those_of_the_estimator(shell: Shell, folder: Path) -> None:
-    found = pd.read_csv(io.StringIO(shell("predict", folder / "kind.prunus", folder / "table.csv")))
-    expected = prunus.load(folder / "kind.prunus").predict(frame()[["size", "color"]])
-    assert found["prediction"].tolist() == expected.tolist()
+def printed(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text))
 
 
-def test_probabilities_hard_predictions_and_copies(shell: Shell, folder: Path) -> None:
-    command = ("predict", folder / "kind.prunus", folder / "table.csv", "--proba", "--hard", "--copy", "id")
-    found = pd.read_csv(io.StringIO(shell(*command)))
+def copied(text: str, column: str, separator: str = ",") -> list[str]:
+    rows = csv_module.DictReader(io.StringIO(text, newline=""), delimiter=separator)
+    return [row[column] for row in rows]
+
+
+def test_predictions_are_those_of_the_estimator(shell: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, command = prunus.load(folder / "kind.prunus"), ("predict", folder / "kind.prunus", folder / "table.csv")
+    assert printed(shell(*command))["prediction"].tolist() == tree.predict(TABLE).tolist()
+    found = printed(shell(*command, "--proba", "--hard", "--copy", "id"))
     assert found.columns.tolist() == ["id", "prediction", "probability large", "probability small"]
-    expected = prunus.load(folder / "kind.prunus").predict_proba(frame()[["size", "color"]], hard=True)
-    np.testing.assert_allclose(found.iloc[:, 2:], expected)
-
-
-def test_the_device_may_be_chosen(shell: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ("predict", folder / "kind.prunus", folder / "table.csv")
-    assert shell(*command, "--device", "cpu", "--proba") == shell(*command, "--proba")
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    assert "device must be one that torch finds, got 'cuda'" in shell.mistake(*command, "--device", "cuda")
-    assert "device must be 'auto' or a device of torch" in shell.mistake(*command, "--device", "card")
-
-
-def test_reasons_beside_predictions(shell: Shell, folder: Path) -> None:
-    found = pd.read_csv(io.StringIO(shell("predict", folder / "kind.prunus", folder / "table.csv", "--explain")))
+    np.testing.assert_allclose(found.iloc[:, 2:], tree.predict_proba(TABLE, hard=True))
+    found = printed(shell(*command, "--explain"))
     assert found.columns.tolist() == ["prediction", "reason 1", "reason 2", "reason 3"]
     assert found["reason 1"].str.fullmatch(r"(size|color) (= .*|is missing) \([+-][\d.e-]+\)").all()
     assert found["reason 3"].isna().all()  # the table has two columns
-
-
-def test_json_has_a_list_for_each_column(shell: Shell, folder: Path) -> None:
     record = shell.json("predict", folder / "price.prunus", folder / "table.csv")
     assert record["rows"] == len(record["prediction"]) == 60
+    assert shell(*command, "--device", "cpu", "--proba") == shell(*command, "--proba")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    assert "device must be one that torch finds, got 'cuda'" in shell.mistake(*command, "--device", "cuda")
+
+
+def test_a_forest_predicts_and_gives_reasons(shell: Shell, folder: Path) -> None:
+    forest = prunus.load(folder / "forest.prunus")
+    found = shell.json("predict", folder / "forest.prunus", folder / "table.csv", "--proba", "--explain")
+    assert found["prediction"] == forest.predict(TABLE).tolist()
+    np.testing.assert_allclose(found["probability large"], forest.predict_proba(TABLE)[:, 0])
+    expected = [why.reason_texts(1)[0] for why in prunus.explain_rows(forest, TABLE.iloc[:5])]
+    assert found["reason 1"][:5] == expected
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
 def test_predictions_in_a_file(shell: Shell, folder: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"p.{suffix}"
-    command = ("predict", folder / "price.prunus", folder / "table.csv", "--out", out)
+    command = ("predict", folder / "price.prunus", folder / "table.csv", "--copy", "id", "--out", out)
     assert shell(*command) == ""
-    assert len(getattr(pd, f"read_{suffix}")(out)) == 60
+    assert getattr(pd, f"read_{suffix}")(out)["id"].tolist() == list(range(1, 61))
     assert "exists; add --force" in shell.mistake(*command)
 
 
-def test_columns_may_be_more_and_in_another_order(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    data = csv(tmp_path / "t.csv", frame()[["color", "price", "size"]].assign(more=1))
-    command = ("predict", folder / "kind.prunus")
-    assert shell(*command, data) == shell(*command, folder / "table.csv")
-
-
-def test_columns_that_are_missing_are_named(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    data = csv(tmp_path / "t.csv", frame()[["color"]].assign(Size=1.0))
-    said = shell.mistake("predict", folder / "kind.prunus", data)
-    assert "lacks the column 'size'" in said
-    assert "did you mean 'Size'?" in said
-
-
-def test_a_text_in_a_column_of_numbers_is_found(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    data = write(tmp_path / "t.csv", "size,color\n1.5,red\n2,5,red\n".replace("2,5", "2x5"))
-    said = shell.mistake("predict", folder / "kind.prunus", data)
-    assert "line 3: column 'size' must contain numbers, as in training, got '2x5'" in said
-
-
-def test_categories_that_look_like_numbers_are_compared_as_text(shell: Shell, tmp_path: Path) -> None:
-    table = frame().assign(code=["01", "02", "A"] * 20, y=["a", "b", "c"] * 20)[["code", "size", "y"]]
-    command = ("fit", csv(tmp_path / "t.csv", table), "--target", "y", "--out", tmp_path / "m.prunus")
-    shell(*command, "--quiet")
-    few = table[table["code"] != "A"]
-    assert (
-        shell.json("evaluate", tmp_path / "m.prunus", csv(tmp_path / "few.csv", few), "--target", "y")["accuracy"] == 1
-    )
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [("no model", "is not a model of prunus"), (None, "there is no file")],
-)
-def test_a_file_of_another_kind_is_named(
-    shell: Shell, folder: Path, tmp_path: Path, content: str | None, said: str
-) -> None:
-    if content is not None:
-        (tmp_path / "m.prunus").write_text(content)
-    message = shell.mistake("predict", tmp_path / "m.prunus", folder / "table.csv")
-    assert said in message
-    assert "m.prunus" in message
-
-
-def test_a_bare_torch_module_is_not_enough(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    module = TreeModel(TreeLayer(LinearSplit(2, depth=1), depth=1), ConstantHead(2, depth=1, out_features=1))
-    prunus.save(module, tmp_path / "m.prunus")
-    said = shell.mistake("predict", tmp_path / "m.prunus", folder / "table.csv")
-    assert "does not take tables" in said
+def test_columns_are_found_by_name_and_compared_as_in_training(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    command, data = ("predict", folder / "kind.prunus"), tmp_path / "t.csv"
+    more = csv(data, frame()[["color", "price", "size"]].assign(more=1))
+    assert shell(*command, more) == shell(*command, folder / "table.csv")
+    for dtype in ("str", "string", "category"):  # a column of numbers may be text without values
+        table = pd.DataFrame({"size": pd.Series([None, None], dtype=dtype), "color": ["red", "blue"]})
+        table.to_parquet(tmp_path / "t.parquet")
+        assert shell(*command, tmp_path / "t.parquet").count("\n") == 3
+    codes = frame().assign(code=["01", "02", "A"] * 20, y=["a", "b", "c"] * 20)[["code", "size", "y"]]
+    shell("fit", csv(data, codes), "--target", "y", "--out", tmp_path / "m.prunus", "--quiet")
+    few = csv(tmp_path / "few.csv", codes[codes["code"] != "A"])  # they look like numbers now
+    assert shell.json("evaluate", tmp_path / "m.prunus", few, "--target", "y")["accuracy"] == 1
 
 
 def test_a_model_learned_from_an_array_takes_columns_by_position(shell: Shell, tmp_path: Path) -> None:
@@ -115,136 +84,84 @@ def test_a_model_learned_from_an_array_takes_columns_by_position(shell: Shell, t
     assert "must have 2 columns" in said
 
 
-def test_reasons_are_of_soft_predictions(shell: Shell, folder: Path) -> None:
-    said = shell.mistake("predict", folder / "kind.prunus", folder / "table.csv", "--explain", "--hard")
-    assert "--explain must be left out with --hard" in said
-
-
-def test_options_that_do_not_fit_the_model(shell: Shell, folder: Path) -> None:
-    assert "must be a classifier for --proba" in shell.mistake("predict", folder / "price.prunus", "t.csv", "--proba")
-    assert "must be left out for clusters" in shell.mistake("predict", folder / "clusters.prunus", "t.csv", "--hard")
-
-
-def test_scores_of_classes(shell: Shell, folder: Path) -> None:
-    record = shell.json("evaluate", folder / "kind.prunus", folder / "table.csv", "--target", "kind")
-    tree = prunus.load(folder / "kind.prunus")
-    assert record["accuracy"] == pytest.approx(tree.score(frame()[["size", "color"]], frame()["kind"]))
-    scores = {"balanced_accuracy", "log_loss", "roc_auc", "hard_accuracy", "hard_soft_agreement"}
-    assert scores < set(record)
-
-
-def test_scores_of_numbers(shell: Shell, folder: Path) -> None:
-    record = shell.json("evaluate", folder / "price.prunus", folder / "table.csv", "--target", "price")
-    assert {"r2", "mae", "rmse", "hard_r2", "hard_soft_agreement"} < set(record)
-    said = shell("evaluate", folder / "price.prunus", folder / "table.csv", "--target", "price")
-    assert f"{record['r2']:.4g}" in said
-
-
-def test_a_class_that_the_model_does_not_know(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    data = csv(tmp_path / "t.csv", frame().replace({"kind": {"small": "tiny"}}))
-    said = shell.mistake("evaluate", folder / "kind.prunus", data, "--target", "kind")
-    assert "got 'tiny'" in said
-    assert "kind.prunus, 'large', 'small'" in said
-
-
-def test_the_truth_is_the_column_that_was_learned(shell: Shell, folder: Path) -> None:
-    command = ("evaluate", folder / "kind.prunus", folder / "table.csv")
-    assert shell(*command) == shell(*command, "--target", "kind")  # broke: --target was required
-
-
-def test_the_truth_must_be_named_for_a_model_that_does_not_know_it(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    tree = prunus.load(folder / "kind.prunus")
+def test_scores(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    command, tree = ("evaluate", folder / "kind.prunus", folder / "table.csv"), prunus.load(folder / "kind.prunus")
+    record = shell.json(*command, "--target", "kind")
+    assert record["accuracy"] == pytest.approx(tree.score(TABLE, frame()["kind"]))
+    assert {"balanced_accuracy", "log_loss", "roc_auc", "hard_accuracy", "hard_soft_agreement"} < set(record)
+    assert shell.json(*command) == record  # broke: --target was required
     del tree.target_name_
     prunus.save(tree, tmp_path / "t.prunus")
     said = shell.mistake("evaluate", tmp_path / "t.prunus", folder / "table.csv")
     assert "--target must name the column with the truth" in said
+    record = shell.json("evaluate", folder / "price.prunus", folder / "table.csv")
+    assert {"r2", "mae", "rmse", "hard_r2", "hard_soft_agreement"} < set(record)
+    assert f"{record['r2']:.4g}" in shell("evaluate", folder / "price.prunus", folder / "table.csv")
+    out = shell("evaluate", folder / "price.prunus", csv(tmp_path / "one.csv", frame(1)), "--json")
+    assert json.loads(out, parse_constant=pytest.fail)["r2"] is None  # of what is no number
 
 
 def test_clusters_with_labels_beside_known_classes(shell: Shell, tmp_path: Path) -> None:
-    labels = tmp_path / "labels.csv"
-    command = ("cluster", csv(tmp_path / "t.csv"), "--target", "kind", "--out", tmp_path / "c.prunus")
+    data, model, labels = csv(tmp_path / "t.csv"), tmp_path / "c.prunus", tmp_path / "labels.csv"
+    command = ("cluster", data, "--target", "kind", "--out", model)
     record = shell.json(*command, "--n-clusters", "3", "--labels", labels, *QUICK)
     assert len(record["clusters"]) == 3
     assert pd.read_csv(labels)["cluster"].value_counts().sort_index().tolist() == record["clusters"]
     assert 0 < record["scores"]["dendrogram_purity"] <= 1
-    again = pd.read_csv(io.StringIO(shell("predict", tmp_path / "c.prunus", tmp_path / "t.csv")))
-    assert again["cluster"].tolist() == pd.read_csv(labels)["cluster"].tolist()
-    assert "reconstruction error" in shell("evaluate", tmp_path / "c.prunus", tmp_path / "t.csv")
+    assert printed(shell("predict", model, data))["cluster"].tolist() == pd.read_csv(labels)["cluster"].tolist()
+    assert "reconstruction error" in shell("evaluate", model, data)
+    hard = shell.json(*command, "--max-split-features", 1, "--max-leaf-nodes", 3, *QUICK, "--force")
+    assert hard["model"]["leaves"] <= 3
+    assert prunus.load(model).tree_.is_hard
+    assert set(shell.json("cluster", data, "--out", model, "--max-split-features", 1, *QUICK, "--force")["scores"]) == {
+        "reconstruction_error"
+    }
 
 
-def test_a_tree_as_text_and_as_a_record(shell: Shell, folder: Path) -> None:
-    assert (
-        shell("show", folder / "kind.prunus").strip() == prunus.export_text(prunus.load(folder / "kind.prunus")).strip()
-    )
-    assert shell.json("show", folder / "kind.prunus")["classes"] == ["large", "small"]
+FIELDS = ["000001", "1152921504606846977", "1e5", "13.01.2021", " 0 a", "NA", "", "1.50", "true", "+7", "a, b", 'a "b"']
+FIELDS += ["a\r\nb", "a\nb", "a\rb", "\rb"]
 
 
-def test_a_tree_as_a_page_and_as_a_picture(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    page, picture = tmp_path / "t.html", tmp_path / "t.png"
-    command = ("show", folder / "kind.prunus", "--html", page, "--plot", picture)
-    assert shell(*command, "--data", folder / "table.csv", "--target", "kind") == ""
-    assert "<html" in page.read_text(encoding="utf-8")
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "exists; add --force" in shell.mistake(*command)
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_copied_field_is_the_text_of_the_file(shell: Shell, folder: Path, tmp_path: Path, field: str) -> None:
+    data = tmp_path / "t.csv"
+    for quote in ['"'] if set(field) & set(',"\r\n') else ["", '"']:
+        cell = quote + field.replace('"', '""') + quote
+        data.write_bytes(f"size,color,key\r\n1,red,{cell}\r\n2, red,{cell}\r\n".encode())
+        assert copied(shell("predict", folder / "kind.prunus", data, "--copy", "key"), "key") == [field] * 2
 
 
-def pixels(picture: Path) -> tuple[int, ...]:
-    """The width and the height that a PNG file says it has."""
-    return struct.unpack(">II", picture.read_bytes()[16:24])
+TEXTS = ["a\rb", "\r", "a\r", "a\r\nb", "a\nb", "a\tb", 'a "b"', "a, b", "c", "13.01.2021"]
 
 
-def test_a_picture_has_the_size_and_the_levels_that_are_asked_for(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    model, one, two = folder / "kind.prunus", tmp_path / "1.png", tmp_path / "2.png"
-    shell("show", model, "--plot", one, "--figure-size", "6,4.5")
-    assert pixels(one) == (900, 675)
-    shell("show", model, "--plot", one, "--force")
-    shell("show", model, "--plot", two, "--max-depth", 0)
-    assert pixels(two)[1] < pixels(one)[1]
-    for wrong in ("6", "6,x", "0,4", "6,4,3", "nan,4", "1e6,4"):
-        said = shell.mistake("show", model, "--plot", tmp_path / "3.png", "--figure-size", wrong)
-        assert said == (
-            f"prunus show: --figure-size must be a width and a height from 1 to 400 inches, as in 12,8, got {wrong}"
-        )
-    assert "--plot or --curves must be given with --figure-size" in shell.mistake("show", model, "--figure-size", "6,4")
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("form", ["parquet", "json"])
+def test_ends_of_lines_within_text_do_not_break_rows(
+    shell: Shell, folder: Path, tmp_path: Path, form: str, suffix: str
+) -> None:
+    table = pd.DataFrame({"size": range(len(TEXTS)), "color": "red", "key\rname": TEXTS})
+    data, out = tmp_path / f"t.{form}", tmp_path / f"p.{suffix}"
+    if form == "parquet":
+        table.to_parquet(data)
+    else:
+        table.to_json(data, orient="records")
+    command = ("predict", folder / "kind.prunus", data, "--copy", "key\rname")
+    shown = shell(*command)
+    shell(*command, "--out", out, "--quiet")
+    separator = "\t" if suffix == "tsv" else ","
+    written = gzip.decompress(out.read_bytes()) if suffix == "csv.gz" else out.read_bytes()
+    assert written.decode() == (shown if separator == "," else csv_text(printed(shown), "\t"))
+    assert copied(written.decode(), "key\rname", separator) == TEXTS  # broke: a carriage return ended the row
+    assert pd.read_csv(out, sep=separator)["key\rname"].tolist() == TEXTS
+    assert read(out).copied("key\rname").tolist() == TEXTS
 
 
-def test_curves_as_a_picture(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    data, model, picture = folder / "table.csv", tmp_path / "m.prunus", tmp_path / "c.png"
-    fit = ("fit", data, "--target", "price", "--drop", "kind", "--leaf", "additive", "--out", model)
-    shell(*fit, *SOFT)
-    assert shell("show", model, "--curves", picture, "--data", data, "--figure-size", "8,6") == ""
-    assert pixels(picture) == (1200, 900)
-    said = shell.mistake("show", model, "--curves", picture, "--plot", picture, "--force")
-    assert said == f"prunus show: --curves must name another file than --plot, got {picture}"
-    said = shell.mistake("show", folder / "kind.prunus", "--curves", tmp_path / "d.png")
-    assert "must be a classifier or regressor with additive leaves" in said
-    assert not (tmp_path / "d.png").exists()
-
-
-def test_a_tree_for_other_programs(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    record = shell.json("export", folder / "price.prunus", "--onnx", tmp_path / "t.onnx")
-    assert record["bytes"] == (tmp_path / "t.onnx").stat().st_size
-
-
-def test_json_of_what_is_no_number_is_null(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    data = csv(tmp_path / "t.csv", frame(1))
-    out = shell("evaluate", folder / "price.prunus", data, "--target", "price", "--json")
-    assert json.loads(out, parse_constant=pytest.fail)["r2"] is None
-
-
-@pytest.mark.parametrize("name", ["p.xlsx", "p", "p.csv.zip"])
-def test_a_table_of_an_unknown_format_is_refused_first(shell: Shell, tmp_path: Path, name: str) -> None:
-    said = shell.mistake("predict", tmp_path / "no.prunus", "no.csv", "--out", tmp_path / name)  # broke: it wrote CSV
-    known = ".csv, .tsv, .csv.gz, .tsv.gz, .parquet or .feather"
-    assert said == f"prunus predict: --out must name a file that ends in {known}, got {tmp_path / name}"
-
-
-def test_a_picture_of_an_unknown_format_is_refused_first(shell: Shell, tmp_path: Path) -> None:
-    said = shell.mistake("show", tmp_path / "no.prunus", "--plot", tmp_path / "p.xyz")
-    assert "--plot must name a file that ends in .png, .svg or .pdf, got" in said
-
-
-def test_the_labels_do_not_replace_the_model(shell: Shell, folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "both.csv"
-    said = shell.mistake("cluster", folder / "table.csv", "--out", out, "--labels", out)
-    assert "--labels must name another file than --out" in said
+def test_formulas_are_guarded(shell: Shell, folder: Path, tmp_path: Path) -> None:
+    texts = ["=1+1", "@x", "+a", "-b", "\tc", "-1.5", "+7", "d"]
+    data = write(tmp_path / "t.csv", "\n".join(["size,color,key", *(f'1, "red","{text}"' for text in texts), ""]))
+    command = ("predict", folder / "kind.prunus", data, "--copy", "key")
+    assert copied(shell(*command), "key") == texts
+    guarded = ["'=1+1", "'@x", "'+a", "'-b", "'\tc", "-1.5", "+7", "d"]
+    assert copied(shell(*command, "--guard-formulas"), "key") == guarded
+    shell(*command, "--guard-formulas", "--out", tmp_path / "p.csv")
+    assert copied((tmp_path / "p.csv").read_text(), "key") == guarded

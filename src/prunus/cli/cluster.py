@@ -13,7 +13,7 @@ from prunus.cli.errors import CliError, require
 from prunus.cli.fit import check_file
 from prunus.cli.models import check_outputs, check_table_name, finish_model
 from prunus.cli.problem import add_column_options, features, table_lines, table_record
-from prunus.cli.reading import Source, add_reading_options, read_source
+from prunus.cli.reading import InputTable, add_reading_options, read_input
 from prunus.cli.targets import read_classes
 from prunus.cli.tree_options import add_tree_options, chosen_options
 from prunus.cli.writing import write_table
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> Outcome:
     if labels is not None:
         check_table_name(labels, "--labels")
     check_file(options)
-    source = read_source(options.data, options)
+    source = read_input(options.data, options)
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806
     say(options, f"clustering {len(X)} rows")
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> Outcome:
     return Outcome(record, pairs(_lines(record)))
 
 
-def _classes(source: Source, name: str) -> Any:
+def _classes(source: InputTable, name: str) -> Any:
     given, classes = read_classes(source, name)
     if not given.all():
         row = int(given.argmin())

@@ -137,7 +137,7 @@ def number(value: Any) -> str:
 
 
 def quoted(value: Any, most: int = 80) -> str:
-    """A value in quotes, and of a long one only the beginning.
+    """A value in quotes; a long one is cut.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -49,25 +49,6 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
 }
 
 
-class Row(NamedTuple):
-    """A line of the table of classifiers."""
-
-    tree: str
-    accuracy: float
-    deviation: float
-    leaves: float
-    seconds: float
-
-
-class Hierarchy(NamedTuple):
-    """A line of the table of clusters."""
-
-    hierarchy: str
-    purity: float
-    leaves: int
-    places_new_rows: str
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``demo``."""
     parser.add_argument(
@@ -91,8 +72,8 @@ def run(options: argparse.Namespace) -> Outcome:
     trees = {"prunus": prunus.export_text(readable), "scikit-learn": _text_of_cart(cart, X)}
     record = {
         "trees": trees,
-        "classifiers": [row._asdict() for row in classifiers],
-        "clusters": [row._asdict() for row in clusters],
+        "classifiers": classifiers,
+        "clusters": clusters,
         "html": str(page),
     }
     return Outcome(record, _text(X, y, trees, classifiers, clusters, page))
@@ -110,7 +91,7 @@ def read_glass() -> tuple[Any, Any]:
     return frame.drop(columns="Type"), frame["Type"].to_numpy(dtype=object)
 
 
-def _cross_validated(name: str, make: Callable[[], Any], X: Any, y: Any) -> Row:  # noqa: N803
+def _cross_validated(name: str, make: Callable[[], Any], X: Any, y: Any) -> dict[str, Any]:  # noqa: N803
     from sklearn.model_selection import RepeatedStratifiedKFold
 
     accuracy, leaves, seconds = [], [], []
@@ -121,20 +102,27 @@ def _cross_validated(name: str, make: Callable[[], Any], X: Any, y: Any) -> Row:
         seconds.append(time.perf_counter() - start)
         accuracy.append(tree.score(X.iloc[test], y[test]))
         leaves.append(getattr(tree, "best_estimator_", tree).get_n_leaves())
-    return Row(name, *map(float, (np.mean(accuracy), np.std(accuracy), np.mean(leaves), np.mean(seconds))))
+    return {
+        "tree": name,
+        "accuracy": float(np.mean(accuracy)),
+        "deviation": float(np.std(accuracy)),
+        "leaves": float(np.mean(leaves)),
+        "seconds": float(np.mean(seconds)),
+    }
 
 
-def _clusters(X: Any, y: Any) -> list[Hierarchy]:  # noqa: N803
+def _clusters(X: Any, y: Any) -> list[dict[str, Any]]:  # noqa: N803
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.preprocessing import StandardScaler
 
     tree = prunus.ArgminTreeClusterer(random_state=0).fit(X)
-    found = [Hierarchy("prunus", dendrogram_purity(tree.apply(X), y), tree.n_leaves_, "yes")]
+    names = ("hierarchy", "purity", "leaves", "places_new_rows")
+    found = [("prunus", dendrogram_purity(tree.apply(X), y), tree.n_leaves_, "yes")]
     scaled = StandardScaler().fit_transform(X)
     for linkage in ("ward", "average", "complete"):
         merges = AgglomerativeClustering(linkage=linkage, compute_full_tree=True).fit(scaled).children_
-        found.append(Hierarchy(f"scikit-learn, {linkage} linkage", dendrogram_purity(merges, y), len(X), "no"))
-    return found
+        found.append((f"scikit-learn, {linkage} linkage", dendrogram_purity(merges, y), len(X), "no"))
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def _text_of_cart(tree: Any, X: Any) -> str:  # noqa: N803
@@ -153,16 +141,23 @@ def _text(
     X: Any,  # noqa: N803
     y: Any,
     trees: dict[str, str],
-    classifiers: list[Row],
-    clusters: list[Hierarchy],
+    classifiers: list[dict[str, Any]],
+    clusters: list[dict[str, Any]],
     page: Path,
 ) -> str:
     header = ["tree", "accuracy", "leaves", "seconds a fit"]
     rows = [
-        [row.tree, f"{row.accuracy:.3f} +- {row.deviation:.3f}", f"{row.leaves:.0f}", f"{row.seconds:.2f}"]
+        [
+            row["tree"],
+            "{accuracy:.3f} +- {deviation:.3f}".format(**row),
+            f"{row['leaves']:.0f}",
+            f"{row['seconds']:.2f}",
+        ]
         for row in classifiers
     ]
-    hierarchies = [[row.hierarchy, f"{row.purity:.3f}", str(row.leaves), row.places_new_rows] for row in clusters]
+    hierarchies = [
+        [row["hierarchy"], f"{row['purity']:.3f}", str(row["leaves"]), row["places_new_rows"]] for row in clusters
+    ]
     readable = _without_probabilities(trees["prunus"])
     columns = ["hierarchy", "purity", "leaves", "places new rows"]
     return "\n\n".join(

@@ -109,7 +109,7 @@ def model_warning(estimator: Any, validation: Scores | None) -> str | None:
 
 
 def scores(model: Any, X: Any, y: Any) -> Scores:  # noqa: N803
-    """Scores of the predictions; of a soft tree also those of hard predictions, and how far the two agree."""
+    """Scores of the predictions; of a soft tree also those of hard predictions, and how far both agree."""
     if is_forest(model) or is_readable(model):
         return mean_scores(model, model.predict_proba(X) if is_classifier(model) else model.predict(X), y)
     from prunus.describe.read import describe

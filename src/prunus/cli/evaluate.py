@@ -7,7 +7,7 @@ from prunus.cli.command import Outcome, pairs
 from prunus.cli.description import cluster_scores, scores
 from prunus.cli.errors import CliError
 from prunus.cli.models import columns_as_text, date_orders, is_clusterer, load_estimator, needed_columns, read_truth
-from prunus.cli.reading import add_reading_options, read_source
+from prunus.cli.reading import add_reading_options, read_input
 
 __all__ = ["add_arguments", "run"]
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> Outcome:
         options.target = getattr(model, "target_name_", None)
         if options.target is None:
             raise CliError(f"--target must name the column with the truth: {options.model} does not know its name")
-    source = read_source(options.data, options, columns_as_text(model, options.target), date_orders(model))
+    source = read_input(options.data, options, columns_as_text(model, options.target), date_orders(model))
     X = needed_columns(model, source, options)  # noqa: N806
     given, y = read_truth(model, source, options)
     X = X[given]  # noqa: N806

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from prunus.cli.columns import read_dates
 from prunus.cli.errors import CliError, require
 from prunus.cli.formats import to_frame
-from prunus.cli.reading import Source, read_source, similar
+from prunus.cli.reading import InputTable, read_input, similar
 
 if TYPE_CHECKING:
     from prunus.data import FileTable
@@ -172,27 +172,27 @@ def read_data(
     options: argparse.Namespace,
     text_columns: Collection[str] = (),
     date_orders: Mapping[str, str] | None = None,
-) -> Source:
-    """Read what `open_data` has found into memory; see `read_source`."""
+) -> InputTable:
+    """Read what `open_data` has found into memory; see `read_input`."""
     if isinstance(data, str):
-        return read_source(data, options, text_columns, date_orders)
+        return read_input(data, options, text_columns, date_orders)
     rows = data.collect()
     assert rows is not None
-    source = Source(shown(data.paths), frame_of(rows.batch))
+    source = InputTable(shown(data.paths), frame_of(rows.batch))
     source.before_dates = source.frame.copy(deep=False)
     source.date_orders = read_dates(source.frame, source.notes, options.dates, text_columns, date_orders or {})
     return source
 
 
-def draw_data(table: "FileTable", options: argparse.Namespace) -> Source:
-    """Draw so many rows of a table beyond memory, by their hashes, that they fit into it.
+def draw_data(table: "FileTable", options: argparse.Namespace) -> InputTable:
+    """Draw as many rows of a table beyond memory as fit into it, by their hashes.
 
     Text is read as dates where all rows can be: where the files have dates.
     """
     from prunus.data.file_table import BYTES_OF_A_VALUE
 
     rows = table.draw(int(table.memory_limit / (BYTES_OF_A_VALUE * len(table.columns))), options.seed)
-    source = Source(shown(table.paths), frame_of(rows.batch))
+    source = InputTable(shown(table.paths), frame_of(rows.batch))
     source.before_dates = source.frame
     source.notes.append(
         f"{rows.n_rows} of {len(table)} rows were drawn at random: all of them take more than --memory-limit"

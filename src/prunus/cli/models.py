@@ -13,7 +13,7 @@ import prunus
 from prunus.cli.columns import ORDERS, first_wrong
 from prunus.cli.command import quoted, shortened
 from prunus.cli.errors import CliError
-from prunus.cli.reading import Source, check_finite, similar
+from prunus.cli.reading import InputTable, check_finite, similar
 from prunus.cli.targets import read_classes, read_target
 from prunus.files import is_same_file, is_special
 
@@ -97,7 +97,7 @@ def check_other(path: Path, inputs: Sequence[str | Path | None]) -> None:
     for file in inputs:
         if file is not None and (_is_stdin(path) if str(file) == "-" else is_same_file(path, file)):
             read = "stdin" if str(file) == "-" else file
-            raise CliError(f"the file to write must be another one than {read}, which is read, got {path}")
+            raise CliError(f"the file to write must differ from {read}, which is read, got {path}")
 
 
 def _is_stdin(path: Path) -> bool:
@@ -131,7 +131,7 @@ def load_estimator(path: str) -> Any:
 
 
 def finish_model(model: Any, date_orders: Mapping[str, str], target_name: str | None = None) -> None:
-    """Note what a model must know of its table, and reset the options that belong to this run and not to the model."""
+    """Note what a model must know about its table, and reset the options that belong to this run alone."""
     model.set_params(verbose=0)
     if not is_readable(model):
         model.set_params(checkpoint=None)
@@ -191,7 +191,7 @@ def date_orders(model: Any) -> dict[str, str]:
     return orders
 
 
-def needed_columns(model: Any, source: Source, options: argparse.Namespace) -> Any:
+def needed_columns(model: Any, source: InputTable, options: argparse.Namespace) -> Any:
     """The columns of a table that a model was trained on, in its order; all others are ignored."""
     names, frame = getattr(model, "feature_names_in_", None), source.frame
     if names is None:  # it was trained on an array
@@ -215,7 +215,7 @@ def needed_columns(model: Any, source: Source, options: argparse.Namespace) -> A
     return found
 
 
-def _check_kinds(model: Any, source: Source, frame: Any, order: str | None) -> None:
+def _check_kinds(model: Any, source: InputTable, frame: Any, order: str | None) -> None:
     """Raise an error that names the line if a column of numbers or dates contains text."""
     from pandas import to_numeric
     from pandas.api.types import is_numeric_dtype, is_string_dtype
@@ -235,7 +235,7 @@ def _check_kinds(model: Any, source: Source, frame: Any, order: str | None) -> N
                 )
 
 
-def _no_date(source: Source, values: Any, asked: str | None, known: str | None) -> CliError:
+def _no_date(source: InputTable, values: Any, asked: str | None, known: str | None) -> CliError:
     """The error for a column of dates that contains text, or dates in another order than asked for or known."""
     row = first_wrong(values, asked or known)
     if asked is not None:
@@ -259,7 +259,7 @@ def columns_as_text(model: Any, target: str | None) -> set[str]:
     return columns
 
 
-def read_truth(model: Any, source: Source, options: argparse.Namespace) -> tuple[Any, Any]:
+def read_truth(model: Any, source: InputTable, options: argparse.Namespace) -> tuple[Any, Any]:
     """The rows that have a target, and their targets; None if the options name no target."""
     if options.target is None:
         return np.ones(len(source.frame), dtype=bool), None
@@ -273,7 +273,7 @@ def read_truth(model: Any, source: Source, options: argparse.Namespace) -> tuple
     return target.given, _as_classes(target.values.tolist(), column[target.given].tolist(), model, source, options)
 
 
-def _as_classes(labels: list[Any], read: list[Any], model: Any, source: Source, options: argparse.Namespace) -> Any:
+def _as_classes(labels: list[Any], read: list[Any], model: Any, source: InputTable, options: argparse.Namespace) -> Any:
     """Find the classes of a model by their text; else by value, where it learned 1 from 1.0 or True from true."""
     classes = model.classes_.tolist()
     by_text, by_value = {str(known): known for known in classes}, {known: known for known in classes}

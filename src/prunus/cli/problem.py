@@ -14,7 +14,7 @@ from prunus.cli.description import Scores, mean_scores, scores
 from prunus.cli.errors import CliError
 from prunus.cli.files import add_data_option, frame_of, open_data, shown
 from prunus.cli.models import is_forest, is_readable
-from prunus.cli.reading import Source, check_finite, read_source
+from prunus.cli.reading import InputTable, check_finite, read_input
 from prunus.cli.targets import TASKS, Target, read_target
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ SMALL = 300
 class Problem:
     """The data of a supervised task."""
 
-    source: Source
+    source: InputTable
     target: Target
     dropped: list[Dropped]
     X: Any
@@ -182,7 +182,7 @@ def add_problem_options(parser: argparse.ArgumentParser, *, files: bool = False)
 
 
 def features(
-    source: Source, options: argparse.Namespace, *without: str | None, given: Any = None
+    source: InputTable, options: argparse.Namespace, *without: str | None, given: Any = None
 ) -> tuple[Any, list[Dropped]]:
     """The columns to learn from, and the columns that are left out; `given` says which rows have a target."""
     for name in (*options.drop, *options.keep):
@@ -210,10 +210,10 @@ def _empty_in(rows: Any, keep: Collection[str]) -> list[Dropped]:
 
 
 def read_problem(
-    options: argparse.Namespace, *, always_hold_out: bool = False, source: Source | None = None
+    options: argparse.Namespace, *, always_hold_out: bool = False, source: InputTable | None = None
 ) -> Problem:
     """Read the data that the options name, unless they were read already."""
-    source = read_source(options.data, options) if source is None else source
+    source = read_input(options.data, options) if source is None else source
     target = read_target(source, options.target, options.task)
     table, dropped = features(source, options, target.name, options.weights, given=target.given)
     weight = None if options.weights is None else _weights(source, options.weights)[target.given]
@@ -243,7 +243,7 @@ def hold_out(n: int, fraction: float, seed: int, classes: Any = None) -> tuple[A
     return np.setdiff1d(np.arange(n), held_out), held_out
 
 
-def _weights(source: Source, name: str) -> Any:
+def _weights(source: InputTable, name: str) -> Any:
     from pandas import to_numeric
     from pandas.api.types import is_numeric_dtype
 
@@ -327,7 +327,7 @@ def read_file_problem(everything: "FileTable", options: argparse.Namespace) -> F
     table = open_data(options, columns, target=options.target, weight=options.weights)
     assert not isinstance(table, str)
     first = next(iter(table.batches(ahead=0)))
-    source = Source(first.path, frame_of(first.batch))
+    source = InputTable(first.path, frame_of(first.batch))
     source.before_dates = source.frame
     target = read_target(source, options.target, options.task, varied=False)
     return FileProblem(table, target, list(options.drop), fraction)

@@ -12,11 +12,11 @@ from prunus.cli.delimited import TextOptions, read_delimited
 from prunus.cli.errors import CliError, require
 from prunus.cli.formats import decode, is_json, read_binary, read_content, read_records
 
-__all__ = ["Source", "add_reading_options", "check_finite", "read_source", "similar"]
+__all__ = ["InputTable", "add_reading_options", "check_finite", "read_input", "similar"]
 
 
 @dataclass
-class Source:
+class InputTable:
     """A table that was read from a file.
 
     Parameters
@@ -105,12 +105,12 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_source(
+def read_input(
     path: str,
     options: argparse.Namespace,
     text_columns: Collection[str] = (),
     date_orders: Mapping[str, str] | None = None,
-) -> Source:
+) -> InputTable:
     """Read a table.
 
     Parameters
@@ -126,13 +126,13 @@ def read_source(
 
     Returns
     -------
-    Source
+    InputTable
     """
     require("pyarrow", "tables")
     require("pandas", "tables")
     name, content = read_content(path)
     frame = read_binary(name, content)
-    source = _read_text(name, content, options, text_columns) if frame is None else Source(name, frame)
+    source = _read_text(name, content, options, text_columns) if frame is None else InputTable(name, frame)
     if not len(source.frame):
         raise CliError(f"{name} has no rows, only names of columns")
     source.before_dates = source.frame.copy(deep=False) if source.written is None else None
@@ -140,11 +140,11 @@ def read_source(
     return source
 
 
-def _read_text(name: str, content: bytes, options: argparse.Namespace, text_columns: Collection[str]) -> Source:
+def _read_text(name: str, content: bytes, options: argparse.Namespace, text_columns: Collection[str]) -> InputTable:
     notes: list[str] = []
     text = decode(content, name, notes)
     if is_json(text):
-        return Source(name, read_records(text, name), notes)
+        return InputTable(name, read_records(text, name), notes)
     given = options.na_values
     text_options = TextOptions(
         separator="\t" if options.separator in ("tab", "\\t") else options.separator,
@@ -153,10 +153,10 @@ def _read_text(name: str, content: bytes, options: argparse.Namespace, text_colu
         missing=None if given is None else frozenset(word.strip() for words in given for word in words.split(",")),
     )
     table = read_delimited(text, name, text_options)
-    return Source(name, table.frame, [*notes, *table.notes], table.first_line, table.written)
+    return InputTable(name, table.frame, [*notes, *table.notes], table.first_line, table.written)
 
 
-def check_finite(source: Source, frame: Any) -> None:
+def check_finite(source: InputTable, frame: Any) -> None:
     """Raise an error if a frame with the rows of a source has infinite numbers."""
     for column in frame.select_dtypes("float").columns:
         infinite = np.isinf(frame[column].to_numpy(dtype=np.float64, na_value=np.nan))

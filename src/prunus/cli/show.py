@@ -20,7 +20,7 @@ from prunus.cli.models import (
     read_truth,
     trees_of,
 )
-from prunus.cli.reading import add_reading_options, read_source
+from prunus.cli.reading import add_reading_options, read_input
 from prunus.files import write_bytes
 
 __all__ = ["add_arguments", "run"]
@@ -126,7 +126,7 @@ def _rows(model: Any, options: argparse.Namespace) -> tuple[Any, Any]:
         if options.target is not None:
             raise CliError("--data must be given with --target, which names a column of it")
         return None, None
-    source = read_source(options.data, options, columns_as_text(model, options.target), date_orders(model))
+    source = read_input(options.data, options, columns_as_text(model, options.target), date_orders(model))
     given, y = read_truth(model, source, options)
     return needed_columns(model, source, options)[given], y
 

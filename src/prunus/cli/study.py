@@ -76,9 +76,9 @@ NAME = "prunus"
 LOCK_SECONDS = 60
 """Seconds to wait for other processes that write to the file."""
 HEARTBEAT_SECONDS = 5
-"""Seconds between the signs of life that a running trial writes to the file."""
+"""Seconds between the heartbeats that a running trial writes to the file."""
 GRACE_SECONDS = 30
-"""A trial without a sign of life for this many seconds has failed."""
+"""A trial without a heartbeat for this many seconds has failed."""
 ATTEMPTS = 20
 """How often opening a study is tried."""
 

@@ -9,7 +9,7 @@ from prunus.cli.columns import INT64, whole_or_text
 from prunus.cli.command import shortened
 from prunus.cli.delimited import MOSTLY_NUMBERS
 from prunus.cli.errors import CliError, require
-from prunus.cli.reading import Source
+from prunus.cli.reading import InputTable
 
 __all__ = ["TASKS", "Target", "read_classes", "read_target"]
 
@@ -61,7 +61,7 @@ class Target:
         return f"{self.name}: {len(classes)} classes, {shortened(classes)}"
 
 
-def read_target(source: Source, name: str, task: str = "auto", *, varied: bool = True) -> Target:
+def read_target(source: InputTable, name: str, task: str = "auto", *, varied: bool = True) -> Target:
     """Read the column to predict.
 
     Classes of delimited text are the texts of the fields, without spaces around them; if all of them are whole numbers
@@ -69,7 +69,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
 
     Parameters
     ----------
-    source : Source
+    source : InputTable
     name : str
         Name of the column.
     task : {"auto", "classification", "regression"}
@@ -104,7 +104,7 @@ def read_target(source: Source, name: str, task: str = "auto", *, varied: bool =
     return Target(name, values, given, chosen, why, notes)
 
 
-def read_classes(source: Source, name: str) -> tuple[Any, Any]:
+def read_classes(source: InputTable, name: str) -> tuple[Any, Any]:
     """Read a column of classes that clusters are compared with: which rows have one, and the texts of those.
 
     The texts are those of the classes that `read_target` reads, but there may be any number of them, and numbers that
@@ -122,7 +122,7 @@ def _whole(numbers: Any) -> bool:
     return bool((numbers == numbers.round()).all())
 
 
-def _given(source: Source, column: Any) -> Any:
+def _given(source: InputTable, column: Any) -> Any:
     """Return which rows have a target; raise an error if none has, or if it has parts."""
     _check_single(source, column)
     given = column.notna().to_numpy()
@@ -131,7 +131,7 @@ def _given(source: Source, column: Any) -> Any:
     return given
 
 
-def _check_single(source: Source, column: Any) -> None:
+def _check_single(source: InputTable, column: Any) -> None:
     """Raise an error for lists and other values that have parts."""
     if column.dtype != object:
         return
@@ -144,7 +144,7 @@ def _check_single(source: Source, column: Any) -> None:
         )
 
 
-def _labels(source: Source, values: Any) -> Any:
+def _labels(source: InputTable, values: Any) -> Any:
     """Return the classes of the values, which are not missing, as a Series of whole numbers, booleans or texts."""
     types = require("pandas", "tables").api.types
     if source.written is not None:
@@ -173,14 +173,14 @@ def _guess(values: Any, labels: Any, *, numeric: bool) -> tuple[str, str]:
     return "regression", f"the target has {values.nunique()} different numbers"
 
 
-def _check_not_numbers(source: Source, column: Any) -> None:
+def _check_not_numbers(source: InputTable, column: Any) -> None:
     """Raise an error for text among numbers, which is probably a mistake and not a class."""
     numbers = require("pandas", "tables").to_numeric(column, errors="coerce")[column.notna()]
     if numbers.notna().mean() > MOSTLY_NUMBERS and numbers.nunique() > 2 and numbers.isna().any():
         raise _not_a_number(source, column, "as most of them are", "correct it, or use --task classification")
 
 
-def _not_a_number(source: Source, column: Any, why: str, cure: str) -> CliError:
+def _not_a_number(source: InputTable, column: Any, why: str, cure: str) -> CliError:
     numbers = require("pandas", "tables").to_numeric(column, errors="coerce")
     row = int((column.notna() & numbers.isna()).to_numpy().argmax())
     return CliError(
@@ -189,7 +189,7 @@ def _not_a_number(source: Source, column: Any, why: str, cure: str) -> CliError:
     )
 
 
-def _numbers(source: Source, column: Any) -> Any:
+def _numbers(source: InputTable, column: Any) -> Any:
     types = require("pandas", "tables").api.types
     if not types.is_numeric_dtype(column):
         raise _not_a_number(source, column, "for regression", "correct it, or name another column or task")
@@ -200,14 +200,14 @@ def _numbers(source: Source, column: Any) -> Any:
     return values
 
 
-def _not_whole(source: Source, values: Any) -> CliError:
+def _not_whole(source: InputTable, values: Any) -> CliError:
     return CliError(
         f"{source.name}: the target {values.name!r} must have classes for classification, got numbers such as "
         f"{values[values != values.round()].iloc[0]}; use --task regression"
     )
 
 
-def _check_classes(source: Source, name: str, values: Any) -> None:
+def _check_classes(source: InputTable, name: str, values: Any) -> None:
     distinct = len(np.unique(values))
     if distinct > max(MIN_ROWS_PER_CLASS, 0.5 * len(values)):
         raise CliError(

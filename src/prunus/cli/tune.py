@@ -209,7 +209,7 @@ def _blocked() -> Iterator[None]:
 
 
 def _worker(search: Search, pipe: Any) -> None:
-    """Run trials in a new process; an error is sent to the first process, which has it told once."""
+    """Run trials in a new process; an error is sent to the first process, which reports it once."""
     import torch
 
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // search.options.jobs))

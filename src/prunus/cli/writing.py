@@ -117,14 +117,12 @@ def _fingerprint(table: "FileTable", options: argparse.Namespace) -> dict[str, A
     """All that predictions depend on: the model, the files, and options."""
     model = hashlib.sha256(Path(options.model).read_bytes()).hexdigest()
     local = [Path(path) for path in table.paths]
-    files = [[str(file), *(_state(file) if file.exists() else ())] for file in local]
+    states = {file: file.stat() for file in local if file.exists()}
+    files = [
+        [str(file), *((states[file].st_size, states[file].st_mtime_ns) if file in states else ())] for file in local
+    ]
     names = ("proba", "hard", "explain", "copy")
     return {"model": model, "files": files, **{name: getattr(options, name) for name in names}}
-
-
-def _state(file: Path) -> tuple[int, int]:
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -181,14 +179,12 @@ def _join(folder: Path, path: Path, *, guard: bool) -> None:
 
 def _join_binary(folder: Path, partial: Path, *, parquet: bool) -> None:
     schema = next(_batches(folder)).schema
-    if parquet:
-        with require("pyarrow.parquet", "tables").ParquetWriter(str(partial), schema) as out:
-            for batch in _batches(folder):
-                out.write_batch(batch.cast(schema))
-    else:
-        with require("pyarrow.ipc", "tables").new_file(str(partial), schema) as out:
-            for batch in _batches(folder):
-                out.write_batch(batch.cast(schema))
+    write: Any = (
+        require("pyarrow.parquet", "tables").ParquetWriter if parquet else require("pyarrow.ipc", "tables").new_file
+    )
+    with write(str(partial), schema) as out:
+        for batch in _batches(folder):
+            out.write_batch(batch.cast(schema))
 
 
 def _join_text(folder: Path, partial: Path, *, separator: str, guard: bool) -> None:

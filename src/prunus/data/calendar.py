@@ -141,7 +141,7 @@ class CalendarCounts:
 
 
 def meaningful_units(counts: CalendarCounts, seconds: Floats) -> list[Unit]:
-    """Return the units whose levels come back, so that they tell dates apart otherwise than the time line does.
+    """Return the units whose levels come back, so that they say more about a date than its place on the time line.
 
     At least two levels of such a unit occur, and dates fall on at least three times as many different days as weekdays
     occur, in one and a half times as many different months of years as months occur, or in three times as many

@@ -1,4 +1,4 @@
-"""Checks of what users give: errors name the argument, and weights have a usable size."""
+"""Checks of user input: errors name the argument, and weights have a usable size."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ USUAL = (1e-100, 1e100)
 LEAST = 1e-30
 """Weights that are a smaller part of the largest one count as 0: beside it, single precision has no room for them."""
 LONGEST = 400
-"""Length of the part of a message that other libraries have written."""
+"""Most characters of another library's message that ours repeats."""
 
 
 def infinity(name: str) -> InputValueError:

@@ -235,7 +235,7 @@ def _levels(column: Coded) -> npt.NDArray[Any]:
 
 
 def plain_text(batch: Any) -> Any:
-    """A record batch with text where it had categories, as which text of Parquet files is read.
+    """A record batch whose categories are plain text again; text in Parquet files is read as categories.
 
     Examples
     --------
@@ -320,7 +320,7 @@ class ValidationRows:
         return np.unpackbits(self.known[place], count=chunk.n_rows).view(bool)
 
     def merge(self, other: "ValidationRows") -> Self:
-        """Take over what another process has found for other chunks of the same table.
+        """Add what another process has found for other chunks of the same table.
 
         Parameters
         ----------

@@ -249,7 +249,7 @@ def _overall(sums: LevelSums, j: int) -> float:
 def _without_fold(sums: LevelSums, j: int, mean: float, prior: float) -> Doubles:
     """The effect of each level without the rows of each fold, (levels + 1, FOLDS).
 
-    The overall mean is that of all rows: it is the same for every row, so it tells no row anything about itself.
+    The overall mean is that of all rows: it is the same for every row, so it leaks nothing about any single row.
     """
     others = sums.count.sum(1, keepdims=True) - sums.count
     totals = sums.total[:, :, j].sum(1, keepdims=True) - sums.total[:, :, j]

@@ -53,9 +53,9 @@ class TableEncoder:
     are taken as they are stored, those with a time zone in UTC.
     `fit_effects` leaves out weekdays, months or hours on which the target does not depend.
 
-    If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what tells
-    them apart: the effect of the level, which is the mean of the target over rows of that level, drawn to the mean over
-    all rows, the more so the fewer rows the level has. The estimators of prunus do that.
+    If a category has more levels than ``max_categories``, most of them share one column. `fit_effects` adds what
+    distinguishes them: the effect of the level, which is the mean of the target over rows of that level, drawn to the
+    mean over all rows, the more so the fewer rows the level has. The estimators of prunus do that.
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ class TableEncoder:
     def drop_calendar(self) -> None:
         """Leave out the columns for the weekdays, months and hours of dates.
 
-        Without a target nothing tells which of them matter. Where the columns of the matrix are themselves what is to
-        be predicted, they would outweigh the dates and all else.
+        Without a target there is no way to know which of them matter. Where the columns of the matrix are themselves
+        what is to be predicted, they would outweigh the dates and all else.
         """
         columns = [column for column in self.columns_ if column.kind != "calendar"]
         self._set(columns, self.n_features_in_, getattr(self, "feature_names_in_", None))

@@ -36,7 +36,7 @@ class Part(ABC):
 
     @abstractmethod
     def types(self, columns: Sequence[str]) -> dict[str, Any] | None:
-        """Types of columns as pyarrow has them; None if nobody knows them before all rows are counted."""
+        """Types of columns as pyarrow has them; None if they are unknown until all rows are counted."""
 
     @abstractmethod
     def count(self, columns: Sequence[str]) -> list[int]:

@@ -21,7 +21,7 @@ FILE_SUFFIXES = {
 }
 """How the names of files of each format end."""
 
-_LONGEST = 300  # length of the part of a message that other libraries have written
+_LONGEST = 300  # most characters of another library's message that ours repeats
 _WILD = "*?["
 
 

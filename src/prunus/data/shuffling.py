@@ -17,7 +17,7 @@ Arrays = tuple[npt.NDArray[Any], ...]
 """Arrays with one entry for each row."""
 
 MEMORY_LIMIT = 10**9
-"""Bytes that a fit from files may take, unless somebody says otherwise."""
+"""Bytes that a fit from files may take, unless the caller says otherwise."""
 _FOR_THE_BUFFER = 0.25
 """Share of the memory for the buffer; rows in flight, validation rows and the model have the rest."""
 _CHUNK_ROWS, _CHUNK_VALUES = 1 << 16, 1 << 22

@@ -1,6 +1,6 @@
 """Where the rows of a table come from: memory or files, behind one interface.
 
-Whoever predicts or fits asks a `Source`, and never what kind of table a user has given. For predictions, `Source.map`
+Code that predicts or fits asks a `Source`, and never what kind of table the user gave. For predictions, `Source.map`
 applies a function to all rows, part by part. A fit calls `Source.loaded`, which reads files that fit into memory; a
 table that does not (`Source.large`) is read once by `scan`, and again in each epoch by `FileTable.shuffled`.
 """
