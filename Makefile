@@ -76,7 +76,7 @@ $(TRITON)/.installed: $(INSTALLED)
 test-triton: $(TRITON)/.installed ## The kernels of GPUs without one: compiled, and run on the CPU by triton's interpreter
 	PYTHONPATH=$(TRITON) $(BIN)/python -m pytest -n auto tests/training/test_compilation.py tests/ops/test_launches.py
 	PYTHONPATH=$(TRITON) TRITON_INTERPRET=1 $(BIN)/python -m pytest -n auto \
-		tests/training/test_fused_engine.py tests/training/test_orders.py tests/ops/test_linear_roots.py \
+		tests/training/test_fused_engine.py tests/training/test_samples.py tests/ops/test_linear_roots.py \
 		tests/estimators/test_fused_fits.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...
