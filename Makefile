@@ -61,8 +61,8 @@ test-sanitizers: $(SANITIZED)/.built ## The extension under the address and unde
 		$(BIN)/python -m pytest -p tests.csrc.instrumented -m 'not gpu and not slow' \
 		tests/ops/test_sizes.py tests/ops/test_leaves.py tests/ops/test_routes.py tests/ops/test_masses.py \
 		tests/fuzz/test_operators.py tests/tree/test_prediction.py tests/fuzz/test_engine.py \
-		tests/training/test_native_engine.py tests/training/test_native_networks.py tests/training/test_native_sizes.py \
-		tests/training/test_native_workers.py tests/search/test_search.py tests/search/test_binding.py \
+		tests/training/test_native_engine.py tests/training/test_native_sizes.py tests/search/test_search.py \
+		tests/search/test_binding.py \
 		tests/search/test_greedy.py tests/search/test_slopes.py tests/search/test_reference.py \
 		tests/search/test_interrupts.py tests/fuzz/test_search.py
 
