@@ -41,7 +41,7 @@ from prunus.training.epochs import Epochs
 from prunus.training.gpu.together import together
 from prunus.training.many import in_threads, n_threads
 from prunus.training.processes import processes
-from prunus.tree.columns import without_columns
+from prunus.tree.importances import without_columns
 
 __all__ = ["ArgminForest"]
 

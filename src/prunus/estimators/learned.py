@@ -28,7 +28,7 @@ from prunus.training.masses import refresh_masses, solve_masses
 from prunus.training.processes import processes
 from prunus.training.streams import SampleStream, in_memory
 from prunus.tree import Tree
-from prunus.tree.columns import without_columns
+from prunus.tree.importances import without_columns
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 
 __all__ = ["LearnedTree"]

@@ -30,10 +30,9 @@ from prunus.estimators.scanned import IN_MEMORY, fits_into_memory
 from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.estimators.streamed_fit import Given, open_files
 from prunus.search.columns import Column, KnownColumn, as_matrix, learn_columns, read_columns
-from prunus.search.predict import find_leaves
+from prunus.search.predict import find_leaves, some_rows
 from prunus.search.problem import Found, Limits, Problem
 from prunus.search.record import ReadableRecord
-from prunus.search.routes import some_rows
 from prunus.tree.paths import path_nodes
 
 __all__ = ["ReadableTree", "TreeSize", "of_files", "read_files", "suggesting"]

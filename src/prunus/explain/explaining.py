@@ -26,9 +26,8 @@ from prunus.explain.sentences import split_sentence
 from prunus.explain.values import TableColumn, table_columns
 from prunus.explain.wording import YES_OR_NO, Words, read_words
 from prunus.targets import Target
-from prunus.tree.linear import outputs_along, outputs_at
 from prunus.tree.paths import path_nodes
-from prunus.tree.prediction import find_routes, row_outputs, score_rows
+from prunus.tree.prediction import find_routes, outputs_along, outputs_at, row_outputs, score_rows
 
 __all__ = ["explain_rows", "top_reasons"]
 

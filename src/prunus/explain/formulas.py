@@ -10,7 +10,7 @@ import numpy.typing as npt
 from prunus.data import OutputColumn
 from prunus.explain.scale import Scale
 from prunus.tree import Tree
-from prunus.tree.linear import outputs_at
+from prunus.tree.prediction import outputs_at
 
 __all__ = ["Formula", "SplitWeight", "TableSum", "leaf_formulas", "table_sum"]
 

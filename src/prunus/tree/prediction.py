@@ -1,7 +1,7 @@
-"""Leaves, routes and outputs of encoded rows, x of shape (n, d); the result of a row does not depend on other rows."""
+"""What a record predicts: along all routes, or along one path."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ __all__ = [
     "find_routes",
     "hard_outputs",
     "node_outputs",
+    "outputs_along",
+    "outputs_at",
     "path_outputs",
     "row_outputs",
     "score_rows",
@@ -40,6 +42,7 @@ MAX_PRODUCTS = 1 << 25
 CACHED_PRODUCTS = 1 << 18
 """As many products of rows, inputs and outputs as stay in the cache."""
 UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
+Doubles = npt.NDArray[np.float64]
 
 
 def score_rows(splits: Splits, x: Tensor) -> Tensor:
@@ -233,3 +236,41 @@ def after_first_layer(layers: Layers, x: Tensor) -> Tensor:
     for weight, bias in zip(layers.weights[1:], layers.biases[1:], strict=True):
         x = functional.linear(UNITS[layers.unit](x), _tensor(weight), _tensor(bias))
     return x
+
+
+class LinearOutputs(NamedTuple):
+    """The function ``weight @ x + constant`` of an encoded row, x of shape (d,)."""
+
+    weight: Doubles
+    """(k, d)."""
+    constant: Doubles
+    """(k,)."""
+
+
+def outputs_at(tree: Tree, t: int) -> LinearOutputs:
+    """The outputs of rows whose one path ends in node t, before they are limited, and without the network of a leaf."""
+    path, _ = path_nodes(np.array([t]))
+    found = _sum(tree, path, tree.mass[path])
+    return LinearOutputs(found.weight, found.constant + tree.correction[t])
+
+
+def outputs_along(tree: Tree, z: Floats) -> LinearOutputs:
+    """The outputs of a row with these routes, (T,), before they are limited, and without the network of a leaf."""
+    nodes = np.flatnonzero(z)
+    return _sum(tree, nodes, z[nodes])
+
+
+def _sum(tree: Tree, nodes: npt.NDArray[np.int64], amounts: Floats) -> LinearOutputs:
+    """The sum of the functions of some nodes, each multiplied by an amount, and of what all rows share."""
+    leaves, part = tree.leaves, amounts.astype(np.float64)
+    constant = leaves.bias.astype(np.float64)
+    if leaves.constant is not None:
+        constant = constant + part @ leaves.constant[nodes]
+    if leaves.slope is None:
+        d = 0 if leaves.shared is None else leaves.shared.shape[1]
+        weight = np.zeros((tree.n_outputs, d))
+    else:
+        weight = np.tensordot(part, leaves.slope[nodes], 1)
+    if leaves.shared is not None:
+        weight = weight + leaves.shared
+    return LinearOutputs(weight, constant)
