@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from prunus.hardening import leaf_columns, leaf_models
 from prunus.hardening.leaf_columns import best_groups, best_price, with_few_columns
 from prunus.hardening.leaf_models import LeafData, LeafModels, read_models, refit
-from prunus.search.subsets import best_subsets
+from prunus.search.terms import best_subsets
 from prunus.training import LOSSES
 from tests.hardening.problems import Doubles, rows, soft_tree
 from tests.tolerances import ROUNDING

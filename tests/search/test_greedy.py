@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prunus.search.bins import bin_columns
+from prunus.search.engine import bin_columns
 from prunus.search.problem import Category, Number
-from prunus.search.reference import SearchRows, SearchTree, best_cut, ends_of_rows, greedy_tree, tree_worth, worth
+from tests.search.reference import SearchRows, SearchTree, best_cut, ends_of_rows, greedy_tree, tree_worth, worth
 from tests.search.searches import GREEDY, KINDS, random_rows, search, tables
 from tests.tolerances import SAME_WORTH
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prunus.search.reference import SearchNode, SearchTree, soft_gradient, soft_worth, tree_worth, worth
+from tests.search.reference import SearchNode, SearchTree, soft_gradient, soft_worth, tree_worth, worth
 from tests.search.searches import KINDS, random_rows, search
 from tests.tolerances import SAME_WORTH
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prunus import _core
-from prunus.search.bins import bin_columns
+from prunus.search.engine import bin_columns
 from prunus.search.problem import Category, Number
-from prunus.search.reference import SearchNode, SearchRows, SearchTree, ends_of_rows, tree_worth
+from tests.search.reference import SearchNode, SearchRows, SearchTree, ends_of_rows, tree_worth
 from tests.search.searches import GREEDY, KINDS, arguments, job, random_rows, search, tables
 from tests.tolerances import SAME_WORTH
 

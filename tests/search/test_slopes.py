@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prunus.search.bins import bin_columns
-from prunus.search.engine import EngineTable, Splits, read_table
+from prunus.search.engine import EngineTable, Splits, bin_columns, read_table
+from prunus.search.kinds import choose_slopes
 from prunus.search.outcome import RIDGE, read_outcome
 from prunus.search.problem import Category, Number, Problem
 from prunus.search.record import Split, Term
-from prunus.search.reference import LARGEST_SLOPE_VALUE, SearchRows, ends_of_rows, greedy_tree, tree_worth, worth
-from prunus.search.slopes import choose_slopes
+from tests.search.reference import LARGEST_SLOPE_VALUE, SearchRows, ends_of_rows, greedy_tree, tree_worth, worth
 from tests.search.searches import GREEDY, random_rows, search
 from tests.tolerances import SAME_WORTH
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from prunus.search.subsets import best_subsets
+from prunus.search.terms import best_subsets
 
 Doubles = npt.NDArray[np.float64]
 

@@ -7,9 +7,8 @@ from numpy.testing import assert_array_equal
 
 from prunus.errors import InputTypeError, InputValueError
 from prunus.tree import Splits
-from prunus.tree.format import check_tree
 from prunus.tree.prediction import find_ends, hard_outputs, soft_outputs
-from prunus.tree.storage import tree_from_record, tree_to_record
+from prunus.tree.storage import check_tree, tree_from_record, tree_to_record
 from tests.tree.problems import LEAVES, SPLITS, D, floats, tree
 
 X = floats(20, D, seed=9)

@@ -36,7 +36,7 @@ from prunus.training.masses import solve_masses
 from prunus.training.processes import processes
 from prunus.training.trainer import TrainingRun
 from prunus.tree import Tree
-from prunus.tree.columns import without_columns
+from prunus.tree.importances import without_columns
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 
 __all__ = ["finish"]

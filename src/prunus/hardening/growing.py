@@ -22,6 +22,20 @@ SMALL = 1e-4
 """A leaf is not split if its values vary by less than this share of the variance of all values."""
 PAIRS = 3
 """Splits between this many of the most frequent classes of a leaf are tried."""
+DIRECTIONS = 3
+"""This many directions are tried in a leaf."""
+SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
+"""Thresholds are tried that leave these shares of the rows on the left."""
+PENALTY = 1.0
+"""The penalty on the change of a model, against a sum over rows."""
+LEAST_GAIN = 0.02
+"""A split must lower the squared error of its leaf by this share."""
+FLOOR = 1e-2
+"""Added to the variances of the columns in a leaf, as a share of their mean."""
+FLAT = 1e-8
+"""Directions whose bend is below this share of the largest one, both squared, are not tried: some only tell copies of a
+column apart."""
+MAX_ROWS = 30_000
 
 
 @dataclass(frozen=True)
@@ -154,21 +168,7 @@ def _best_threshold(a: Doubles, values: Doubles, weight: Doubles) -> tuple[float
     return float(gain[best]), float((a[best] + a[best + 1]) / 2)
 
 
-DIRECTIONS = 3
-"""This many directions are tried in a leaf."""
-SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
-"""Thresholds are tried that leave these shares of the rows on the left."""
-PENALTY = 1.0
-"""The penalty on the change of a model, against a sum over rows."""
-LEAST_GAIN = 0.02
-"""A split must lower the squared error of its leaf by this share."""
 """A leaf is not split if its squared error is below this share of the variance of all rows."""
-FLOOR = 1e-2
-"""Added to the variances of the columns in a leaf, as a share of their mean."""
-FLAT = 1e-8
-"""Directions whose bend is below this share of the largest one, both squared, are not tried: some only tell copies of a
-column apart."""
-MAX_ROWS = 30_000
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from prunus.hardening.leaf_models import (
 )
 from prunus.tree.paths import Nodes
 
-__all__ = ["PRICES", "USUAL_PRICE", "best_groups", "best_price", "with_few_columns"]
+__all__ = ["USUAL_PRICE", "best_groups", "best_price", "with_few_columns"]
 
 PRICES = (0.0, 1.0)
 """What a column costs, as a multiple of what it gains by chance; the best on held-out rows is taken."""
@@ -94,7 +94,7 @@ def best_price(models: LeafModels, rows: LeafData, owner: Nodes, most: int) -> f
 def best_groups(gram: Doubles, cross: Doubles, groups: Sequence[Nodes], most: int, noise: float) -> list[list[int]]:
     """Groups of columns that lower a squared error most: none of them, one, two and so on.
 
-    It is `prunus.search.subsets.best_subsets` for groups: the group that gains most is added, then each gives way to a
+    It is `prunus.search.terms.best_subsets` for groups: the group that gains most is added, then each gives way to a
     better one as long as there is one.
 
     Parameters

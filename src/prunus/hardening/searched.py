@@ -21,19 +21,7 @@ from prunus.training.losses import Loss
 from prunus.tree import Leaves
 from prunus.tree.paths import Nodes, last_kept
 
-__all__ = [
-    "MOST_LEAVES",
-    "BinnedRows",
-    "Choice",
-    "Kind",
-    "SearchData",
-    "TreeSize",
-    "make_tree",
-    "place_splits",
-    "search_clusters",
-    "search_tree",
-    "split_leaves",
-]
+__all__ = ["MOST_LEAVES", "BinnedRows", "SearchData", "TreeSize", "search_clusters", "search_tree", "split_leaves"]
 
 GUIDANCE = (0.0, 0.5, 1.0)
 """How much the soft tree guides the choice of splits; the rest is what the rows themselves say, as in a greedy tree."""

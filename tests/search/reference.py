@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prunus.search.bins import MISSING, BinnedColumns
+from prunus.search.engine import MISSING, BinnedColumns
 from prunus.search.outcome import RIDGE
 
 __all__ = [
