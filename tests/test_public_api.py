@@ -21,7 +21,7 @@ PUBLIC = {
     "prunus.nn": """AdditiveHead ConstantHead ELUSplit LinearHead LinearSplit MLPHead MLPSplit SparseMLPSplit TreeLayer
         TreeModel Whiten spread_splits""",
     "prunus.training": """Callback EpochRecord History LOSSES Loss NamedLoss ProgressBar QHAdam Run Samples Trainer
-        TrainingOptions as_callbacks find_loss train_many""",
+        TrainerOptions as_callbacks find_loss train_many""",
     "prunus.data": "FileTable OutputColumn TableEncoder",
 }
 
@@ -74,11 +74,11 @@ import json, warnings
 import torch
 warnings.simplefilter("error")
 from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
-from prunus.training import ProgressBar, Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import ProgressBar, Samples, Trainer, TrainerOptions, find_loss
 x = torch.linspace(-1, 1, 40).view(20, 2)
 model = TreeModel(TreeLayer(LinearSplit(2, depth=1), depth=1), ConstantHead(2, depth=1, out_features=1))
 with ProgressBar(2, shown=True) as bar:
-    trainer = Trainer(model, find_loss("squared_error"), TrainingOptions(max_epochs=2), callbacks=[bar])
+    trainer = Trainer(model, find_loss("squared_error"), TrainerOptions(max_epochs=2), callbacks=[bar])
     print(json.dumps(trainer.fit(Samples(x, x[:, :1]))["epoch"]))
 """
     assert run_without((*BEYOND_TORCH, "rich", "tqdm"), script) == [1, 2]

@@ -9,7 +9,7 @@ from torch import Tensor
 from prunus.errors import InputValueError
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.nn.configuration import model_from_record, model_to_record, model_with_weights
-from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 from tests.nn.problems import inputs, randomized
 from tests.tolerances import assert_same
 
@@ -37,7 +37,7 @@ def model(max_columns: int | None = 2, owner: list[int] | None = None) -> TreeMo
 
 def trained(whole: TreeModel, *, epochs: int = 10, watch: Any = None) -> TreeModel:
     x = inputs(64, D)
-    options = TrainingOptions(max_epochs=epochs, batch_size=16, average=0.9)
+    options = TrainerOptions(max_epochs=epochs, batch_size=16, average=0.9)
     callbacks = [] if watch is None else [watch]
     Trainer(whole, find_loss("squared_error"), options, callbacks=callbacks).fit(Samples(x, x[:, :1] * x[:, 1:2]))
     return whole

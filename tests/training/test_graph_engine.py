@@ -30,7 +30,7 @@ from prunus.nn import (
     TreeModel,
     Whiten,
 )
-from prunus.training import Samples, TrainingOptions, find_loss
+from prunus.training import Samples, TrainerOptions, find_loss
 from prunus.training.gpu.graph_engine import GraphEngine, why_not_graph
 from prunus.training.gpu.graphs import StepGraphs
 from prunus.training.masses import refresh_masses
@@ -86,7 +86,7 @@ def data(n: int = 71, *, loss: Any = "squared_error", weighted: bool = False, se
 def engine_of(
     kind: type[TorchEngine], model: nn.Module, train: Any, loss: Any = "squared_error", **options: Any
 ) -> Any:
-    chosen = TrainingOptions(**({"batch_size": 16, "max_epochs": 4, "average": 0.9, "weight_decay": 0.1} | options))
+    chosen = TrainerOptions(**({"batch_size": 16, "max_epochs": 4, "average": 0.9, "weight_decay": 0.1} | options))
     valid = data(30, loss=loss, seed=1).to(next(model.parameters()).device)
     refresh = refresh_masses if isinstance(model, TreeModel) else None
     return kind(model, find_loss(loss), chosen, Pace(chosen, len(train)), refresh, train, valid)
@@ -177,7 +177,7 @@ def test_a_model_without_a_tree_and_with_parameters_that_have_no_gradients() -> 
             self.spare = nn.Parameter(torch.ones(2, 2))
 
     train = Samples(torch.arange(8.0).unsqueeze(1), torch.ones(8, 1))
-    chosen = TrainingOptions(batch_size=4, max_epochs=3, weight_decay=0.5)
+    chosen = TrainerOptions(batch_size=4, max_epochs=3, weight_decay=0.5)
     losses = []
     for kind in (TorchEngine, GraphEngine):
         model = Spare()
@@ -420,9 +420,9 @@ def test_what_the_engine_does_not_know_goes_on_with_torch() -> None:
         def on_progress(self, share: float) -> None:
             self.share = share
 
-    train, options = data().to("cuda"), TrainingOptions()
+    train, options = data().to("cuda"), TrainerOptions()
     assert why_not_graph(tree().cuda(), own_loss, options, None, train) is None
-    own = TrainingOptions(optimizer=lambda params, lr, weight_decay: torch.optim.SGD(params, lr))  # noqa: ARG005
+    own = TrainerOptions(optimizer=lambda params, lr, weight_decay: torch.optim.SGD(params, lr))  # noqa: ARG005
     assert "does not know the optimizer" in str(why_not_graph(tree().cuda(), own_loss, own, None, train))
     assert "on_progress of its own" in str(why_not_graph(Own().cuda(), own_loss, options, None, train))
     assert "parameters are on cpu" in str(why_not_graph(tree(), own_loss, options, None, train))

@@ -19,7 +19,7 @@ from prunus.errors import InputValueError, TrainingError
 from prunus.hardening.student import IMITATIONS
 from prunus.nn import ConstantHead, ELUSplit, LinearSplit, MLPHead, TreeLayer, TreeModel, Whiten
 from prunus.nn.registry import build_head
-from prunus.training import LOSSES, Run, Samples, Trainer, TrainingOptions, find_loss, train_many
+from prunus.training import LOSSES, Run, Samples, Trainer, TrainerOptions, find_loss, train_many
 from prunus.training.losses import mean_loss
 from prunus.training.masses import refresh_masses
 from prunus.training.native_engine import NativeEngine
@@ -81,7 +81,7 @@ def loss_named(name: str) -> Any:
 
 
 def engine_for(model: TreeModel, loss: Any, samples: Samples, **options: Any) -> NativeEngine:
-    chosen = TrainingOptions(**({"batch_size": 32, "max_epochs": 3} | options))
+    chosen = TrainerOptions(**({"batch_size": 32, "max_epochs": 3} | options))
     return NativeEngine(model, loss, chosen, Pace(chosen, len(samples)), refresh_masses, samples, None)
 
 
@@ -170,7 +170,7 @@ def test_units_are_accurate() -> None:
 
 def fitted(engine: str, model: nn.Module, samples: Samples, loss: Any = SQUARED, **options: Any) -> dict[str, Any]:
     usual: dict[str, Any] = {"batch_size": 32, "max_epochs": 5, "average": 0.9, "weight_decay": 0.1, "engine": engine}
-    trainer = Trainer(model, loss, TrainingOptions(**(usual | options)), refresh_masses=refresh_masses)
+    trainer = Trainer(model, loss, TrainerOptions(**(usual | options)), refresh_masses=refresh_masses)
     return trainer.fit(samples[:320], samples[320:])
 
 
@@ -225,7 +225,7 @@ def test_each_layer_decays_by_itself(no_decay: str) -> None:
 
 def whole(path: Path | None, callback: Any = None, *, leaf: str = "linear") -> tuple[TreeModel, dict[str, Any]]:
     model, samples = tree(leaf, columns=2, final_scale=20.0), data(400, weighted=True)
-    options = TrainingOptions(max_epochs=12, batch_size=32, average=0.9, checkpoint=path, checkpoint_every=1)
+    options = TrainerOptions(max_epochs=12, batch_size=32, average=0.9, checkpoint=path, checkpoint_every=1)
     callbacks = [] if callback is None else [callback]
     trainer = Trainer(model, SQUARED, options, callbacks=callbacks, refresh_masses=refresh_masses)
     return model, trainer.fit(samples[:300], samples[300:], resume=True)
@@ -248,7 +248,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(leaf: str, epoch: int, tmp
 @pytest.mark.parametrize("average", [0.0, 0.9])
 def test_callbacks_see_the_averaged_weights_of_each_epoch(average: float) -> None:
     model, states = tree("constant"), list[list[float]]()
-    options = TrainingOptions(max_epochs=3, batch_size=32, average=average, engine="native")
+    options = TrainerOptions(max_epochs=3, batch_size=32, average=average, engine="native")
     trainer = Trainer(model, SQUARED, options)
 
     class Looking:
@@ -267,7 +267,7 @@ def test_runs_end_alike_whatever_the_number_of_threads(leaf: str) -> None:
     samples = data(400)
 
     def runs() -> list[Run]:
-        options = [TrainingOptions(max_epochs=4, batch_size=32, seed=seed) for seed in range(5)]
+        options = [TrainerOptions(max_epochs=4, batch_size=32, seed=seed) for seed in range(5)]
         return [Run(Trainer(tree(leaf), SQUARED, each), samples) for each in options]
 
     alone, together = runs(), runs()
@@ -279,14 +279,14 @@ def test_runs_end_alike_whatever_the_number_of_threads(leaf: str) -> None:
 
 
 def test_an_error_of_one_of_many_runs_is_raised() -> None:
-    trainers = [Trainer(tree("linear"), SQUARED, TrainingOptions(max_epochs=1)) for _ in "ab"]
+    trainers = [Trainer(tree("linear"), SQUARED, TrainerOptions(max_epochs=1)) for _ in "ab"]
     with pytest.raises(InputValueError, match="targets must have the shape of the outputs"):
         train_many([Run(trainers[0], data(100)), Run(trainers[1], data(100, outputs=2))])
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that send signals")
 def test_an_interruption_is_noticed_at_once() -> None:
-    trainer, sent = Trainer(tree("linear"), SQUARED, TrainingOptions(max_epochs=100)), list[float]()
+    trainer, sent = Trainer(tree("linear"), SQUARED, TrainerOptions(max_epochs=100)), list[float]()
 
     def interrupt() -> None:
         sent.append(time.perf_counter())
@@ -308,7 +308,7 @@ def test_epochs_give_no_tensors_to_the_extension(monkeypatch: pytest.MonkeyPatch
         in_epochs.append(len(described))
         monkeypatch.setattr(torch.Tensor, "__dlpack__", lambda *arguments, **_: described.append(arguments))
 
-    samples, options = data(100), TrainingOptions(max_epochs=3)
+    samples, options = data(100), TrainerOptions(max_epochs=3)
     Trainer(tree("linear"), SQUARED, options, callbacks=[watch], refresh_masses=refresh_masses).fit(samples, samples)
     assert in_epochs == [0, 0, 0]
 
@@ -333,7 +333,7 @@ def with_relu() -> TreeModel:
 )
 def test_what_the_engine_does_not_know_is_refused(options: dict[str, Any], reason: str) -> None:
     options = {"model": tree("constant"), "loss": SQUARED, "optimizer": "adamw", "dtype": torch.float32} | options
-    chosen = TrainingOptions(max_epochs=1, engine="native", optimizer=options["optimizer"])
+    chosen = TrainerOptions(max_epochs=1, engine="native", optimizer=options["optimizer"])
     trainer = Trainer(options["model"], options["loss"], chosen)
     with pytest.raises(InputValueError, match=f"engine must be 'auto' or 'torch' for this run, got 'native': {reason}"):
         trainer.fit(data(50, dtype=options["dtype"]))
@@ -344,13 +344,13 @@ def test_data_that_are_not_finite_are_an_error(place: str) -> None:
     samples = data(100)
     getattr(samples, place)[7, 0] = torch.nan
     with pytest.raises(TrainingError, match="NaN or infinite"):
-        Trainer(tree("constant"), SQUARED, TrainingOptions(max_epochs=2, engine="native")).fit(samples)
+        Trainer(tree("constant"), SQUARED, TrainerOptions(max_epochs=2, engine="native")).fit(samples)
 
 
 def test_classes_that_do_not_exist_are_an_error() -> None:
     samples = data(100, "cross_entropy", 3)
     samples.y[5] = 3
-    options = TrainingOptions(max_epochs=1, engine="native")
+    options = TrainerOptions(max_epochs=1, engine="native")
     with pytest.raises(ValueError, match="targets must be numbers of classes"):
         Trainer(tree("constant", 3), find_loss("cross_entropy"), options).fit(samples)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.training import QHAdam, TrainingOptions
+from prunus.training import QHAdam, TrainerOptions
 from prunus.training.optimizers import make_optimizer
 from prunus.training.schedules import ConstantSchedule, CosineSchedule, PlateauSchedule, make_schedule
 from tests.tolerances import SAME_STEPS, assert_same
@@ -52,18 +52,18 @@ REFUSED: list[tuple[type[Exception], str, list[tuple[str, Any]]]] = [
 def test_options_that_cannot_be_are_refused(error: type[Exception], message: str, options: list[Any]) -> None:
     for name, value in options:
         with pytest.raises(error) as found:
-            TrainingOptions(**{name: value})
+            TrainerOptions(**{name: value})
         assert message.format(name=name, value=value) in str(found.value)
 
 
 @pytest.mark.parametrize("name", ["early_stopping_rounds", "gradient_clip", "checkpoint", "threads"])
 def test_some_options_may_be_none(name: str) -> None:
-    assert getattr(TrainingOptions(**{name: None}), name) is None  # type: ignore[arg-type]
+    assert getattr(TrainerOptions(**{name: None}), name) is None  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy_become_plain_ones_and_names_paths() -> None:
     given: Any = {"learning_rate": np.float64(0.25), "max_epochs": np.int64(3), "checkpoint": "folder/run.ckpt"}
-    options = TrainingOptions(**given)
+    options = TrainerOptions(**given)
     assert (type(options.learning_rate), type(options.max_epochs)) == (float, int)
     assert (options.learning_rate, options.max_epochs) == (0.25, 3)
     assert options.checkpoint == Path("folder/run.ckpt")

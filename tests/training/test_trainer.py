@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from prunus.errors import InputValueError, TrainingError
 from prunus.nn import LinearHead, TreeLayer
-from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 from prunus.training.losses import mean_loss
 from prunus.training.torch_engine import chunk_size
 from tests.tolerances import assert_same
@@ -28,7 +28,7 @@ VALID = samples(30, seed=1)
 def recorded(valid: Samples | None = None, **options: Any) -> tuple[Any, State, list[State]]:
     """The history and the state of a trained model, and the averaged weights after each epoch."""
     states: list[State] = []
-    chosen = TrainingOptions(**({"max_epochs": 8, "batch_size": 16, "learning_rate": 0.3} | options))
+    chosen = TrainerOptions(**({"max_epochs": 8, "batch_size": 16, "learning_rate": 0.3} | options))
     trainer = Trainer(tree_model(), find_loss("squared_error"), chosen, refresh_masses=refresh_masses)
 
     class Recorder:

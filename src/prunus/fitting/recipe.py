@@ -33,7 +33,7 @@ class Recipe:
     """How far inputs are decorrelated: 0 leaves them as they are, 1/2 removes all correlations."""
 
     def training(self) -> dict[str, Any]:
-        """The arguments for `TrainingOptions`."""
+        """The arguments for `TrainerOptions`."""
         return {name: value for name, value in vars(self).items() if name != "decorrelation"}
 
     def course(self, n: int, *, classes: bool) -> StudentTraining:

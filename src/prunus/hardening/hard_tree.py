@@ -28,7 +28,7 @@ from prunus.search.engine import Job
 from prunus.targets import PathRows, Target
 from prunus.targets.links import IDENTITY, LOG, SOFTMAX
 from prunus.targets.target import Task
-from prunus.training import Samples, TrainingOptions
+from prunus.training import Samples, TrainerOptions
 from prunus.training.losses import LOSSES, Loss
 from prunus.tree import Leaves, Tree
 from prunus.tree.importances import Compare
@@ -141,7 +141,7 @@ class Student(NamedTuple):
 
     model: TreeModel
     loss: Loss
-    options: TrainingOptions
+    options: TrainerOptions
     samples: Samples
 
 

@@ -11,7 +11,7 @@ from prunus.hardening.distillation import DistillationData
 from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head, build_split
 from prunus.targets import Link
-from prunus.training import Samples, TrainingOptions
+from prunus.training import Samples, TrainerOptions
 from prunus.training.losses import NamedLoss
 
 __all__ = ["StudentTraining", "build_student", "imitation_loss"]
@@ -35,10 +35,10 @@ class StudentTraining:
     weight_decay: float = 0.1
     decorrelation: float = 0.5
 
-    def options(self, rows: int, seed: int) -> TrainingOptions:
+    def options(self, rows: int, seed: int) -> TrainerOptions:
         """The options of training for this many lessons."""
         batch = min(self.batch_size, rows)
-        return TrainingOptions(
+        return TrainerOptions(
             max_epochs=max(1, round(self.steps / math.ceil(rows / batch))),
             batch_size=batch,
             learning_rate=self.learning_rate,
