@@ -19,7 +19,7 @@ from prunus.data.source import open_source
 from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
-from prunus.estimators.notebook import NotebookPicture
+from prunus.estimators.notebook import html_with_picture, mimebundle_with_picture
 from prunus.estimators.options import AUTO, AUTO_CONSTRAINTS, CONSTRAINTS, Auto, with_training
 from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
@@ -44,7 +44,7 @@ OF_EACH = ("n_jobs", "random_state", "warm_start", "verbose")
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminForest(NotebookPicture, BaseEstimator):
+class ArgminForest(BaseEstimator):
     """Several trees, each with a seed, rows and columns of its own, whose predictions are averaged."""
 
     n_trees: int = 16
@@ -357,6 +357,9 @@ class ArgminForest(NotebookPicture, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
+
+    _repr_html_inner = html_with_picture
+    _repr_mimebundle_ = mimebundle_with_picture
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

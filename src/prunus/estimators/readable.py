@@ -20,7 +20,7 @@ from prunus import search
 from prunus.data.checks import check_features
 from prunus.data.tables import Table, read_table
 from prunus.errors import InputTypeError, InputValueError
-from prunus.estimators.notebook import NotebookPicture
+from prunus.estimators.notebook import html_with_picture, mimebundle_with_picture
 from prunus.estimators.options import AUTO, Auto
 from prunus.estimators.predicting import map_rows
 from prunus.estimators.readable_importances import importances
@@ -75,7 +75,7 @@ def _suggestion(kind: type, name: str) -> str:
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ReadableTree(NotebookPicture, BaseEstimator):
+class ReadableTree(BaseEstimator):
     """A small tree that is searched as a whole; each estimator adds what is to be predicted."""
 
     max_leaf_nodes: int | Auto = 8
@@ -239,6 +239,9 @@ class ReadableTree(NotebookPicture, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "record_")
+
+    _repr_html_inner = html_with_picture
+    _repr_mimebundle_ = mimebundle_with_picture
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -52,7 +52,7 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
     tree, record["tree"] = tree_to_record(estimator.tree_)
     target, record["target"] = target_to_record(estimator.target_)
     parts = {"tree": tree, "target": target}
-    if estimator.target_.task == "clusters":
+    if estimator.target_.reconstructs:
         parts |= {"hierarchy": vars(estimator.hierarchy_), "rows": {"ends": estimator._row_ends}}
     tensors = {f"model.{name}": tensor for name, tensor in estimator.model_.state_dict().items()}
     for part, arrays in parts.items():
@@ -81,7 +81,7 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     for name in (*_COUNTED, *SOMETIMES):
         if name in record["fitted"]:
             setattr(estimator, name, record["fitted"][name])
-    if target.task == "clusters":
+    if target.reconstructs:
         estimator.hierarchy_ = Hierarchy(**arrays["hierarchy"])
         estimator._set_rows(arrays["rows"]["ends"])
     return estimator

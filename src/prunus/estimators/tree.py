@@ -17,7 +17,7 @@ from prunus.data.source import open_source
 from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
-from prunus.estimators.notebook import NotebookPicture
+from prunus.estimators.notebook import html_with_picture, mimebundle_with_picture
 from prunus.estimators.options import AUTO, CONSTRAINTS, Auto, with_training
 from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
@@ -54,7 +54,7 @@ CHUNK = 16_384
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ArgminTree(NotebookPicture, BaseEstimator):
+class ArgminTree(BaseEstimator):
     """A single tree learned by gradient descent; each estimator adds what is to be predicted."""
 
     depth: Any = 4
@@ -355,6 +355,9 @@ class ArgminTree(NotebookPicture, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tree_")
+
+    _repr_html_inner = html_with_picture
+    _repr_mimebundle_ = mimebundle_with_picture
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -86,7 +86,7 @@ def _begin_hardening(trained: Trained) -> Hardening:
         trained.valid,
         run.target,
         _hard_tree_options(run, trained.model, train),
-        run.recipe.course(len(train), classes=run.target.task == "classes"),
+        run.recipe.course(len(train), classes=run.target.classes is not None),
         owns_valid=run.owns_valid,
         owner=np.array([column.feature for column in columns], dtype=np.int64),
         is_piece=np.array([column.piece for column in columns], dtype=bool),
@@ -118,7 +118,7 @@ def _hard_tree_options(run: Run, model: TreeModel, train: Samples) -> HardTreeOp
         max_leaf_features=options.max_leaf_features,
         pruning_strength=float(options.pruning_strength),
         fewest_rows=_pruned_below(model, train),
-        task=target.task,
+        is_classifier=target.classes is not None,
         loss=loss if isinstance(loss, NamedLoss) and loss.name in FITTED else None,
         threads=n_threads(options.n_jobs) or torch.get_num_threads(),
         shifts_leaves=_shifts_leaves(run),
@@ -128,7 +128,7 @@ def _hard_tree_options(run: Run, model: TreeModel, train: Samples) -> HardTreeOp
 def _shifts_leaves(run: Run) -> bool:
     """Whether leaves of the hard tree are moved in the end: means of outputs are not what is to be predicted."""
     target: Any = run.target
-    if target.task != "numbers":
+    if target.classes is not None:
         return False
     if target.link is LOG:  # constant and linear leaves are fitted to their rows already, unless they are merged
         return run.options.leaf_name == "additive" or run.options.max_leaf_nodes is not None
@@ -187,7 +187,7 @@ def _soft_tree(run: Run, model: TreeModel, train: Samples, rows: TrainedRows) ->
         model.tree.a.numpy().copy(),
         rows,
         prune=_prune(run, model, train),
-        correct=correct if target.task != "classes" or leaves.is_constant else None,  # it would be 0
+        correct=correct if target.classes is None or leaves.is_constant else None,  # it would be 0
         compared=target.compared,
         n_parameters=sum(parameter.numel() for parameter in model.parameters()),
         routing=options.routing,

@@ -221,10 +221,10 @@ class FileData:
         target = make_target(encoder, scanned.targets.representatives())
         if before is not None:
             target = target.take_over(before.target)
-        elif target.task == "numbers":
+        elif not target.reconstructs:
             target = target.scale(scanned.targets.two_numbers(), None)
         weighing = scanned.targets.weighing(target)
-        if before is None and target.task == "clusters":
+        if before is None and target.reconstructs:
             sample = encode_chunk(scanned.sample, encoder, target, weighing)
             target = target.scale(sample.y, sample.weight)
         return encoder, target, weighing

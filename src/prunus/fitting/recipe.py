@@ -69,7 +69,7 @@ instead of 86.2 % (linear leaves), and a mean R^2 of 59 % instead of 49 % and of
 def find_recipe(options: FitOptions, n: int, target: Target) -> Recipe:
     """The options of training with n rows: the user's, and defaults where the user has not set any."""
     batch_size = None if options.batch_size == AUTO else int(options.batch_size)
-    chosen = default_recipe(n, options.trained_leaf, batch_size, classes=target.task == "classes")
+    chosen = default_recipe(n, options.trained_leaf, batch_size, classes=target.classes is not None)
     if options.starts_clustered:
         chosen = Recipe(
             batch_size=chosen.batch_size,

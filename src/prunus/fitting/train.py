@@ -140,7 +140,7 @@ def _start(
         start_clustered(model, train, int(generator.initial_seed()))
     else:
         # Classifiers and hard trees start at random: on some tables they were worse after another start.
-        bends = target.task == "numbers" and not options.hardens
+        bends = target.classes is None and not options.is_clustering and not options.hardens
         power = 0.0 if options.is_searched else recipe.decorrelation
         start_model(model, train, generator, decorrelation=power, bends_at_root=bends)
 

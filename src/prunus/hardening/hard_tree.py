@@ -27,7 +27,6 @@ from prunus.nn.whiten import Whiten
 from prunus.search.engine import Job
 from prunus.targets import PathRows, Target
 from prunus.targets.links import IDENTITY, LOG, SOFTMAX
-from prunus.targets.target import Task
 from prunus.training import Samples, TrainerOptions
 from prunus.training.losses import LOSSES, Loss
 from prunus.tree import Leaves, Tree
@@ -68,7 +67,7 @@ class HardTreeOptions:
     pruning_strength: float
     fewest_rows: float
     """Leaves with linear models are merged with their siblings if their rows weigh less than this."""
-    task: Task
+    is_classifier: bool
     loss: Loss | None
     """The loss with which leaves are fitted to the rows; None if they only imitate the soft tree."""
     max_leaf_features: int | None = None
@@ -86,7 +85,7 @@ class HardTreeOptions:
     @property
     def learned_depth(self) -> int:
         """How many of the first levels are learned by gradient descent."""
-        return min(self.linear_depth, MAX_LEARNED["classes" if self.task == "classes" else "numbers"])
+        return min(self.linear_depth, MAX_LEARNED["classes" if self.is_classifier else "numbers"])
 
     @property
     def is_searched(self) -> bool:
@@ -271,7 +270,7 @@ def _searched(case: Hardening, rows: Rows) -> TreeBuilder:
     """A tree of constants whose splits have one or two columns."""
     options, target = case.options, case.target
     prior = target.link.means(case.teacher.outputs(rows.samples.x).cpu().double().numpy())
-    wanted = rows.wanted if target.task == "classes" or options.loss is not None else prior
+    wanted = rows.wanted if target.classes is not None or options.loss is not None else prior
     loss = options.loss if target.link is LOG else None
     table = SearchData(rows.x, prior, wanted, rows.weight, target.link, loss)
     size = TreeSize(options.max_split_features or 1, options.depth, options.max_leaf_nodes)
@@ -305,7 +304,7 @@ def _curved(case: Hardening, student: TreeModel, data: DistillationData, rows: R
     builder = deepened(builder, options.linear_depth)
     wanted = (data.wanted - data.shared).cpu().double().numpy()
     weights = np.ones(len(wanted)) if data.weight is None else data.weight.cpu().double().numpy()
-    if target.task == "classes":
+    if target.classes is not None:
         # A linear fit of scores counts most where probabilities change with them.
         shares = target.predictions(data.wanted.cpu().double().numpy())
         weights = weights * (LEAST_SHARE + (shares * (1 - shares)).sum(1))
@@ -380,7 +379,7 @@ def _replace_models(case: Hardening, builder: TreeBuilder, rows: Rows) -> None:
         job = Job(counts, leaves=MOST_LEAVES, least=FEWEST_ROWS)
         split_leaves(builder, binned, leaf_rows(ends[counts]), job, options.threads)
     wanted = rows.wanted - case.shared(rows) if link is IDENTITY else rows.wanted
-    strength = PRIOR_ROWS["classes" if target.task == "classes" else "numbers"]
+    strength = PRIOR_ROWS["classes" if target.classes is not None else "numbers"]
     if options.loss is None or link is not target.link:
         strength = np.inf
     set_constants(builder, builder.ends(x), link.means(outputs), wanted, rows.weight, strength, link=link)
@@ -409,7 +408,7 @@ def _limits(case: Hardening, builder: TreeBuilder, rows: Rows) -> Doubles | None
     link, leaf, nodes = case.target.link, case.options.leaf, len(builder.kept)
     if leaf == "additive" and link is IDENTITY:  # curves of all columns may add up to anything
         return np.stack([np.tile(end, (nodes, 1)) for end in (rows.wanted.min(0), rows.wanted.max(0))])
-    if leaf != "linear" or case.target.task == "classes":
+    if leaf != "linear" or case.target.classes is not None:
         return None
     ends = builder.ends(rows.x)
     seen = rows.wanted if link is IDENTITY else builder.models.outputs(rows.x, ends) + case.shared(rows)
