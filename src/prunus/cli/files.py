@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prunus.cli.columns import read_dates
+from prunus.cli.command import value
 from prunus.cli.errors import CliError, require
 from prunus.cli.formats import to_frame
 from prunus.cli.reading import InputTable, read_input, similar
@@ -45,12 +46,13 @@ def add_data_option(parser: argparse.ArgumentParser) -> None:
 
 def add_memory_option(parser: argparse.ArgumentParser) -> None:
     """Add the limit of memory."""
-    parser.add_argument(
+    value(
+        parser,
         "--memory-limit",
+        "SIZE",
+        "memory for the table, such as 500MB or 4GB; a larger table is read in parts (default: %(default)s)",
         type=memory_size,
         default="1GB",
-        metavar="SIZE",
-        help="memory for the table, such as 500MB or 4GB; a larger table is read in parts (default: %(default)s)",
     )
 
 

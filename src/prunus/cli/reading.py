@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prunus.cli.columns import ORDERS, read_dates, whole_or_text
+from prunus.cli.command import flag, value
 from prunus.cli.delimited import TextOptions, read_delimited
 from prunus.cli.errors import CliError, require
 from prunus.cli.formats import decode, is_json, read_binary, read_content, read_records
@@ -85,23 +86,20 @@ def similar(name: str, names: list[str]) -> str:
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for text files that are not recognized correctly by default."""
     group = parser.add_argument_group("reading text files")
-    group.add_argument(
-        "--separator", metavar="TEXT", help="character between fields, or 'tab'; found automatically by default"
-    )
-    group.add_argument(
-        "--no-header", action="store_true", help="the first line has data; columns are named x0, x1, ..."
-    )
+    value(group, "--separator", "TEXT", "character between fields, or 'tab'; found automatically by default")
+    flag(group, "--no-header", "the first line has data; columns are named x0, x1, ...")
     group.add_argument(
         "--dates",
         choices=ORDERS,
         help="order of day and month in dates such as 3/4/2025; found automatically by default, and known to models",
     )
-    group.add_argument(
+    value(
+        group,
         "--na-values",
-        action="append",
-        metavar="TEXT",
-        help="texts for missing values, separated by commas; can be repeated. They replace the usual ones, such as NA, "
+        "TEXT",
+        "texts for missing values, separated by commas; can be repeated. They replace the usual ones, such as NA, "
         "null, ? and empty fields; with --na-values '' only empty fields are missing",
+        action="append",
     )
 
 
