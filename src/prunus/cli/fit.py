@@ -9,10 +9,9 @@ import prunus
 from prunus.cli.command import Outcome, flag, number, pairs, say, value
 from prunus.cli.description import compare, compared_text, model_lines, model_record, model_warning, note_lines
 from prunus.cli.errors import CliError, Interrupted, describe
-from prunus.cli.files import add_memory_option, draw_data, input_files, open_data, read_data
 from prunus.cli.models import check_other, check_output, finish_model, is_readable
 from prunus.cli.problem import FileProblem, Problem, add_problem_options, read_file_problem, read_problem
-from prunus.cli.reading import add_reading_options
+from prunus.cli.reading import add_memory_option, add_reading_options, draw_data, input_files, open_data, read_data
 from prunus.cli.tree_options import (
     KINDS,
     OF_KINDS,

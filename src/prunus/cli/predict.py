@@ -9,7 +9,6 @@ import numpy as np
 
 from prunus.cli.command import Outcome, flag, model_argument, repeated, say, value
 from prunus.cli.errors import CliError, require
-from prunus.cli.files import add_data_option, add_memory_option, frame_of, input_files, open_data, read_data, shown
 from prunus.cli.models import (
     check_output,
     check_table_name,
@@ -22,7 +21,16 @@ from prunus.cli.models import (
     needed_columns,
     text_columns,
 )
-from prunus.cli.reading import add_reading_options
+from prunus.cli.reading import (
+    add_data_option,
+    add_memory_option,
+    add_reading_options,
+    frame_of,
+    input_files,
+    open_data,
+    read_data,
+    shown,
+)
 from prunus.cli.writing import csv_text, write_predictions, write_table
 
 __all__ = ["add_arguments", "run"]

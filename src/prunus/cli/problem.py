@@ -12,9 +12,8 @@ from prunus.cli.columns import Dropped, drop_useless
 from prunus.cli.command import quoted, repeated, table_argument, value
 from prunus.cli.description import Scores, mean_scores, scores
 from prunus.cli.errors import CliError
-from prunus.cli.files import add_data_option, frame_of, open_data, shown
 from prunus.cli.models import is_forest, is_readable
-from prunus.cli.reading import InputTable, check_finite, read_input
+from prunus.cli.reading import InputTable, add_data_option, check_finite, frame_of, open_data, read_input, shown
 from prunus.cli.targets import TASKS, Target, read_target
 
 if TYPE_CHECKING:
