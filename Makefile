@@ -61,8 +61,8 @@ test-sanitizers: $(SANITIZED)/.built ## The extension under the address and unde
 		$(BIN)/python -m pytest -p tests.csrc.instrumented -m 'not gpu and not slow' \
 		tests/ops/test_sizes.py tests/ops/test_leaves.py tests/ops/test_routes.py tests/ops/test_masses.py \
 		tests/fuzz/test_operators.py tests/tree/test_prediction.py tests/fuzz/test_engine.py \
-		tests/training/test_native_engine.py tests/training/test_native_networks.py tests/training/test_native_sizes.py \
-		tests/training/test_native_workers.py tests/search/test_search.py tests/search/test_binding.py \
+		tests/training/test_native_engine.py tests/training/test_native_sizes.py tests/search/test_search.py \
+		tests/search/test_binding.py \
 		tests/search/test_greedy.py tests/search/test_slopes.py tests/search/test_reference.py \
 		tests/search/test_interrupts.py tests/fuzz/test_search.py
 
@@ -76,7 +76,7 @@ $(TRITON)/.installed: $(INSTALLED)
 test-triton: $(TRITON)/.installed ## The kernels of GPUs without one: compiled, and run on the CPU by triton's interpreter
 	PYTHONPATH=$(TRITON) $(BIN)/python -m pytest -n auto tests/training/test_compilation.py tests/ops/test_launches.py
 	PYTHONPATH=$(TRITON) TRITON_INTERPRET=1 $(BIN)/python -m pytest -n auto \
-		tests/training/test_fused_engine.py tests/training/test_orders.py tests/ops/test_linear_roots.py \
+		tests/training/test_fused_engine.py tests/training/test_samples.py tests/ops/test_linear_roots.py \
 		tests/estimators/test_fused_fits.py
 
 test-gpu: ## GPU tests, with a python that has torch, triton, scikit-learn and pytest: make test-gpu PYTHON=...

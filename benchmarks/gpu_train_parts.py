@@ -14,7 +14,7 @@ from benchmarks.harness.timing import median
 from prunus import ArgminTreeClassifier
 from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head, training_defaults
-from prunus.training import EpochRecord, Run, Samples, Trainer, TrainingOptions, find_loss, train_many
+from prunus.training import EpochRecord, Run, Samples, Trainer, TrainerOptions, find_loss, train_many
 
 __all__ = ["PARTS", "QUICK", "WHOLE", "Figure", "Sizes"]
 
@@ -93,7 +93,7 @@ def trainer(
         model = TreeModel(layer, build_head(leaf, COLUMNS, DEPTH, 1, hidden=hidden), Whiten(COLUMNS).fit(some))
         spread_splits(split, model.inputs(some), generator=torch.Generator().manual_seed(0))
     defaults = training_defaults(leaf)
-    chosen = TrainingOptions(
+    chosen = TrainerOptions(
         max_epochs=epochs,
         batch_size=batch,
         learning_rate=defaults.learning_rate,

@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.harness.records import format_table
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel
-from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 from prunus.training.processes import Processes
 
 __all__ = ["Row", "measure"]
@@ -80,7 +80,7 @@ def _measure(size: int, columns: int, depth: int, batch: int) -> Row:
         tree = TreeLayer(LinearSplit(columns, depth), depth, batch_size=batch)
         model = TreeModel(tree, LinearHead(columns, depth, 1))
     ends = [time.process_time()]
-    options = TrainingOptions(max_epochs=EPOCHS, batch_size=batch, learning_rate=0.01, threads=1, engine="native")
+    options = TrainerOptions(max_epochs=EPOCHS, batch_size=batch, learning_rate=0.01, threads=1, engine="native")
     together = _Imagined(size)
     with (
         patch("prunus.training.trainer.processes", lambda: together),

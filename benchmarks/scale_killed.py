@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.harness.reports import Bar
 from benchmarks.measured import Measured
+from prunus import TrainingOptions
 
 __all__ = ["measure"]
 
@@ -106,10 +107,9 @@ def _train(folder: Path, rows: int) -> None:
     tree = ArgminTreeRegressor(
         leaf="linear",
         depth=5,
-        batch_size=8192,
+        training=TrainingOptions(batch_size=8192, checkpoint=folder / "checkpoint"),
         max_epochs=EPOCHS,
         random_state=0,
-        checkpoint=folder / "checkpoint",
         callbacks=[epochs.append],
     ).fit(x[:rows], y[:rows])
     if torch.distributed.get_rank() == 0:

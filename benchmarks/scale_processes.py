@@ -92,7 +92,7 @@ def _run(size: int, depth: int, rows: int, epochs: int) -> tuple[float, float, f
 def _train(rank: int, size: int, port: int, depth: int, rows: int, epochs: int, queue: Any) -> None:
     """Train in one of the processes, each of which has all rows."""
     from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel
-    from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+    from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 
     torch.set_num_threads(1)
     os.environ |= {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
@@ -103,7 +103,7 @@ def _train(rank: int, size: int, port: int, depth: int, rows: int, epochs: int, 
     torch.manual_seed(0)
     tree = TreeLayer(LinearSplit(COLUMNS, depth), depth, batch_size=BATCH)
     model = TreeModel(tree, LinearHead(COLUMNS, depth, 1))
-    options = TrainingOptions(max_epochs=epochs, batch_size=BATCH, learning_rate=0.01, threads=1)
+    options = TrainerOptions(max_epochs=epochs, batch_size=BATCH, learning_rate=0.01, threads=1)
     ends: list[float] = []
     trainer = Trainer(
         model, find_loss("squared_error"), options, callbacks=[lambda _record: ends.append(time.process_time())]

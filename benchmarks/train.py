@@ -23,7 +23,7 @@ from benchmarks.measured import Measured
 from benchmarks.train_engine import deep, fits, many, steps
 from prunus import ArgminTreeRegressor
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
-from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 
 RESULTS = Path(__file__).parent / "results"
 AUTHORS_STEP_MS = 37.0
@@ -63,7 +63,7 @@ def step() -> tuple[list[Measured], list[Bar]]:
     tree = TreeLayer(split, depth, 1.0, batch_size=batch)
     model = TreeModel(tree, LinearHead(features, depth, 1), Whiten(features).fit(x))
     spread_splits(split, model.inputs(x))
-    options = TrainingOptions(max_epochs=1, batch_size=batch, average=0.99, weight_decay=0.1)
+    options = TrainerOptions(max_epochs=1, batch_size=batch, average=0.99, weight_decay=0.1)
     trainer = Trainer(model, find_loss("squared_error"), options)
     seconds = interleaved({"epoch": lambda: trainer.fit(samples)}, repeats=15, repeat_s=0.0)["epoch"]
     ms = 1e3 * median(seconds) / batches

@@ -14,7 +14,7 @@ from benchmarks.measured import Measured
 from prunus import ArgminTreeRegressor
 from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head
-from prunus.training import Run, Samples, Trainer, TrainingOptions, find_loss, train_many
+from prunus.training import Run, Samples, Trainer, TrainerOptions, find_loss, train_many
 
 __all__ = ["deep", "fits", "many", "steps"]
 
@@ -39,7 +39,7 @@ def tree(leaf: str, x: torch.Tensor, depth: int, batch: int, *, sharpness: float
 
 def trainer(model: TreeModel, batch: int, engine: str, threads: int | None = None, epochs: int = 1) -> Trainer:
     """A trainer with the options of the estimators; its learning rate is so small that the tree stays as it is."""
-    options = TrainingOptions(
+    options = TrainerOptions(
         max_epochs=epochs,
         batch_size=batch,
         learning_rate=1e-6,

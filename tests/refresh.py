@@ -13,8 +13,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from tests.explain.browser import browser
 from tests.printed import BLOCK
+from tests.render.browser import browser
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "tree.png"

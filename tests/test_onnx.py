@@ -73,64 +73,43 @@ def assert_values(tree: Any, path: Path, x: Any, inputs: Any = None, *, hard: bo
 
 @HARD
 @pytest.mark.parametrize(("split", "leaf"), KINDS)
-def test_a_classifier(split: str, leaf: str, hard: bool, path: Path) -> None:
+def test_classes_and_values(split: str, leaf: str, hard: bool, path: Path) -> None:
     tree = classifier(split=split, leaf=leaf, depth=3, pruning_strength=3.0).fit(X, labels(X, "abc"))
     assert export_onnx(tree, path, hard=hard) == path
     onnx.checker.check_model(path, full_check=True)
     assert_classes(tree, path, ROWS, hard=hard)
-
-
-@HARD
-@pytest.mark.parametrize(("split", "leaf"), KINDS)
-def test_a_regressor(split: str, leaf: str, hard: bool, path: Path) -> None:
-    tree = regressor(split=split, leaf=leaf, depth=3, max_epochs=20).fit(X, values(X))
-    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+    numbers = regressor(split=split, leaf=leaf, depth=3, max_epochs=20)
+    for y in (values(X), values(X)[:, None], np.column_stack((values(X), 1e6 + X[:, 0]))):
+        assert_values(numbers.fit(X, y), export_onnx(numbers, path, hard=hard), ROWS, hard=hard)
 
 
 @pytest.mark.parametrize("split", ["linear", "elu", "mlp", "sparse_mlp"])
-def test_a_clusterer(split: str, path: Path) -> None:
+def test_clusters(split: str, path: Path) -> None:
     tree = ArgminTreeClusterer(depth=3, n_clusters=3, split=split, max_epochs=3, random_state=0).fit(X)
     found = run(export_onnx(tree, path), ROWS)
     assert_array_equal(found["label"], tree.predict(ROWS))
     assert_allclose(found["routes"], tree.transform(ROWS), rtol=0, atol=SAME)
-
-
-def test_hard_routes_of_a_clusterer_follow_one_path(path: Path) -> None:
-    tree = ArgminTreeClusterer(depth=3, max_epochs=3, random_state=0).fit(X)
     found = run(export_onnx(tree, path, hard=True), ROWS)
     assert_array_equal(found["label"], tree.predict(ROWS))
     assert_array_equal(found["routes"], tree.decision_path(ROWS).toarray() * tree.node_mass_)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 1000])
-@pytest.mark.parametrize("leaf", ["constant", "linear"])
-@HARD
-def test_any_number_of_rows(rows: int, leaf: str, hard: bool, path: Path) -> None:
-    tree = classifier(leaf=leaf).fit(X, labels(X, "abc"))
-    found = run(export_onnx(tree, path, hard=hard), ROWS[:rows])
-    assert found["label"].shape == (rows,)
-    assert_allclose(found["probabilities"], tree.predict_proba(ROWS, hard=hard)[:rows], rtol=0, atol=SAME)
+NAMES = [(3, 7), ("no", "yes"), (False, True), (0.0, 2.0), ("é", "日本", "")]
 
 
 @HARD
 @pytest.mark.parametrize("leaf", ["constant", "linear"])
-@pytest.mark.parametrize("names", [(3, 7), ("no", "yes"), (False, True), (0.0, 2.0), ("é", "日本", "")])
-def test_labels_of_any_kind(names: Any, leaf: str, hard: bool, path: Path) -> None:
-    tree = classifier(leaf=leaf).fit(X, labels(X, names))
-    assert_classes(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
-    assert [type(label) for label in run(path, ROWS)["label"][:1].tolist()] == [type(names[0])]
-
-
-@HARD
-@pytest.mark.parametrize("leaf", ["constant", "additive", "linear", "mlp"])
-def test_several_outputs(leaf: str, hard: bool, path: Path) -> None:
-    tree = regressor(leaf=leaf).fit(X, np.column_stack((values(X), 1e6 + X[:, 0])))
-    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
-
-
-def test_a_column_of_values_stays_a_column(path: Path) -> None:
-    tree = regressor().fit(X, values(X)[:, None])
-    assert_values(tree, export_onnx(tree, path), ROWS)
+@pytest.mark.parametrize("opset", [13, 17, 19, 21])
+def test_opsets_numbers_of_rows_and_labels(opset: int, leaf: str, hard: bool, path: Path) -> None:
+    for names in NAMES:
+        tree = classifier(leaf=leaf, max_epochs=2).fit(X, labels(X, names))
+        model = onnx.load(export_onnx(tree, path, opset=opset, hard=hard))
+        assert [(used.domain, used.version) for used in model.opset_import] == [("", opset)]
+        onnx.checker.check_model(model, full_check=True)
+        assert_classes(tree, path, ROWS, hard=hard)
+        assert [type(label) for label in run(path, ROWS)["label"][:1].tolist()] == [type(names[0])]
+        for rows in (0, 1):
+            assert run(path, ROWS[:rows])["label"].shape == (rows,)
 
 
 def test_values_far_from_zero_keep_their_digits(path: Path) -> None:
@@ -138,18 +117,44 @@ def test_values_far_from_zero_keep_their_digits(path: Path) -> None:
     assert_allclose(run(export_onnx(tree, path), ROWS)["variable"], tree.predict(ROWS), rtol=0, atol=1e-4)
 
 
-@HARD
-@pytest.mark.parametrize("leaf", ["constant", "linear"])
-@pytest.mark.parametrize("depth", [0, 1, 7])
-def test_any_depth(depth: int, leaf: str, hard: bool, path: Path) -> None:
-    tree = regressor(depth=depth, leaf=leaf).fit(X, values(X))
-    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+def pieces(x: Any) -> Any:
+    return np.repeat(x, 5, axis=0) + np.tile(np.linspace(0, 0.1, 5), len(x))[:, None]
+
+
+def missing(x: Any) -> Any:
+    x = x.copy()
+    x[::5, 1] = np.nan
+    return x
+
+
+def with_constants(x: Any) -> Any:
+    return np.column_stack((x, np.full(len(x), 7.0), x[:, 0] > 0))
+
+
+TABLES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "no split": (lambda x: x, {"depth": 0}),
+    "one split": (lambda x: x, {"depth": 1}),
+    "deep": (lambda x: x, {"depth": 7}),
+    "all is pruned": (lambda x: x, {"pruning_strength": 1e9}),
+    "pieces": (pieces, {"pieces": 8}),
+    "large numbers with small steps": (lambda x: 1.7e9 + x, {"max_epochs": 30}),
+    "missing numbers": (missing, {}),
+    "constant columns": (with_constants, {}),
+    "more columns than are decorrelated": (lambda x: np.tile(x, 800)[:20], {"max_epochs": 1}),
+}
 
 
 @HARD
-def test_a_tree_of_which_all_is_pruned(hard: bool, path: Path) -> None:
-    tree = regressor(pruning_strength=1e9).fit(X, values(X))
-    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
+@pytest.mark.parametrize("leaf", ["constant", "additive", "linear"])
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_numbers(name: str, leaf: str, hard: bool, path: Path) -> None:
+    make, options = TABLES[name]
+    x = make(X)
+    tree = regressor(**{"leaf": leaf} | options).fit(x, values(np.nan_to_num(x)))
+    rows = make(ROWS)
+    if name == "missing numbers":
+        rows[::7, 0] = np.nan  # not missing in fit
+    assert_values(tree, export_onnx(tree, path, hard=hard), rows, hard=hard)
 
 
 def test_pruned_nodes_are_left_out(path: Path) -> None:
@@ -159,43 +164,11 @@ def test_pruned_nodes_are_left_out(path: Path) -> None:
     assert hard < 0.85 * soft
 
 
-@HARD
-@pytest.mark.parametrize("leaf", ["constant", "additive", "linear"])
-def test_numbers_cut_into_pieces(leaf: str, hard: bool, path: Path) -> None:
-    x = table(300)
-    tree = regressor(pieces=8, leaf=leaf).fit(x, values(x))
-    assert len(tree.encoder_.columns_) > 8 * 3
-    assert_values(tree, export_onnx(tree, path, hard=hard), ROWS, hard=hard)
-
-
-@HARD
-def test_large_numbers_with_small_steps(hard: bool, path: Path) -> None:
-    tree = regressor(max_epochs=30).fit(1.7e9 + X, values(X))
-    assert_values(tree, export_onnx(tree, path, hard=hard), 1.7e9 + ROWS, hard=hard)
-
-
-@HARD
-def test_missing_numbers(hard: bool, path: Path) -> None:
-    x, rows = X.copy(), ROWS.copy()
-    x[::5, 1] = np.nan
-    rows[::3, 1] = np.nan
-    rows[::7, 0] = np.nan  # not missing in fit
-    tree = regressor().fit(x, values(X))
-    assert_values(tree, export_onnx(tree, path, hard=hard), rows, hard=hard)
-
-
 def test_infinities_count_as_very_large(path: Path) -> None:
     tree = regressor().fit(X, values(X))
     export_onnx(tree, path)
     found = run(path, np.array([[np.inf, -np.inf, 0.0]]))["variable"]
     assert_allclose(found, tree.predict(np.array([[1e30, -1e30, 0.0]])), rtol=SAME)
-
-
-def test_constant_columns_and_booleans(path: Path) -> None:
-    x = np.column_stack((X, np.full(len(X), 7.0), X[:, 0] > 0))
-    tree = regressor(leaf="linear").fit(x, values(X))
-    rows = np.column_stack((ROWS, ROWS[:, 0], ROWS[:, 1] > 0))
-    assert_values(tree, export_onnx(tree, path), rows)
 
 
 @HARD
@@ -272,13 +245,6 @@ def test_weekdays_months_and_hours(hard: bool, with_text: bool, path: Path) -> N
     assert_values(tree, path, rows, inputs if with_text else np.concatenate(list(inputs.values()), axis=1), hard=hard)
 
 
-def test_an_empty_text_that_is_a_category(path: Path) -> None:
-    frame = pd.DataFrame({"name": ["", "a", "b", None] * 10})
-    tree = regressor(max_epochs=20).fit(frame, np.arange(40) % 4)
-    rows = pd.DataFrame({"name": ["", "a", "c"]})
-    assert_values(tree, export_onnx(tree, path), rows, columns(rows))
-
-
 def test_categories_that_are_numbers_go_by_their_text(path: Path) -> None:
     frame = pd.DataFrame({"size": pd.Series([1.0, 2.0, 30.5] * 10).astype("category")})
     tree = regressor(max_epochs=20).fit(frame, np.arange(30) % 3)
@@ -301,80 +267,41 @@ def test_an_array_of_objects_has_an_input_for_each_column(path: Path) -> None:
     assert_classes(tree, export_onnx(tree, path), rows, inputs)
 
 
-def test_more_columns_than_are_decorrelated(path: Path) -> None:
-    x = table(20, 2_500)
-    tree = regressor(max_epochs=2, leaf="mlp").fit(x, values(x))
-    assert_values(tree, export_onnx(tree, path), x)
-
-
-@pytest.mark.parametrize("opset", [13, 17, 19, 21])
-@pytest.mark.parametrize("leaf", ["constant", "linear"])
-@HARD
-def test_opsets(opset: int, leaf: str, hard: bool, path: Path) -> None:
-    tree = classifier(leaf=leaf).fit(X, labels(X, "abc"))
-    model = onnx.load(export_onnx(tree, path, opset=opset, hard=hard))
-    assert [(used.domain, used.version) for used in model.opset_import] == [("", opset)]
-    onnx.checker.check_model(model, full_check=True)
-    assert_classes(tree, path, ROWS, hard=hard)
-
-
-@pytest.mark.parametrize("opset", [12, 10_000, True, 19.0, "19"])
+@pytest.mark.parametrize("opset", [12, 10_000, True, 19.0, "19", 18])
 def test_opsets_that_cannot_be_written(opset: Any, path: Path) -> None:
-    tree = classifier().fit(X, labels(X))
-    with pytest.raises(InputValueError, match=r"opset must be an integer from 13 to .*, got "):
+    frame = as_pandas(mixed())  # categories are compared as text, from opset 19 on
+    tree = regressor().fit(frame, frame["count"])
+    with pytest.raises(InputValueError, match=r"opset must be an integer from 19 \(categories .* text\) to .*, got "):
         export_onnx(tree, path, opset=opset)
 
 
-def test_categories_need_an_opset_that_compares_text(path: Path) -> None:
-    frame = as_pandas(mixed())
-    tree = regressor().fit(frame, frame["count"])
-    with pytest.raises(InputValueError, match=r"from 19 \(categories are compared as text\) to"):
-        export_onnx(tree, path, opset=18)
-
-
 def test_the_file_says_what_it_is(path: Path) -> None:
+    path.write_text("something else")
     frame = pd.DataFrame(X, columns=["a", "b", "ü"])
-    model = onnx.load(export_onnx(classifier().fit(frame, labels(X, ("no", "yes"))), path, hard=True))
+    tree = classifier().fit(frame, labels(X, ("no", "yes")))
+    model = onnx.load(export_onnx(tree, str(path), hard=True))
     assert (model.producer_name, model.producer_version) == ("prunus", prunus.__version__)
     notes = {note.key: note.value for note in model.metadata_props}
     assert (notes["kind"], json.loads(notes["hard"])) == ("ArgminTreeClassifier", True)
     assert json.loads(notes["feature_names"]) == ["a", "b", "ü"]
     assert json.loads(notes["classes"]) == ["no", "yes"]
-
-
-def test_a_file_that_exists_is_replaced(path: Path) -> None:
-    path.write_text("something else")
-    tree = regressor().fit(X, values(X))
-    assert_values(tree, export_onnx(tree, str(path)), ROWS)
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+def test_what_cannot_be_exported(path: Path) -> None:
     tree = regressor().fit(X, values(X))
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*; make it first"):
-        export_onnx(tree, tmp_path / "no" / "tree.onnx")
-
-
-def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match=r"is a folder; name a file in it, such as .*tree"):
-        export_onnx(regressor().fit(X, values(X)), tmp_path)
-
-
-def test_a_split_of_ones_own(path: Path) -> None:
-    tree = regressor(split=lambda features, depth: nn.Linear(features, 2**depth - 1)).fit(X, values(X))
-    with pytest.raises(InputTypeError, match="split must be one of prunus for export_onnx, got Linear"):
-        export_onnx(tree, path)
+    own = regressor(split=lambda features, depth: nn.Linear(features, 2**depth - 1)).fit(X, values(X))
+    attempts: list[tuple[Any, Path, type[Exception], str]] = [
+        (tree, path.parent / "no" / "tree.onnx", FileNotFoundError, r"there is no folder .*; make it first"),
+        (tree, path.parent, IsADirectoryError, r"is a folder; name a file in it, such as .*tree"),
+        (own, path, InputTypeError, "split must be one of prunus for export_onnx, got Linear"),
+        ("tree", path, InputTypeError, "estimator must be one of prunus, got str"),
+        (classifier(), path, NotFittedError, "Call 'fit'"),
+    ]
+    for model, place, error, message in attempts:
+        with pytest.raises(error, match=message):
+            export_onnx(model, place)
     assert not path.exists()
-
-
-def test_other_objects(path: Path) -> None:
-    with pytest.raises(InputTypeError, match="estimator must be one of prunus, got str"):
-        export_onnx("tree", path)
-
-
-def test_an_estimator_that_is_not_fitted(path: Path) -> None:
-    with pytest.raises(NotFittedError):
-        export_onnx(classifier(), path)
 
 
 def test_without_the_package_onnx() -> None:

@@ -1,6 +1,5 @@
 """Readable trees written as ONNX files: onnxruntime finds the leaf and the numbers of the estimator for every row."""
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 from onnxruntime import InferenceSession  # type: ignore[import-untyped]
-from sklearn.exceptions import NotFittedError
 
 from prunus import ReadableTreeClassifier, ReadableTreeRegressor, export_onnx
 from prunus.errors import InputValueError
@@ -22,7 +20,6 @@ from tests.estimators.problems import labels, table, values
 from tests.estimators.random_readable import NAMES, TEST, estimators, with_nodes_as_values
 from tests.estimators.readable_problems import (
     SPLITS,
-    classes,
     constant,
     examples,
     finding,
@@ -108,12 +105,6 @@ def test_random_trees_send_every_row_to_its_leaf(tree: Any) -> None:
         assert_same(tree, Path(folder) / "tree.onnx", rows)
 
 
-def test_trees_that_a_search_has_found(path: Path) -> None:
-    frame = stones(300)
-    assert_same(ReadableTreeRegressor(max_leaf_nodes=6, random_state=0).fit(frame, frame["age"] + 0.5), path, ROWS)
-    assert_same(ReadableTreeClassifier(max_leaf_nodes=6, random_state=0).fit(frame, classes(frame, "abc")), path, ROWS)
-
-
 @pytest.mark.parametrize("opset", [13, 17, 18, 19, 21])
 def test_a_table_of_numbers_is_one_input(opset: int, path: Path) -> None:
     x = X.copy()
@@ -161,18 +152,6 @@ def test_columns_named_like_outputs_or_values_within(path: Path) -> None:
     tree = fitted(tree_of(split, constant(0.25, 0.75), constant(0.875, 0.125)), frame, labels(X[:20]))
     assert_same(tree, path, frame)
     assert [port.name for port in InferenceSession(path).get_inputs()] == ["label__", "_", "label_", "value_0"]
-
-
-def test_the_file_says_what_it_is(path: Path) -> None:
-    notes = {note.key: note.value for note in onnx.load(export_onnx(examples()["two classes"], path)).metadata_props}
-    assert (notes["kind"], json.loads(notes["hard"])) == ("ReadableTreeClassifier", True)
-    assert json.loads(notes["feature_names"]) == list(stones(1).columns)
-    assert json.loads(notes["classes"]) == ["no", "yes"]
-
-
-def test_an_estimator_that_is_not_fitted(path: Path) -> None:
-    with pytest.raises(NotFittedError):
-        export_onnx(ReadableTreeRegressor(), path)
 
 
 def test_values_of_several_outputs_keep_their_shape(path: Path) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ReadableTreeClassifier,
         ReadableTreeRegressor,
     )
+    from prunus.fitting.training_options import TrainingOptions
     from prunus.io import load, save
     from prunus.onnx import export_onnx
     from prunus.render import (
@@ -40,6 +41,7 @@ __all__ = [
     "PrunusError",
     "ReadableTreeClassifier",
     "ReadableTreeRegressor",
+    "TrainingOptions",
     "__version__",
     "explain_rows",
     "export_dict",
@@ -70,6 +72,7 @@ _ELSEWHERE = {
     "ArgminTreeRegressor": "prunus.estimators",
     "ReadableTreeClassifier": "prunus.estimators",
     "ReadableTreeRegressor": "prunus.estimators",
+    "TrainingOptions": "prunus.fitting.training_options",
     "explain_rows": "prunus.describe",
     "export_dict": "prunus.render",
     "export_graphviz": "prunus.render",

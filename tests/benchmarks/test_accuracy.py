@@ -1,6 +1,5 @@
 """The benchmark of accuracy: what is tried, a method tuned on one split, and the command."""
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import main
-from benchmarks.accuracy_bars import JUDGED
-from benchmarks.accuracy_cells import AccuracyRow, Budget, run_cell, tune
-from benchmarks.accuracy_lists import CONTENDERS, PUBLISHED, benchmark_sets, configurations, n_trials
-from benchmarks.harness.cells import SEEDS, Cell, CellStore
+from benchmarks.accuracy_cells import tune
+from benchmarks.accuracy_lists import CONTENDERS, PUBLISHED, benchmark_sets, configurations
 from benchmarks.harness.methods.interface import MethodBase, Targets, Task
 from benchmarks.harness.sets.indexed import read_index
 from benchmarks.harness.sets.loading import SplitSet, load_table
@@ -57,13 +54,6 @@ def test_draws_depend_on_set_seed_and_method_alone() -> None:
     assert configurations("prunus mlp", "airfoil", 1225, 4) == drawn[:4]
     assert configurations("prunus mlp", "airfoil", 1337, 6) != drawn
     assert configurations("prunus mlp", "abalone", 1225, 6) != drawn
-
-
-def test_large_tables_are_tried_in_pieces_too() -> None:
-    assert configurations("prunus mlp", "adult", 1225, 4, rows=20_000)[1]["pieces"] == 8
-    assert len(configurations("prunus mlp", "adult", 1225, 4, rows=20_000)) == 4
-    assert all("pieces" not in drawn for drawn in configurations("prunus mlp", "adult", 1225, 4, rows=5_000))
-    assert all("pieces" not in drawn for drawn in configurations("CART", "adult", 1225, 4, rows=20_000))
 
 
 @pytest.mark.parametrize("set_name", ["airfoil", "pets"])
@@ -123,15 +113,6 @@ def test_validation_chooses_and_the_test_part_is_predicted_once(folder: Path, mo
     assert np.isclose(tuned["test"], 100 - 1 / data.test.y.var())
 
 
-def test_failures_and_timeouts_are_rows(folder: Path) -> None:
-    entries = read_index(folder)
-    late = run_cell(Cell("airfoil", 1, "CART"), entries["airfoil"], Budget(folder, 1, 1e-6))
-    assert (late.status, late.task, late.n) == ("OOT", "regression", 100)
-    (folder / "pets.csv.gz").unlink()
-    failed = run_cell(Cell("pets", 1, "CART"), entries["pets"], Budget(folder, 1, 60.0))
-    assert failed.status.startswith("failed: benchmarks.harness.sets.files.MissingDataError")
-
-
 def test_a_second_run_computes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = folder / "out"
     arguments = [f"--data={folder}", f"--out={out}", "--sets=pets", "--seeds=1225", "--methods=CART"]
@@ -142,31 +123,6 @@ def test_a_second_run_computes_nothing(folder: Path, capsys: pytest.CaptureFixtu
     assert (out / "accuracy_cells.csv").read_text() == first
     assert "1 of 1 cells are there already" in capsys.readouterr().err
     assert {path.name for path in out.iterdir()} == {"accuracy_cells.csv", "accuracy.csv", "accuracy.md"}
-
-
-def test_contenders_that_have_not_begun_are_not_waited_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = folder / "accuracy_cells.csv"
-    sets = benchmark_sets(read_index(folder))
-    store: CellStore[AccuracyRow] = CellStore(AccuracyRow, path)
-    for name, seed, method in product(sets, SEEDS, JUDGED):
-        task = "classification" if name == "pets" else "regression"
-        store.add(AccuracyRow(name, task, 100, 2, seed, method, "ok", n_trials(method, 1), 90.0, 90.0))
-    arguments = [f"--data={folder}", f"--out={folder}", "--trials=1", "--sets=pets", "--seeds=1225"]
-    assert main([*arguments, "--methods=CART"]) == 0
-    shown = capsys.readouterr().out
-    assert "met     mean R^2 of prunus constant: 90.00" in shown
-    assert "EBM" not in shown
-    assert main([*arguments, "--methods=obliquetree 2"]) == 0
-    shown = capsys.readouterr().out
-    assert "met     mean R^2 of prunus constant: 90.00" in shown
-    assert "| obliquetree 2 |" in shown
-    assert "prunus hard" not in shown
-
-
-def test_unknown_names_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([f"--data={folder}", f"--out={folder}", "--methods=CRAT"])
-    assert "--methods must be some of CART, XGBoost, " in capsys.readouterr().err
 
 
 def replace_prunus(monkeypatch: pytest.MonkeyPatch) -> list[Any]:

@@ -10,7 +10,7 @@ from benchmarks.accuracy_bars import accuracy_bars
 from benchmarks.accuracy_cells import AccuracyRow
 from benchmarks.accuracy_lists import CONTENDERS
 from benchmarks.accuracy_lists import HARD as ALL_HARD
-from benchmarks.accuracy_report import CHOSEN, format_accuracy_report, format_leaderboard, standings
+from benchmarks.accuracy_report import CHOSEN, format_accuracy_report, standings
 from benchmarks.harness.cells import CellStore
 from benchmarks.harness.reports import format_bars
 
@@ -57,59 +57,6 @@ def test_bars_are_met_or_missed() -> None:
     bars = accuracy_bars(standings(low + weak))
     assert [bar.met for bar in bars] == [True, False, False, False]
     assert "MISSED  mean R^2 of prunus linear: 84.00 (bar >= 84.77)" in format_bars(bars)
-
-
-def test_hard_trees_are_judged_on_tasks_of_which_all_cells_are_there() -> None:
-    scores = SCORES | dict.fromkeys(HARD, 85.7)
-    rows = rows_of("airfoil", "regression", scores) + rows_of("pets", "classification", SCORES)
-    judged = [bar for bar in accuracy_bars(standings(rows)) if "hard" in bar.claim]
-    assert [bar.met for bar in judged] == [True, True, False, True, False]  # additive leaves; one column on one set
-    assert judged[-1].value == 1.0
-    some = [row for row in rows if (row.method, row.seed) != ("prunus hard linear", 2)]
-    assert sum("hard" in bar.claim for bar in accuracy_bars(standings(some))) == len(judged) - 1
-
-
-def test_classes_of_hard_trees_may_be_a_little_below_soft_ones() -> None:
-    for score, met in ((SCORES["prunus linear"] - 0.5, True), (SCORES["prunus linear"] - 1, False)):
-        rows = ROWS[: len(ROWS) // 2] + rows_of("pets", "classification", SCORES | dict.fromkeys(HARD, score))
-        judged = [bar for bar in accuracy_bars(standings(rows)) if "hard" in bar.claim]
-        assert [bar.met for bar in judged] == [met, True]  # the second: not below CART
-
-
-def test_options_that_are_chosen_are_judged_on_tasks_of_which_all_cells_are_there() -> None:
-    scores = SCORES | {"prunus auto": 88.95, "prunus hard auto": 88.3, "prunus forest 16": 88.4}
-    rows = rows_of("airfoil", "regression", scores) + rows_of("pets", "classification", scores)
-    judged = {bar.claim: bar.met for bar in accuracy_bars(standings(rows)) if "auto" in bar.claim or "16" in bar.claim}
-    assert judged == {
-        "mean R^2 of prunus auto": True,
-        "mean accuracy of prunus auto": True,
-        "mean R^2 of prunus forest 16": True,
-        "mean accuracy of prunus forest 16": False,
-        "sets with classes on which prunus forest 16 is ahead of LightGBM": False,
-        "mean R^2 of prunus hard auto": True,
-        "sets of regression on which prunus hard auto is not below CART": True,
-        "mean accuracy of prunus hard auto": True,
-        "sets of classification on which prunus hard auto is not below CART": True,
-    }
-    some = [row for row in rows if (row.method, row.task) != ("prunus auto", "regression")]
-    left = [bar.claim for bar in accuracy_bars(standings(some)) if "auto" in bar.claim or "16" in bar.claim]
-    assert set(judged) - set(left) == {"mean R^2 of prunus auto", "mean R^2 of prunus hard auto"}
-
-
-def test_a_cell_without_a_score_misses_its_bars() -> None:
-    first = next(row for row in ROWS if row.method == "prunus constant")
-    late = dataclasses.replace(first, status="OOT", valid=None, test=None)
-    stands = standings([late if row.cell == late.cell else row for row in ROWS])
-    assert [bar.met for bar in accuracy_bars(stands)] == [False, True, True, True]
-    assert "| OOT |" in format_leaderboard(stands)
-
-
-def test_the_best_is_bold_and_published_numbers_are_beside() -> None:
-    lines = format_leaderboard(standings(ROWS)).splitlines()
-    (line,) = (line for line in lines if line.startswith("| airfoil"))
-    assert line.count("**") == 2
-    assert "**90.00 ± 1.41**" in line
-    assert line.endswith("| 90.34 | 90.65 | 93.39 |")
 
 
 def test_the_stored_report_is_that_of_its_cells() -> None:

@@ -1,10 +1,9 @@
 """Means over seeds, bars and tables of clustering."""
 
-import dataclasses
 from pathlib import Path
 
 import benchmarks
-from benchmarks.cluster_report import cluster_bars, format_cluster_report, format_cluster_tables
+from benchmarks.cluster_report import cluster_bars, format_cluster_report
 from benchmarks.harness.cells import SEEDS, CellStore
 from benchmarks.harness.cluster_cells import SETS, ClusterRow, cell_grid, standings
 from benchmarks.harness.clustering import METHODS, does
@@ -37,39 +36,6 @@ def test_bars_are_met_or_missed() -> None:
     bars = cluster_bars(standings(weak))
     assert [bar.met for bar in bars] == [False, True] + [True, False] * len(SETS)
     assert "MISSED  glass: purity of the test part: 0.505 (bar >= 0.52)" in format_bars(bars)
-
-
-def test_a_cell_without_a_score_misses_its_bars() -> None:
-    stands = standings(
-        [
-            dataclasses.replace(row, status="OOT", test=None, all_rows=None)
-            if (row.set, row.seed, row.method) == ("covtype", 1, "prunus")
-            else row
-            for row in ROWS
-        ]
-    )
-    missed = [bar.claim for bar in cluster_bars(stands) if not bar.met]
-    assert len(missed) == 3
-    assert all(claim.startswith("covtype") for claim in missed)
-    assert "| OOT |" in format_cluster_tables(stands)
-
-
-def test_the_best_is_bold_and_published_numbers_are_beside() -> None:
-    text = format_cluster_tables(standings(ROWS))
-    test, all_rows, seconds, _ = (line for line in text.splitlines() if line.startswith("| glass"))
-    assert "| **0.700 ± 0.014** |" in test
-    assert "| **0.600 ± 0.014** |" in all_rows
-    assert test.count("**") == all_rows.count("**") == 2
-    assert test.endswith("| 0.468 ± 0.028 | 0.463 ± 0.002 | 0.508 ± 0.008 | 0.429 ± 0.013 |")
-    assert "**" not in seconds
-
-
-def test_the_report_judges_only_what_is_complete() -> None:
-    stands = standings(ROWS)
-    whole = format_cluster_report(ROWS, stands, cluster_bars(stands), "## Notes")
-    assert "met     covtype: purity of all rows, bar BIRCH" in whole
-    assert "- HKMeans: v 1, 1 trials" in whole
-    assert "Not judged: cells are missing." in format_cluster_report(ROWS, stands, [], "## Notes")
 
 
 def test_the_stored_report_is_that_of_its_cells() -> None:

@@ -9,14 +9,9 @@ import benchmarks
 from benchmarks.harness.cells import Cell, CellStore
 from benchmarks.harness.sets.indexed import read_index
 from benchmarks.harness.sets.loading import load_table
-from benchmarks.importances import SEEDS, SETS, main
-from benchmarks.importances_cells import METHODS, ImportancesRow, measure, root_columns, run_cell
-from benchmarks.importances_report import (
-    ImportancesStanding,
-    format_importances_report,
-    importances_bars,
-    standings,
-)
+from benchmarks.importances import SEEDS, SETS
+from benchmarks.importances_cells import METHODS, ImportancesRow, measure, root_columns
+from benchmarks.importances_report import format_importances_report, importances_bars, standings
 from prunus import ArgminTreeRegressor
 from tests.benchmarks.harness.folders import write_tables
 
@@ -55,54 +50,11 @@ def test_columns_of_the_root_come_in_the_order_of_their_strength() -> None:
     assert root_columns(tree, x).tolist()[:2] == [2, 0]
 
 
-def test_a_tree_without_splits_has_no_columns() -> None:
-    x = np.random.default_rng(0).normal(size=(30, 3))
-    assert root_columns(ArgminTreeRegressor(depth=0, max_epochs=1).fit(x, x[:, 0]), x).tolist() == []
-
-
 def test_roots_are_compared_over_seeds() -> None:
     (stand,) = standings([row(0, "x1 x2 x3"), row(1, "x1 x3 x4"), row(2, "x5 x1 x3")])
     assert stand.same_root == pytest.approx(2 / 3)
     assert stand.root_overlap == pytest.approx(2 / 3)
     assert stand.spearman == pytest.approx(0.6)
-
-
-def test_a_set_with_a_cell_that_failed_has_no_means() -> None:
-    (stand,) = standings([row(0, "x1"), row(1, "", status="failed: no rows")])
-    assert (stand.status, stand.spearman) == ("failed: no rows", None)
-
-
-def test_the_bars_are_means_over_sets() -> None:
-    stands = [
-        ImportancesStanding(name, "soft linear", "ok", 1, spearman=value) for name, value in (("a", 1), ("b", 0.9))
-    ]
-    bar = {bar.claim: bar for bar in importances_bars(stands)}["soft linear: mean rank correlation"]
-    assert bar.value == pytest.approx(0.95)
-    assert bar.met
-
-
-def test_failures_and_timeouts_are_rows(folder: Path) -> None:
-    entry = read_index(folder)["airfoil"]
-    late = run_cell(Cell("airfoil", 1, "soft constant"), entry, folder, 1e-6)
-    assert (late.status, late.task, late.n) == ("OOT", "regression", 100)
-
-
-def test_a_second_run_computes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = folder / "out"
-    arguments = [f"--data={folder}", f"--out={out}", "--sets=airfoil", "--seeds=0", "--methods=soft constant"]
-    assert main(arguments) == 0
-    first = (out / "importances_cells.csv").read_text()
-    assert "[1/1] airfoil 0 soft constant: rank correlation" in capsys.readouterr().err
-    assert main(arguments) == 0
-    assert (out / "importances_cells.csv").read_text() == first
-    assert "1 of 1 cells are there already" in capsys.readouterr().err
-    assert "Not judged: cells are missing." in (out / "importances.md").read_text()
-
-
-def test_unknown_names_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([f"--data={folder}", f"--out={folder}", "--sets=iris"])
-    assert "--sets must be some of airfoil, space_ga, got 'iris'" in capsys.readouterr().err
 
 
 def test_the_stored_report_is_that_of_its_cells() -> None:

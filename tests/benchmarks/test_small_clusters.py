@@ -1,27 +1,12 @@
 """The benchmark of clusters that short rules explain: units, scores, bars, and the command."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.small_clusters import (
-    KAURI,
-    KMEANS,
-    METHODS,
-    ONE_COLUMN,
-    SEEDS,
-    ClusterRow,
-    bars,
-    explained_variance,
-    main,
-    measure,
-    standard_units,
-)
-from benchmarks.small_lists import CLASSES, LEAVES, VALUES
+from benchmarks.small_clusters import KMEANS, ONE_COLUMN, ClusterRow, explained_variance, measure, standard_units
+from benchmarks.small_lists import CLASSES, VALUES
 from benchmarks.small_tables import SmallSplit
-from tests.benchmarks.harness.folders import write_tables
 
 
 def groups() -> SmallSplit:
@@ -35,13 +20,6 @@ def groups() -> SmallSplit:
 def row(name: str, method: str, explained: float, agreement: float | None = None, seed: int = 0) -> ClusterRow:
     task = VALUES if agreement is None else CLASSES
     return ClusterRow(name, task, 100, 3, seed, method, 4, "ok", 1, explained, agreement)
-
-
-def rows(ours: float, others: float) -> list[ClusterRow]:
-    """A table with classes on which both methods are equal, and one without on which they are not."""
-    same = [row("a", method, 50.0, 20.0, seed) for method in (ONE_COLUMN, KAURI) for seed in SEEDS]
-    scores = ((ONE_COLUMN, ours), (KAURI, others))
-    return same + [row("b", method, score, None, seed) for method, score in scores for seed in SEEDS]
 
 
 def test_units_are_those_of_the_training_rows() -> None:
@@ -65,30 +43,3 @@ def test_far_classes_are_found(method: str) -> None:
     found = measure(method, 2, groups(), 0)
     assert (found["agreement"], found["found"]) == (100.0, 2)
     assert 40 < found["explained"] < 60  # one of two columns
-
-
-@pytest.mark.parametrize(("ours", "others", "met"), [(60.0, 55.0, True), (55.0, 60.0, False)])
-def test_bars_compare_means_over_sets(ours: float, others: float, met: bool) -> None:
-    explained, agreement = bars(rows(ours, others))
-    assert (explained.met, explained.value, explained.limit) == (met, (50 + ours) / 2, (50 + others) / 2)
-    assert (agreement.value, agreement.limit) == (20.0, 20.0)
-
-
-def test_sizes_are_judged_when_all_their_cells_are_there() -> None:
-    (agreement,) = bars(rows(60.0, 55.0)[:-1])  # the set without classes lacks a cell
-    assert "Rand" in agreement.claim
-    assert bars(rows(60.0, 55.0)[1:]) == []
-
-
-def test_a_second_run_computes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = write_tables(tmp_path) / "out"
-    arguments = [f"--data={tmp_path}", f"--out={out}", "--sets=pets", f"--methods={KMEANS}"]
-    assert main(arguments) == 0
-    first, cells = (out / "small_clusters.csv").read_text(), len(SEEDS) * len(LEAVES)
-    assert len(first.splitlines()) == cells + 1
-    assert main(arguments) == 0
-    assert (out / "small_clusters.csv").read_text() == first
-    assert f"{cells} of {cells} cells are there already" in capsys.readouterr().err
-    report = (out / "small_clusters.md").read_text()
-    assert "Not judged: cells are missing." in report
-    assert all(f"| 4 | {method} |" in report for method in METHODS)

@@ -248,7 +248,8 @@ def test_options_that_are_auto_are_chosen(
     assert record["chosen"].items() >= kept.items()
     asked = ("leaf", "depth", "pieces") if "--auto" in options else ("leaf", "depth")
     auto = dict.fromkeys(asked, "auto") | kept
-    tree = prunus.ArgminTreeRegressor(**auto, max_epochs=2, early_stopping_rounds=None, random_state=0)
+    tree = prunus.ArgminTreeRegressor(**auto, max_epochs=2, random_state=0)
+    tree.set_params(training__early_stopping_rounds=None)
     assert record["chosen"] == tree.fit(frame()[["size", "color"]], frame()["price"]).chosen_
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
+from prunus.fitting.training_options import nested
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
@@ -39,12 +40,14 @@ def labels(x: Floats, names: Any = (0, 1)) -> Labels:
 
 def classifier(**options: Any) -> ArgminTreeClassifier:
     """A tree of depth 2 that is trained for 5 epochs, on all rows."""
-    return ArgminTreeClassifier(**({"depth": 2, "max_epochs": 5, "random_state": 0} | options))
+    tree = ArgminTreeClassifier(depth=2, max_epochs=5, random_state=0)
+    return tree.set_params(**nested(options))
 
 
 def regressor(**options: Any) -> ArgminTreeRegressor:
     """A tree of depth 2 that is trained for 5 epochs, on all rows."""
-    return ArgminTreeRegressor(**({"depth": 2, "max_epochs": 5, "random_state": 0} | options))
+    tree = ArgminTreeRegressor(depth=2, max_epochs=5, random_state=0)
+    return tree.set_params(**nested(options))
 
 
 def mixed(n: int = 40, *, seed: int = 0) -> dict[str, list[Any]]:

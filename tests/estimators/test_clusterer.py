@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import prunus
 from prunus import ArgminTreeClusterer
 from prunus.errors import InputTypeError, InputValueError
+from prunus.fitting import training_options
 from tests.estimators.problems import Floats, as_pandas, as_polars, mixed, table
 from tests.tolerances import SAME_ROW
 
@@ -35,7 +36,8 @@ COLUMNS = mixed()
 
 def clusterer(**options: Any) -> ArgminTreeClusterer:
     """A tree of depth 3 that is trained for 5 epochs, on all rows."""
-    return ArgminTreeClusterer(**({"depth": 3, "max_epochs": 5, "random_state": 0} | options))
+    usual = {"depth": 3, "max_epochs": 5, "random_state": 0}
+    return ArgminTreeClusterer().set_params(**training_options.nested(usual | options))
 
 
 def regression(n: int = 60, *, seed: int = 0) -> Floats:
@@ -707,7 +709,9 @@ def test_splits_that_part_no_rows_are_not_kept() -> None:
 
 def explained(**options: Any) -> ArgminTreeClusterer:
     """Clusters that splits of few columns explain."""
-    return ArgminTreeClusterer(**({"max_split_features": 1, "depth": 3, "n_clusters": 4, "random_state": 0} | options))
+    return ArgminTreeClusterer().set_params(
+        **nested({"max_split_features": 1, "depth": 3, "n_clusters": 4, "random_state": 0} | options)
+    )
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs, make_classification, make_friedman1
 from sklearn.metrics import adjusted_rand_score
 
 import prunus
-from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, TrainingOptions
 
 pytestmark = pytest.mark.gpu
 
@@ -76,7 +76,9 @@ def test_weights_validation_data_and_going_on(options: dict[str, Any]) -> None:
 
 def test_what_was_trained_there_is_kept_like_any_other(tmp_path: Path) -> None:
     x, y = VALUES
-    tree = ArgminTreeRegressor(max_epochs=4, random_state=0, device="cuda", checkpoint=tmp_path / "run.ckpt").fit(x, y)
+    tree = ArgminTreeRegressor(
+        max_epochs=4, random_state=0, device="cuda", training=TrainingOptions(checkpoint=tmp_path / "run.ckpt")
+    ).fit(x, y)
     prunus.save(tree, tmp_path / "tree.safetensors")
     expected = tree.predict(x)
     np.testing.assert_array_equal(prunus.load(tmp_path / "tree.safetensors").predict(x), expected)

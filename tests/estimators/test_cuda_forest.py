@@ -11,6 +11,7 @@ from sklearn.datasets import make_classification, make_friedman1
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 from prunus.estimators import forest as module
 from prunus.fitting.options import forest_checkpoints
+from prunus.fitting.training_options import nested
 
 pytestmark = pytest.mark.gpu
 
@@ -28,7 +29,7 @@ def regressor(**options: Any) -> ArgminForestRegressor:
         "random_state": 0,
         "device": DEVICE,
     }
-    return ArgminForestRegressor(**(usual | options))
+    return ArgminForestRegressor().set_params(**nested(usual | options))
 
 
 @pytest.mark.parametrize("leaf", ["constant", "linear", "additive", "mlp"])

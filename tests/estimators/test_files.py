@@ -17,6 +17,7 @@ from prunus import (
 from prunus.data import FileTable
 from prunus.data.source import held_out_by_hash
 from prunus.errors import InputTypeError, InputValueError
+from prunus.fitting.training_options import nested
 from tests.data.file_tables import write
 
 N = 12_000
@@ -57,12 +58,12 @@ def table(folder: Path, target: str | None = "y", **options: Any) -> FileTable:
 
 def regressor(**options: Any) -> ArgminTreeRegressor:
     given: dict[str, Any] = {"leaf": "linear", "max_epochs": 15, "random_state": 0}
-    return ArgminTreeRegressor(**(given | options))
+    return ArgminTreeRegressor().set_params(**nested(given | options))
 
 
 def classifier(**options: Any) -> ArgminTreeClassifier:
     given: dict[str, Any] = {"leaf": "linear", "max_epochs": 15, "random_state": 0}
-    return ArgminTreeClassifier(**(given | options))
+    return ArgminTreeClassifier().set_params(**nested(given | options))
 
 
 def test_a_table_that_fits_into_memory_is_fitted_as_a_frame(folder: Path) -> None:

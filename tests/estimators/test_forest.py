@@ -17,6 +17,7 @@ import prunus
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 from prunus.errors import InputTypeError, InputValueError
 from prunus.fitting import choosing
+from prunus.fitting.training_options import nested
 from tests.estimators.problems import as_pandas, as_polars, labels, mixed, table, values
 from tests.tolerances import ROUNDING
 
@@ -27,11 +28,11 @@ QUICK: Any = {"n_trees": 3, "depth": 2, "leaf": "constant", "pieces": 0, "max_ep
 
 
 def classifier(**options: Any) -> ArgminForestClassifier:
-    return ArgminForestClassifier(**(QUICK | options))
+    return ArgminForestClassifier().set_params(**nested(QUICK | options))
 
 
 def regressor(**options: Any) -> ArgminForestRegressor:
-    return ArgminForestRegressor(**(QUICK | options))
+    return ArgminForestRegressor().set_params(**nested(QUICK | options))
 
 
 @pytest.mark.parametrize("hard", [False, True])

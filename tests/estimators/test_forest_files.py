@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 import prunus
 from prunus import ArgminForestClassifier, ArgminForestRegressor
 from prunus.errors import InputTypeError, ModelFileError
+from prunus.fitting.training_options import nested
 from prunus.io import _checksum, _read
 from tests.estimators.problems import as_pandas, labels, mixed, table, values
 from tests.tolerances import ROUNDING
@@ -43,7 +44,7 @@ def again(forest: Any, path: Path) -> Any:
 
 @pytest.mark.parametrize("options", KINDS, ids=str)
 def test_a_classifier_comes_back_to_the_bit(options: dict[str, Any], path: Path) -> None:
-    forest = ArgminForestClassifier(**(QUICK | options)).fit(X, labels(X, "abc"))
+    forest = ArgminForestClassifier().set_params(**nested(QUICK | options)).fit(X, labels(X, "abc"))
     loaded = again(forest, path)
     for hard in (False, True):
         assert_array_equal(loaded.predict_proba(X, hard=hard), forest.predict_proba(X, hard=hard))
@@ -55,7 +56,7 @@ def test_a_classifier_comes_back_to_the_bit(options: dict[str, Any], path: Path)
 
 @pytest.mark.parametrize("options", [*KINDS, {"loss": "poisson"}], ids=str)
 def test_a_regressor_comes_back_to_the_bit(options: dict[str, Any], path: Path) -> None:
-    forest = ArgminForestRegressor(**(QUICK | options)).fit(X, np.abs(values(X)))
+    forest = ArgminForestRegressor().set_params(**nested(QUICK | options)).fit(X, np.abs(values(X)))
     loaded = again(forest, path)
     assert_array_equal(loaded.predict(X), forest.predict(X))
     assert_array_equal(loaded.predict_quantiles(X, [0.3]), forest.predict_quantiles(X, [0.3]))
@@ -117,7 +118,7 @@ def test_a_damaged_file_is_refused(damage: Callable[[Any, Any], Any], path: Path
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("options", KINDS, ids=str)
 def test_onnx_predicts_the_means_of_a_classifier(options: dict[str, Any], hard: bool, tmp_path: Path) -> None:
-    forest = ArgminForestClassifier(**(QUICK | options)).fit(X, labels(X, "abc"))
+    forest = ArgminForestClassifier().set_params(**nested(QUICK | options)).fit(X, labels(X, "abc"))
     session = InferenceSession(prunus.export_onnx(forest, tmp_path / "forest.onnx", hard=hard))
     label, probabilities = session.run(["label", "probabilities"], {"X": X})
     assert_allclose(probabilities, forest.predict_proba(X, hard=hard), rtol=0, atol=SAME)
@@ -126,7 +127,7 @@ def test_onnx_predicts_the_means_of_a_classifier(options: dict[str, Any], hard: 
 
 @pytest.mark.parametrize("options", [*KINDS, {"loss": "poisson"}], ids=str)
 def test_onnx_predicts_the_means_of_a_regressor(options: dict[str, Any], tmp_path: Path) -> None:
-    forest = ArgminForestRegressor(**(QUICK | options)).fit(X, np.abs(values(X)))
+    forest = ArgminForestRegressor().set_params(**nested(QUICK | options)).fit(X, np.abs(values(X)))
     session = InferenceSession(prunus.export_onnx(forest, tmp_path / "forest.onnx"))
     (found,) = session.run(["variable"], {"X": X})
     assert_allclose(found, forest.predict(X), rtol=SAME, atol=SAME)

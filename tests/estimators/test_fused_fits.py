@@ -8,7 +8,13 @@ from prunus.nn.native import why_not_flat
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_friedman1
 
-from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus import (
+    ArgminForestRegressor,
+    ArgminTreeClassifier,
+    ArgminTreeClusterer,
+    ArgminTreeRegressor,
+    TrainingOptions,
+)
 from prunus.training.flat_engine import why_not_run
 from prunus.training.gpu.fused_engine import FusedEngine
 from prunus.training.gpu.together import train_together
@@ -40,6 +46,7 @@ OF_ALL: dict[str, Any] = {
     "early_stopping_rounds": 4,
     "random_state": 0,
 }
+BY_LOSSES = TrainingOptions(schedule="plateau")
 CASES: dict[str, tuple[Any, Any, Any]] = {
     "constant leaves": (ArgminTreeRegressor(leaf="constant", **OF_ALL), Y, None),
     "weights": (ArgminTreeRegressor(leaf="linear", **OF_ALL), Y, WEIGHT),
@@ -50,7 +57,11 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "two outputs": (ArgminTreeRegressor(leaf="linear", **OF_ALL), np.c_[Y, -Y], None),
     "quantiles": (ArgminTreeRegressor(leaf="constant", loss="quantile", **OF_ALL), Y, None),
     "counts": (ArgminTreeRegressor(leaf="linear", loss="poisson", **OF_ALL), Y.round(), None),
-    "rates by losses": (ArgminTreeRegressor(leaf="constant", schedule="plateau", **OF_ALL), Y, None),
+    "rates by losses": (
+        ArgminTreeRegressor(leaf="constant", training=BY_LOSSES, **OF_ALL),
+        Y,
+        None,
+    ),
     "three classes": (ArgminTreeClassifier(leaf="linear", class_weight="balanced", **OF_ALL), CLASSES, None),
     "two classes": (ArgminTreeClassifier(leaf="additive", **OF_ALL), CLASSES > 0, WEIGHT),
 }

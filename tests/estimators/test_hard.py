@@ -18,7 +18,7 @@ from prunus import ArgminTreeClusterer, export_onnx, export_text, load, save
 from prunus.errors import InputValueError
 from prunus.fitting import recipe as defaults
 from prunus.fitting.options import checkpoint_files
-from prunus.hardening import lessons
+from prunus.hardening import distillation
 from prunus.training import EpochRecord
 from tests.estimators.problems import Floats, as_pandas, classifier, labels, mixed, regressor, table, values
 from tests.tolerances import SAME_ROW
@@ -33,10 +33,10 @@ SAME_IN_ONNX = 1e-5
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_lessons() -> Iterator[None]:
+def _few_synthetic_rows() -> Iterator[None]:
     """Hard trees learn from fewer made rows and in fewer steps than usual."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lessons, "FEWEST_MADE", 400)
+        patch.setattr(distillation, "FEWEST_SYNTHETIC", 400)
         patch.setattr(defaults, "FEWEST_STEPS", 30)
         yield
 

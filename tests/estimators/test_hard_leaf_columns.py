@@ -27,7 +27,7 @@ from prunus import (
 )
 from prunus.fitting import recipe as defaults
 from prunus.fitting.choosing import candidates
-from prunus.hardening import lessons
+from prunus.hardening import distillation
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
 NAMES = [f"column{i}" for i in range(6)]
@@ -37,10 +37,10 @@ KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_lessons() -> Iterator[None]:
+def _few_synthetic_rows() -> Iterator[None]:
     """Hard trees learn from fewer made rows and in fewer steps than usual."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lessons, "FEWEST_MADE", 400)
+        patch.setattr(distillation, "FEWEST_SYNTHETIC", 400)
         patch.setattr(defaults, "FEWEST_STEPS", 100)
         yield
 

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from prunus.fitting.cluster_start import cluster_splits, ward_halves
 from prunus.fitting.hierarchy import Hierarchy, flat_labels, labels_at_depth, read_hierarchy
-from prunus.tree.statistics import node_statistics
+from prunus.tree.reading import node_statistics
 from tests.estimators.problems import Floats, table
 
 Nodes = npt.NDArray[np.int64]

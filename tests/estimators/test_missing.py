@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor, export_python, export_rules, export_text
 from prunus.describe import explain_rows
-from tests.code.running import function, rows
+from tests.render.running import function, rows
 from tests.tolerances import CURVES
 
 NOISE = 0.3

@@ -22,7 +22,7 @@ from prunus.search.record import ReadableRecord
 from tests.estimators.problems import labels, table, values
 from tests.estimators.readable_problems import classes, stones
 from tests.estimators.readable_problems import values as values_of
-from tests.explain.test_readable_text import expected, outcome, routed
+from tests.render.test_readable_text import expected, outcome, routed
 
 KINDS = [ReadableTreeRegressor, ReadableTreeClassifier]
 X = table(200, 4)

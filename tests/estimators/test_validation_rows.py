@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prunus import ArgminTreeRegressor
+from prunus import ArgminTreeRegressor, TrainingOptions
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(350, 2)).astype(np.float32)
@@ -18,7 +18,9 @@ TWICE = np.r_[0:350, 0:30]
 @pytest.mark.parametrize("weight", [None, np.arange(380) % 3])
 def test_their_error_is_the_validation_loss(rows: Any, weight: Any) -> None:
     weight = None if weight is None else weight[: len(rows)]
-    tree = ArgminTreeRegressor(max_epochs=2, random_state=3, early_stopping_rounds=2, learning_rate=0.1)
+    tree = ArgminTreeRegressor(
+        max_epochs=2, random_state=3, training=TrainingOptions(early_stopping_rounds=2, learning_rate=0.1)
+    )
     tree.fit(X[rows], Y[rows], sample_weight=weight)
     held_out = tree.validation_rows_
     assert held_out is not None

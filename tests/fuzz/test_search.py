@@ -10,11 +10,10 @@ import pytest
 
 from prunus.search import find
 from prunus.search.engine import EngineTable, Job, read_table
-from prunus.search.predict import class_scores, find_leaves, leaf_outputs
+from prunus.search.predict import class_scores, find_leaves, leaf_outputs, route
 from prunus.search.problem import Category, Doubles, Found, Limits, Number, Problem
 from prunus.search.record import ReadableRecord
-from prunus.search.reference import SearchNode, SearchRows, SearchTree, ends_of_rows, tree_worth
-from prunus.search.routes import route
+from tests.search.reference import SearchNode, SearchRows, SearchTree, ends_of_rows, tree_worth
 from tests.tolerances import SAME_WORTH
 
 core: Any = pytest.importorskip("prunus._core")

@@ -1,4 +1,4 @@
-"""Small sketches, soft trees and rows for the tests of hard trees."""
+"""Small builders, soft trees and rows for the tests of hard trees."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from prunus.hardening.builder import TreeBuilder, complete_tree, deepened
 from prunus.hardening.leaf_models import LeafModels
-from prunus.hardening.sketch import Sketch, complete_sketch, deepened
 from prunus.nn import AdditiveHead, LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.nn.heads.head import Head
 from prunus.ops.heap import n_nodes, n_splits
@@ -22,17 +22,17 @@ def rows(n: int, d: int = 2, *, seed: int = 0) -> Floats:
     return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
 
 
-def root(depth: int, *, d: int = 2, k: int = 1, constant: Any = 0.0, slope: Any = 0.0) -> Sketch:
-    """A sketch of a root with one model, and room for a depth."""
+def root(depth: int, *, d: int = 2, k: int = 1, constant: Any = 0.0, slope: Any = 0.0) -> TreeBuilder:
+    """A builder of a root with one model, and room for a depth."""
     models = LeafModels(np.zeros((1, k)), np.zeros((1, k, d)))
     models.constant[:], models.slope[:] = constant, slope
-    return deepened(complete_sketch(np.zeros((0, d)), np.zeros(0), models), depth)
+    return deepened(complete_tree(np.zeros((0, d)), np.zeros(0), models), depth)
 
 
-def by_thresholds(depth: int, thresholds: list[float], values: list[float]) -> Sketch:
-    """A complete sketch of one column with these thresholds, (S,), and constants of its nodes, (T,)."""
+def by_thresholds(depth: int, thresholds: list[float], values: list[float]) -> TreeBuilder:
+    """A complete builder of one column with these thresholds, (S,), and constants of its nodes, (T,)."""
     models = LeafModels(np.array(values)[:, None], np.zeros((n_nodes(depth), 1, 1)))
-    return complete_sketch(np.ones((n_splits(depth), 1)), -np.array(thresholds), models)
+    return complete_tree(np.ones((n_splits(depth), 1)), -np.array(thresholds), models)
 
 
 def soft_tree(

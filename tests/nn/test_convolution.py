@@ -9,7 +9,6 @@ from torch.nn import functional
 
 from prunus.nn import ConstantHead, LinearHead, LinearSplit, TreeLayer, TreeModel
 from tests.nn.problems import generator
-from tests.tolerances import assert_same
 
 DEPTH = 2
 
@@ -35,11 +34,7 @@ def images(n: int) -> tuple[Tensor, Tensor]:
 def convolution(channels: int) -> nn.Sequential:
     """Small features of an image, (n, 4 * channels)."""
     return nn.Sequential(
-        nn.Conv2d(1, channels, 3, padding=1),
-        nn.BatchNorm2d(channels),
-        nn.ReLU(),
-        nn.MaxPool2d(3),
-        nn.Flatten(),
+        nn.Conv2d(1, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(), nn.MaxPool2d(3), nn.Flatten()
     )
 
 
@@ -112,23 +107,3 @@ def test_gradients_reach_the_convolution(make: type[nn.Module]) -> None:
     functional.cross_entropy(network(x), y).backward()  # type: ignore[no-untyped-call]
     kernels = [module.weight.grad for module in network.modules() if isinstance(module, nn.Conv2d)]
     assert all(grad is not None and grad.any() for grad in kernels)
-
-
-@pytest.mark.parametrize("make", NETWORKS)
-def test_eval_mode_predicts_for_an_image_alone_what_it_does_among_others(make: type[SplitByNetwork]) -> None:
-    network = make()
-    x, y = images(16)
-    train(network, x, y, steps=5)
-    network.solve_masses(x)
-    network.eval()
-    alone = torch.cat([network(image) for image in torch.split(x, 1)])
-    assert_same(alone, network(x))
-
-
-@pytest.mark.parametrize("make", NETWORKS)
-def test_masses_are_solved_without_a_trace_in_the_network(make: type[SplitByNetwork]) -> None:
-    network = make()
-    before = {name: value.clone() for name, value in network.state_dict().items() if not name.endswith("tree.a")}
-    network.solve_masses(images(16)[0])
-    assert all(torch.equal(network.state_dict()[name], value) for name, value in before.items())
-    assert all(module.training for module in network.modules())

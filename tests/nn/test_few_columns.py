@@ -9,7 +9,7 @@ from torch import Tensor
 from prunus.errors import InputValueError
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.nn.configuration import model_from_record, model_to_record, model_with_weights
-from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 from tests.nn.problems import inputs, randomized
 from tests.tolerances import assert_same
 
@@ -37,7 +37,7 @@ def model(max_columns: int | None = 2, owner: list[int] | None = None) -> TreeMo
 
 def trained(whole: TreeModel, *, epochs: int = 10, watch: Any = None) -> TreeModel:
     x = inputs(64, D)
-    options = TrainingOptions(max_epochs=epochs, batch_size=16, average=0.9)
+    options = TrainerOptions(max_epochs=epochs, batch_size=16, average=0.9)
     callbacks = [] if watch is None else [watch]
     Trainer(whole, find_loss("squared_error"), options, callbacks=callbacks).fit(Samples(x, x[:, :1] * x[:, 1:2]))
     return whole
@@ -87,16 +87,6 @@ def test_columns_leave_one_after_another() -> None:
     assert sorted(seen, reverse=True) == seen
 
 
-@pytest.mark.parametrize("owner", [None, OWNER])
-@pytest.mark.parametrize("count", [1, 2, 3, 6])
-def test_the_number_of_columns_may_be_in_a_tensor(owner: list[int] | None, count: int) -> None:
-    first, second = split(1, owner), split(1, owner)
-    first.keep_columns(count)
-    second.keep_columns(torch.tensor(float(count)))
-    assert torch.equal(first.used, second.used)
-    assert counts(first) == [min(count, max(first.owner) + 1)] * 7
-
-
 def test_a_column_that_has_left_does_not_come_back() -> None:
     made = split(2)
     made.on_progress(0.4)
@@ -119,14 +109,6 @@ def test_weights_that_are_not_used_have_no_gradient() -> None:
     assert torch.equal(made.weight.grad != 0, made.used > 0)
 
 
-def test_columns_that_are_not_used_do_not_matter() -> None:
-    made, x = split(1), inputs(9, D)
-    made.on_progress(1.0)
-    for node in range(7):
-        changed = torch.where(made.used[node] > 0, x, 100.0)
-        assert_same(made(changed)[:, node], made(x)[:, node])
-
-
 @pytest.mark.parametrize(("max_columns", "owner"), [(1, None), (2, None), (1, OWNER), (2, OWNER)])
 def test_a_trained_tree_has_few_columns(max_columns: int, owner: list[int] | None) -> None:
     made = trained(model(max_columns, owner)).tree.split
@@ -137,38 +119,12 @@ def test_a_trained_tree_has_few_columns(max_columns: int, owner: list[int] | Non
     assert [len({made.owner[i] for i in row.nonzero()[0]}) for row in read.weight] == [max_columns] * 7
 
 
-def test_training_that_ends_early_ends_with_few_columns() -> None:
-    made = trained(model(1), watch=lambda record: record["epoch"] == 2).tree.split
-    assert isinstance(made, LinearSplit)
-    assert counts(made) == [1] * 7
-
-
-def test_training_that_goes_on_keeps_the_columns() -> None:
-    whole = trained(model(2))
-    before = whole.tree.split.used.clone()  # type: ignore[operator]
-    assert torch.equal(trained(whole).tree.split.used, before)  # type: ignore[arg-type]
-
-
-def test_a_tree_of_depth_0_has_nothing_to_choose() -> None:
-    made = LinearSplit(D, 0, 1)
-    made.on_progress(1.0)
-    assert made(inputs(4, D)).shape == (4, 0)
-
-
 @pytest.mark.parametrize(
     ("max_columns", "owner"), [(0, None), (-1, None), (1, [0]), (1, [0] * 7), (1, [0, 1, 2, 3, 4, 6]), (1, [-1] * 6)]
 )
 def test_what_cannot_be_chosen_from_is_refused(max_columns: int, owner: list[int] | None) -> None:
     with pytest.raises(InputValueError, match="max_columns must be at least 1 and owner must have a column for each"):
         LinearSplit(D, DEPTH, max_columns, owner)
-
-
-def test_options_make_a_module_of_the_same_kind() -> None:
-    assert LinearSplit(D, DEPTH).options() == {"in_features": D, "depth": DEPTH}
-    for made in (split(2), split(1, OWNER)):
-        again = LinearSplit(**made.options())
-        assert again.options() == made.options()
-        again.load_state_dict(made.state_dict())
 
 
 @pytest.mark.parametrize(("max_columns", "owner"), [(None, None), (2, None), (2, OWNER)])
@@ -216,31 +172,12 @@ def test_a_scale_multiplies_scores() -> None:
     assert_same(layer.train()(x).z, plain.train()(x).z)
 
 
-def test_masses_are_solved_for_scaled_scores() -> None:
-    layer, x = growing(), inputs(50, D)
-    layer.solve_masses(x)
-    soft = layer.a.clone()
-    layer.on_progress(1.0)
-    layer.solve_masses(x)
-    assert not torch.equal(layer.a, soft)
-
-
 def test_in_the_end_nearly_all_rows_follow_one_path() -> None:
     layer, x = growing(200.0), inputs(300, D)
     layer.on_progress(1.0)
     z = routes(layer, x)
     assert float(((z > 0) & (z < 1)).any(1).float().mean()) < 0.05
     assert_same(z[:, 7:].sum(1), torch.ones(300), 0.5)
-
-
-def test_without_a_final_scale_progress_changes_nothing() -> None:
-    layer, x = growing(1.0), inputs(20, D)
-    before = routes(layer, x)
-    for share in (0.0, 0.5, 1.0):
-        layer.on_progress(share)
-        assert layer.settled
-        assert torch.equal(routes(layer, x), before)
-    assert "scale" not in layer.state_dict()
 
 
 @pytest.mark.parametrize("final_scale", [0.0, 0.99, -1.0, float("nan"), float("inf")])
@@ -277,12 +214,3 @@ def test_inputs_of_the_splits_are_for_the_tree_alone() -> None:
     masses = tree.a.clone()
     tree.solve_masses(x + 1)
     assert torch.equal(tree.a, masses)
-
-
-def test_inputs_of_the_splits_may_learn() -> None:
-    tree, head, x = growing(1.0), LinearHead(D, DEPTH, 2), inputs(20, D)
-    randomized(head)
-    network = torch.nn.Linear(D, D)
-    TreeModel(tree, head, None, network)(x).square().sum().backward()
-    assert network.weight.grad is not None
-    assert network.weight.grad.any()

@@ -1,6 +1,5 @@
 """Where training starts: samples spread evenly over the leaves."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from prunus.errors import InputTypeError, InputValueError
+from prunus.errors import InputTypeError
 from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseMLPSplit, spread_splits
 from prunus.ops.heap import level
 from prunus.ops.routes import tree_leaves
@@ -40,15 +39,6 @@ def test_leaves_get_equal_numbers_of_samples(split: type[nn.Module], n: int, dep
     assert (counts(made, x, depth)[level(depth)] == n // 2**depth).all()
 
 
-@pytest.mark.parametrize(("n", "depth"), [(63, 3), (101, 4), (7, 2)])
-def test_leaves_get_nearly_equal_numbers_where_samples_cannot_be_halved(n: int, depth: int) -> None:
-    x = inputs(n)
-    at_leaves = counts(spread(LinearSplit(5, depth), x), x, depth)[level(depth)]
-    assert (
-        at_leaves.max() - at_leaves.min() <= 2
-    )  # a median sample has the score 0, which may be rounded to either side
-
-
 @pytest.mark.parametrize("wanted", [1.0, 0.25])
 @pytest.mark.parametrize("split", [LinearSplit, MLPSplit])
 def test_scores_have_the_spread_among_the_samples_that_arrive(split: type[nn.Module], wanted: float) -> None:
@@ -73,14 +63,6 @@ def test_the_same_generator_gives_the_same_splits(split: type[nn.Module]) -> Non
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
-def test_another_generator_gives_other_splits() -> None:
-    made = LinearSplit(5, 3)
-    spread(made, inputs(99))
-    first = made.weight.clone()
-    spread(made, inputs(99), seed=8)
-    assert not torch.equal(first, made.weight)
-
-
 def test_dropout_is_off_meanwhile_and_on_afterwards() -> None:
     made, x = MLPSplit(5, 3, hidden=(32,), dropout=0.5), inputs(64)
     random = torch.get_rng_state()
@@ -90,32 +72,10 @@ def test_dropout_is_off_meanwhile_and_on_afterwards() -> None:
     assert (counts(made, x, 3)[level(3)] == 8).all()
 
 
-def test_a_generator_leaves_torchs_own_alone() -> None:
-    made, random = LinearSplit(5, 3), torch.get_rng_state()
-    spread(made, inputs(64))
-    assert torch.equal(random, torch.get_rng_state())
-
-
-def test_inputs_stay_as_they_are() -> None:
-    x = inputs(64)
-    spread(LinearSplit(5, 3), x)
-    assert torch.equal(x, inputs(64))
-
-
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("n", [1, 2, 3, 64])
 def test_duplicates_of_one_row_give_finite_splits(split: type[nn.Module], n: int) -> None:
     made = spread(split(5, 3), inputs(1).expand(n, 5).contiguous())
-    assert all(p.isfinite().all() for p in made.parameters())
-
-
-def test_constant_features_give_finite_splits() -> None:
-    made = spread(LinearSplit(5, 3), torch.full((64, 5), 0.1))
-    assert all(p.isfinite().all() for p in made.parameters())
-
-
-def test_a_few_rows_many_times_give_finite_splits() -> None:
-    made = spread(LinearSplit(5, 5), inputs(3).repeat(30, 1))
     assert all(p.isfinite().all() for p in made.parameters())
 
 
@@ -125,20 +85,9 @@ def test_fewer_samples_than_leaves_spread_as_far_as_they_go() -> None:
     assert at_leaves.max() == 1
 
 
-def test_a_tree_of_depth_0_has_nothing_to_spread() -> None:
-    spread(LinearSplit(5, 0), inputs(9))
-
-
 def test_any_module_with_scores_and_features_can_be_spread() -> None:
     x = inputs(64)
     assert (counts(spread(Squares(), x), x, 2)[level(2)] == 16).all()
-
-
-def test_parts_of_a_module_count_as_its_scores_and_features() -> None:
-    split = MLPSplit(5, 3)
-    with pytest.raises(AttributeError):
-        inspect.getattr_static(split, "scores")  # broke: all that isinstance of a protocol looks at since Python 3.12
-    spread(split, inputs(64))
 
 
 class Squares(nn.Module):
@@ -158,11 +107,6 @@ class Squares(nn.Module):
 def test_another_module_is_refused(split: nn.Module) -> None:
     with pytest.raises(InputTypeError, match=f"split must have .* for spread_splits, got {type(split).__name__}"):
         spread_splits(split, inputs(9))
-
-
-def test_no_samples_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"x must have at least one sample .* got x.shape=\(0, 5\)"):
-        spread_splits(LinearSplit(5, 3), inputs(0))
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 200])
@@ -208,26 +152,3 @@ def test_the_root_is_drawn_if_nothing_is_known_of_it(wanted: Tensor) -> None:
     drawn, split = spread(LinearSplit(5, 2), x), LinearSplit(5, 2)
     spread_splits(split, x, wanted=wanted, generator=generator(7))
     assert torch.equal(split.scores.weight, drawn.scores.weight)  # type: ignore[union-attr, arg-type]
-
-
-def test_as_many_samples_as_features_say_nothing_of_the_root() -> None:
-    x = inputs(10)
-    drawn, split = spread(LinearSplit(5, 2), x), LinearSplit(5, 2)
-    spread_splits(split, x, wanted=bent(x), generator=generator(7))
-    assert torch.equal(split.scores.weight, drawn.scores.weight)  # type: ignore[union-attr, arg-type]
-
-
-def test_the_root_is_drawn_if_eigenvalues_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_matrix: Tensor) -> None:
-        raise RuntimeError("The algorithm failed to converge")
-
-    x = inputs(300)
-    drawn, split = spread(LinearSplit(5, 2), x), LinearSplit(5, 2)
-    monkeypatch.setattr(torch.linalg, "eigh", fail)
-    spread_splits(split, x, wanted=bent(x), generator=generator(7))
-    assert torch.equal(split.scores.weight, drawn.scores.weight)  # type: ignore[union-attr, arg-type]
-
-
-def test_what_is_wanted_must_belong_to_the_samples() -> None:
-    with pytest.raises(InputValueError, match=r"wanted must have shape \(9, k\) for spread_splits, got \(8, 1\)"):
-        spread_splits(LinearSplit(5, 3), inputs(9), wanted=torch.zeros(8, 1))

@@ -1,15 +1,12 @@
 """The tree layer: routes of a training batch, routes by stored masses, and its options."""
 
-from typing import Any
-
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from prunus.errors import InputTypeError, InputValueError
-from prunus.nn import LinearSplit, TreeLayer
-from prunus.ops import TreeArgmin, tree_traverse
+from prunus.errors import InputValueError
+from prunus.nn import TreeLayer
+from prunus.ops import tree_traverse
 from prunus.ops.routes import tree_routes
 from tests.nn.problems import generator, inputs, tree
 from tests.tolerances import assert_same
@@ -66,26 +63,11 @@ def test_eval_mode_gives_a_row_the_same_routes_alone_and_among_others() -> None:
     assert_same(layer(x.flip(0)).z.flip(0), together)
 
 
-def test_eval_mode_ignores_weights() -> None:
-    layer, x = with_masses(), inputs(9)
-    assert torch.equal(layer(x, torch.rand(9)).z, layer(x).z)
-
-
 def test_nothing_is_pruned_before_masses_are_stored() -> None:
     layer, x = tree().eval(), inputs(63)
     z, a = layer(x)
     assert (a == 1).all()
     assert torch.equal(z, tree_traverse(layer.split(x), 0.0).z)
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_no_samples_have_no_routes(training: bool) -> None:
-    assert with_masses().train(training)(inputs(0)).z.shape == (0, 15)
-
-
-def test_the_result_is_a_named_pair() -> None:
-    assert isinstance(tree()(inputs(9)), TreeArgmin)
-    assert isinstance(with_masses()(inputs(9)), TreeArgmin)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -126,23 +108,10 @@ class Nothing(nn.Module):
         return x[:, :0]
 
 
-def test_scores_with_another_number_of_dimensions_are_refused() -> None:
-    layer = TreeLayer(LinearSplit(5, 3), depth=3)
-    with pytest.raises(InputValueError, match=r"got \(2, 9, 7\) from LinearSplit"):
-        layer(torch.zeros(2, 9, 5))
-
-
 @pytest.mark.parametrize("depth", [-1, 17])
 def test_a_depth_out_of_range_is_refused(depth: int) -> None:
     with pytest.raises(InputValueError, match=rf"depth must be from 0 to 16, got {depth}"):
         TreeLayer(nn.Identity(), depth)
-
-
-def test_a_depth_may_be_a_whole_number_of_numpy() -> None:
-    depth: Any = np.int64(3)  # as a grid search over np.arange gives it
-    layer = TreeLayer(LinearSplit(5, depth), depth)
-    assert layer(inputs(9)).z.shape == (9, 15)
-    assert type(layer.depth) is int
 
 
 @pytest.mark.parametrize("strength", [-1.0, float("nan"), float("inf")])
@@ -151,23 +120,7 @@ def test_a_pruning_strength_out_of_range_is_refused(strength: float) -> None:
         TreeLayer(nn.Identity(), 3, strength)
 
 
-@pytest.mark.parametrize("strength", ["1", None, [1.0]])
-def test_a_pruning_strength_that_is_no_number_is_refused(strength: float) -> None:
-    with pytest.raises(InputTypeError, match="pruning_strength must be a number, got"):
-        TreeLayer(nn.Identity(), 3, strength)
-
-
 @pytest.mark.parametrize("batch_size", [0, -8])
 def test_a_batch_size_below_1_is_refused(batch_size: int) -> None:
     with pytest.raises(InputValueError, match=f"batch_size must be at least 1, got {batch_size}"):
         TreeLayer(nn.Identity(), 3, batch_size=batch_size)
-
-
-@pytest.mark.parametrize("batch_size", [16.0, "16", True])
-def test_a_batch_size_that_is_no_whole_number_is_refused(batch_size: Any) -> None:
-    with pytest.raises(InputTypeError, match="batch_size must be an int or None, got"):
-        TreeLayer(nn.Identity(), 3, batch_size=batch_size)
-
-
-def test_printing_shows_the_options() -> None:
-    assert "depth=3, pruning_strength=2.0, batch_size=16" in repr(tree(strength=2.0, batch_size=16))

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from prunus.errors import InputValueError
 from prunus.nn import ELUSplit, LinearSplit, MLPSplit, SparseMLPSplit, TreeLayer, TreeModel, Whiten
 from prunus.ops import tree_traverse
-from tests.nn.problems import generator, inputs, model, tree
+from tests.nn.problems import generator, inputs, tree
 from tests.tolerances import assert_same
 
 
@@ -53,12 +53,6 @@ def test_the_pruning_strength_is_scaled_to_the_number_of_samples(chunk: int) -> 
     layer, x = tree(strength=5.0, batch_size=16), inputs(63)
     layer.solve_masses(x, chunk=chunk)
     assert_same(layer.a, expected_masses(layer, x, 5.0 * 63 / 16))
-
-
-def test_another_batch_size_goes_before_the_layers_own() -> None:
-    layer, x = tree(strength=5.0, batch_size=16), inputs(63)
-    layer.solve_masses(x, batch_size=8)
-    assert_same(layer.a, expected_masses(layer, x, 5.0 * 63 / 8))
 
 
 @in_any_memory
@@ -114,29 +108,6 @@ def test_few_passes_over_the_chunks_suffice(monkeypatch: pytest.MonkeyPatch) -> 
     assert rows < 4.5 * 6300  # from a start that knows nothing it takes twice as many
 
 
-@in_any_memory
-def test_samples_may_be_sorted() -> None:
-    layer, x = tree(strength=200.0), inputs(999)
-    x = x[x[:, 0].argsort()]
-    layer.solve_masses(x, chunk=100)
-    assert_same(layer.a, expected_masses(layer, x, 200.0))
-
-
-def test_a_model_applies_its_inputs() -> None:
-    whole = model()
-    whole.inputs = Whiten(5).fit(inputs(99) @ torch.rand(5, 5, generator=generator(5)))
-    x = inputs(63)
-    whole.solve_masses(x, weights(63))
-    assert_same(whole.tree.a, expected_masses(whole.tree, whole.inputs(x), 1.0, weights(63)))
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_the_mode_stays(training: bool) -> None:
-    layer = tree().train(training)
-    layer.solve_masses(inputs(9))
-    assert layer.training is training
-
-
 def test_a_part_in_another_mode_stays_in_it() -> None:
     split = nn.Sequential(nn.BatchNorm1d(5), LinearSplit(5, 3))
     layer = TreeLayer(split, 3)
@@ -155,21 +126,9 @@ def test_neither_dropout_nor_normalization_run_in_training_mode() -> None:
     assert_same(whole.tree.a, expected_masses(whole.tree, before.eval()(x), 20.0))
 
 
-def test_the_mode_stays_after_an_error() -> None:
-    layer = TreeLayer(nn.Linear(5, 6), 3)
-    with pytest.raises(InputValueError):
-        layer.solve_masses(inputs(9))
-    assert layer.training
-
-
 def test_no_samples_are_refused() -> None:
     with pytest.raises(InputValueError, match=r"at least one sample to solve for masses, got x.shape=\(0, 5\)"):
         tree().solve_masses(inputs(0))
-
-
-def test_a_batch_size_below_1_is_refused() -> None:
-    with pytest.raises(InputValueError, match="batch_size must be at least 1, got 0"):
-        tree().solve_masses(inputs(9), batch_size=0)
 
 
 @in_any_memory

@@ -7,21 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
-from prunus.nn import (
-    ConstantHead,
-    ELUSplit,
-    LinearHead,
-    LinearSplit,
-    MLPHead,
-    MLPSplit,
-    TreeLayer,
-    TreeModel,
-    Whiten,
-)
+from prunus.nn import ConstantHead, ELUSplit, LinearHead, LinearSplit, MLPHead, MLPSplit, TreeLayer, TreeModel, Whiten
 from tests.nn.problems import generator, inputs, randomized
-from tests.tolerances import assert_same
 
 MODELS: dict[str, Any] = {
     "linear-constant": lambda: TreeModel(TreeLayer(LinearSplit(5, 3), 3), ConstantHead(5, 3, 2)),
@@ -68,26 +56,9 @@ def test_a_state_survives_a_file_that_may_hold_weights_only(name: str) -> None:
     assert torch.equal(first(inputs(9)), second(inputs(9)))
 
 
-def test_a_state_holds_the_masses(name: str) -> None:
-    assert torch.equal(trained(name).state_dict()["tree.a"], trained(name).tree.a)
-
-
-def test_a_state_of_another_depth_does_not_fit() -> None:
-    with pytest.raises(RuntimeError, match=r"size mismatch for a"):
-        TreeLayer(nn.Identity(), 3).load_state_dict({"a": torch.ones(7)})
-
-
 def test_a_copy_is_equal(name: str) -> None:
     first = trained(name)
     assert torch.equal(first(inputs(9)), copy.deepcopy(first)(inputs(9)))
-
-
-def test_a_copy_is_independent(name: str) -> None:
-    first = trained(name)
-    before, other = first(inputs(9)), copy.deepcopy(first)
-    randomized(other, seed=5)
-    other.tree.a.zero_()
-    assert torch.equal(first(inputs(9)), before)
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
@@ -96,16 +67,6 @@ def test_a_pickled_model_is_equal(name: str, protocol: int) -> None:
     second = pickle.loads(pickle.dumps(first, protocol))
     assert torch.equal(first(inputs(9)), second(inputs(9)))
     assert second.tree.extra_repr() == first.tree.extra_repr()
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_double_precision(name: str, training: bool) -> None:
-    single = trained(name)
-    double = copy.deepcopy(single).to(torch.float64)
-    assert {value.dtype for value in double.state_dict().values()} == {torch.float64}
-    actual, expected = double.train(training)(inputs(9).double()), single.train(training)(inputs(9))
-    assert actual.dtype == torch.float64
-    assert_same(expected, actual)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -137,20 +98,6 @@ def test_shapes_are_known_without_data(name: str, training: bool) -> None:
     out = whole(torch.empty(9, 5, device="meta"))
     assert out.device.type == "meta"
     assert out.shape == (9, 2)
-
-
-def test_a_model_may_be_made_without_memory_and_filled_later(name: str) -> None:
-    first = trained(name)
-    with torch.device("meta"):
-        second = MODELS[name]()
-    second.load_state_dict(first.state_dict(), assign=True)
-    assert torch.equal(second.eval()(inputs(9)), first(inputs(9)))
-
-
-def test_masses_are_no_parameter(name: str) -> None:
-    whole = trained(name)
-    assert "tree.a" not in dict(whole.named_parameters())
-    assert not whole.tree.a.requires_grad
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -128,11 +128,6 @@ def test_nothing_to_learn_from_is_refused(n: int, weight: Tensor | None) -> None
         Whiten(4).fit(correlated(n), weight)
 
 
-def test_the_map_is_a_state_and_no_parameter() -> None:
-    assert set(Whiten(4).state_dict()) == {"matrix", "offset"}
-    assert not list(Whiten(4).parameters())
-
-
 def in_standard_units(x: Tensor, **options: float) -> Tensor:
     """Weights, (m, d), for standardized inputs of random linear functions of the decorrelated ones."""
     fitted = Whiten(x.shape[1]).fit(x, **options)  # type: ignore[arg-type]
@@ -149,22 +144,6 @@ def test_copies_of_a_column_get_equal_weights(power: float, copies: int, n: int)
     for copy in range(4, 3 + copies):
         assert_same(weight[:, copy], weight[:, 0])
     assert weight[:, 0].abs().min() > 0
-
-
-@pytest.mark.parametrize("power", [0.25, 0.5])
-@pytest.mark.parametrize(("factor", "shift"), [(3.0, 0.0), (0.01, 5.0), (-1.0, 0.0), (-20.0, 7.0)])
-def test_affine_copies_of_a_column_get_equal_weights(factor: float, shift: float, power: float) -> None:
-    x = inputs(500, 3)
-    weight = in_standard_units(torch.cat((x, factor * x[:, :1] + shift), 1), power=power)
-    assert_same(weight[:, 3], weight[:, 0] * (1 if factor > 0 else -1), WHITENED)
-
-
-def test_copies_with_weights_of_rows_get_equal_weights() -> None:
-    x = inputs(50, 3)
-    double = torch.cat((x, x), 1)
-    fitted = Whiten(6).fit(double, torch.rand(50, generator=generator(4)))
-    weight = fitted.in_inputs(torch.randn(9, 6, generator=generator(7)), torch.zeros(9))[0]
-    assert_same(weight[:, :3], weight[:, 3:])
 
 
 def test_power_0_only_scales_columns() -> None:
@@ -187,43 +166,12 @@ def with_late(**options: float) -> Whiten:
     return fitted.fit(correlated(2000), **options)  # type: ignore[arg-type]
 
 
-def test_late_inputs_are_decorrelated_as_well() -> None:
-    x = correlated(2000)
-    y = with_late(floor=1e-9)(x)
-    assert_same(covariance(y), torch.eye(4), WHITENED)
-    assert_same(y.mean(0), torch.zeros(4), WHITENED)
-
-
 @pytest.mark.parametrize("power", [0.25, 0.5])
 def test_outputs_of_other_inputs_do_not_depend_on_late_ones(power: float) -> None:
     x = correlated(2000)
     y = with_late(power=power)(x)
     assert_same(y[:, ~LATE], Whiten(2).fit(x[:, ~LATE], power=power)(x[:, ~LATE]), WHITENED)
     assert (with_late(power=power).matrix[~LATE][:, LATE] == 0).all()
-
-
-def test_late_inputs_do_not_matter_if_inputs_are_only_scaled() -> None:
-    assert torch.equal(with_late(power=0.0).matrix, Whiten(4).fit(correlated(2000), power=0.0).matrix)
-
-
-def test_a_late_copy_of_another_input_nearly_vanishes() -> None:
-    x = inputs(500, 4)
-    with_copy = torch.cat((x, 3 * x[:, :1] - 7), 1)
-    fitted = Whiten(5)
-    fitted.late = torch.arange(5) == 4
-    y = fitted.fit(with_copy)(with_copy)
-    assert y[:, 4].std() < 0.1
-    assert_same(y[:, :4], Whiten(4).fit(x)(x), WHITENED)
-
-
-def test_late_copies_get_equal_weights() -> None:
-    x = correlated(500)
-    double = torch.cat((x, x[:, 3:]), 1)
-    fitted = Whiten(5)
-    fitted.late = torch.tensor([False, False, False, True, True])
-    weight = fitted.fit(double).in_inputs(torch.randn(9, 5, generator=generator(7)), torch.zeros(9))[0]
-    assert_same(weight[:, 3], weight[:, 4])
-    assert weight[:, 3].abs().min() > 0
 
 
 @pytest.mark.parametrize("late", [[4], [0, 4], [0, 1, 2, 3, 4], [1, 2]])
@@ -234,15 +182,6 @@ def test_a_constant_column_becomes_zero_if_inputs_are_late(late: list[int]) -> N
     y = fitted.fit(x, floor=1e-9)(x)
     assert (y[:, 4] == 0).all()
     assert_same(covariance(y[:, :4]), torch.eye(4), WHITENED)
-
-
-def test_weights_of_rows_count_for_late_inputs() -> None:
-    x, weight = correlated(60), torch.ones(60)
-    weight[:20] = 2.0
-    weighted, twice = Whiten(4), Whiten(4)
-    weighted.late = twice.late = LATE
-    assert_same(weighted.fit(x, weight).matrix, twice.fit(torch.cat((x, x[:20]))).matrix)
-    assert_same(weighted.offset, twice.offset)
 
 
 def test_a_solver_that_does_not_converge_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Backends and memory that the operators are tested with."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import pytest
 import torch
@@ -9,6 +9,8 @@ from torch import Tensor
 
 from prunus.ops import available_backends
 from prunus.ops.backends import kernels
+
+Result = TypeVar("Result")
 
 
 class Target(NamedTuple):
@@ -66,6 +68,16 @@ def cpu_backend(request: pytest.FixtureRequest) -> str:
 def skip_unless_available(backend: str) -> None:
     if backend not in available_backends():
         pytest.skip(f"the {backend} backend is not available here")
+
+
+def with_threads(count: int, function: Callable[[], Result]) -> Result:
+    """What a function returns while torch has this many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        return function()
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.fixture

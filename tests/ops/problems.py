@@ -6,10 +6,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from prunus.ops import TreeArgmin, path_rewards, tree_traverse
-from tests.tolerances import NEAR_TIE
+from prunus.ops import TreeArgmin, path_rewards, tree_argmin, tree_traverse
+from tests.tolerances import NEAR_TIE, assert_same
 
 Operator = Callable[..., TreeArgmin]
+OPERATORS: list[Operator] = [tree_traverse, tree_argmin]
 
 
 class Evaluation(NamedTuple):
@@ -43,6 +44,11 @@ def rewards(n: int, depth: int, *, seed: int = 0) -> Tensor:
     return 4 * torch.rand(n, 2 ** (depth + 1) - 1, generator=generator(seed), dtype=torch.float64) - 2
 
 
+def matrix(operator: Operator, n: int = 9, depth: int = 3, *, seed: int = 0) -> Tensor:
+    """Scores or rewards for an operator."""
+    return scores(n, depth, seed=seed) if operator is tree_traverse else rewards(n, depth, seed=seed)
+
+
 def weights(n: int, *, seed: int = 0) -> Tensor:
     """Weights uniform in [0, 2], about a quarter of them exactly 0, (n,)."""
     draw = torch.rand(2, n, generator=generator(seed), dtype=torch.float64)
@@ -69,6 +75,14 @@ def evaluate(
     return Evaluation(z.detach(), a.detach(), grads[0], grads[1], grads[2] if weight is not None else None)
 
 
+def assert_all_same(actual: Evaluation, expected: Evaluation) -> None:
+    """The same but for rounding, where there is something to expect."""
+    for value, truth in zip(actual, expected, strict=True):
+        if truth is not None:
+            assert value is not None
+            assert_same(value, truth)
+
+
 def smooth_upstream(operator: Operator, x: Tensor, a: Tensor, dtype: torch.dtype, *, seed: int = 0) -> Upstream:
     """Random gradients for z and a, zero at the nodes where rounding in this dtype may decide what is active."""
     u = 0.5 + (path_rewards(x) if operator is tree_traverse else x)
@@ -84,6 +98,15 @@ def smooth_upstream(operator: Operator, x: Tensor, a: Tensor, dtype: torch.dtype
 def parents(nodes: int) -> Tensor:
     """Each node's parent in heap order; the root is its own."""
     return (torch.arange(nodes) - 1).clamp(min=0) // 2
+
+
+def is_below(node: int, t: int) -> bool:
+    """Whether a node is a descendant of another one."""
+    while node > t:
+        node = (node - 1) // 2
+        if node == t:
+            return True
+    return False
 
 
 def pools(a: Tensor) -> bool:

@@ -9,180 +9,108 @@ import torch
 
 from prunus.errors import BackendError, InputTypeError, InputValueError, PrunusError
 from prunus.ops import integer_pruning, path_rewards, tree_argmin, tree_traverse
+from prunus.ops.routes import linear_leaves, tree_leaves, tree_routes
 
 Call = Callable[..., Any]
+Refused = list[tuple[Any, type[Exception], str]]
 
 MATRIX = torch.zeros(4, 7)
-SOLVERS = pytest.mark.parametrize("operator", [tree_argmin, tree_traverse])
+MATRICES: dict[str, Call] = {
+    "path_rewards": path_rewards,
+    "tree_traverse": lambda s: tree_traverse(s, 1.0, backend="reference"),
+    "tree_argmin": lambda q: tree_argmin(q, 1.0, backend="reference"),
+    "integer_pruning": lambda q: integer_pruning(q, 1.0),
+    "tree_leaves": tree_leaves,
+    "tree_routes": lambda s: tree_routes(s, torch.ones(15)),
+    "linear_leaves x": lambda x: linear_leaves(x, torch.zeros(3, 7), torch.zeros(3)),
+    "linear_leaves weight": lambda weight: linear_leaves(torch.zeros(2, 7), weight, torch.zeros(7)),
+}
+"""Each operator as a function of a matrix alone."""
+TREES = ["path_rewards", "tree_traverse", "tree_argmin", "integer_pruning", "tree_leaves", "tree_routes"]
 PRICED = pytest.mark.parametrize("operator", [tree_argmin, tree_traverse, integer_pruning])
-
-
-def any_operator(name: str) -> Call:
-    """An operator as a function of its matrix alone."""
-    calls: dict[str, Call] = {
-        "path_rewards": path_rewards,
-        "tree_traverse": lambda s: tree_traverse(s, 1.0, backend="reference"),
-        "tree_argmin": lambda q: tree_argmin(q, 1.0, backend="reference"),
-        "integer_pruning": lambda q: integer_pruning(q, 1.0),
-    }
-    return calls[name]
-
-
-EVERY = pytest.mark.parametrize("name", ["path_rewards", "tree_traverse", "tree_argmin", "integer_pruning"])
-
-
-@pytest.mark.parametrize("error", [InputValueError, InputTypeError, BackendError])
-def test_each_error_is_prunus_own(error: type[Exception]) -> None:
-    assert issubclass(error, PrunusError)
 
 
 @pytest.mark.parametrize(
     ("error", "standard"), [(InputValueError, ValueError), (InputTypeError, TypeError), (BackendError, RuntimeError)]
 )
-def test_each_error_is_a_standard_one(error: type[Exception], standard: type[Exception]) -> None:
+def test_each_error_is_prunus_own_and_a_standard_one(error: type[Exception], standard: type[Exception]) -> None:
+    assert issubclass(error, PrunusError)
     assert issubclass(error, standard)
 
 
-@EVERY
-@pytest.mark.parametrize("x", [[[0.0] * 7], np.zeros((4, 7)), None, 1.0])
-def test_matrix_is_no_tensor(name: str, x: object) -> None:
-    with pytest.raises(InputTypeError, match=f"must be a torch.Tensor, got {type(x).__name__}"):
-        any_operator(name)(x)
+def assert_refused(call: Call, refused: Refused) -> None:
+    for value, error, message in refused:
+        with pytest.raises(error, match=message):
+            call(value)
 
 
-@EVERY
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
-def test_matrix_is_not_floating_point(name: str, dtype: torch.dtype) -> None:
-    with pytest.raises(InputTypeError, match=f"floating point.*got .*{dtype}"):
-        any_operator(name)(MATRIX.to(dtype))
-
-
-@pytest.mark.parametrize("name", ["tree_traverse", "tree_argmin", "integer_pruning"])
-@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
-def test_matrix_is_too_short_a_float(name: str, dtype: torch.dtype) -> None:
-    with pytest.raises(InputTypeError, match=f"got .*{dtype}"):
-        any_operator(name)(MATRIX.to(dtype))
-
-
-@EVERY
-def test_matrix_is_sparse(name: str) -> None:
-    with pytest.raises(InputTypeError, match=r"must be dense, got .*\.layout=torch\.sparse_coo"):
-        any_operator(name)(MATRIX.to_sparse())
-
-
-@EVERY
-@pytest.mark.parametrize("shape", [(), (7,), (2, 4, 7)])
-def test_matrix_has_not_two_dimensions(name: str, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputValueError, match=r"two dimensions.*shape=\(") as raised:
-        any_operator(name)(torch.zeros(shape))
-    assert str(shape) in str(raised.value)
-
-
-@EVERY
-@pytest.mark.parametrize("columns", [2, 4, 6, 8, 14])
-def test_number_of_columns_makes_no_tree(name: str, columns: int) -> None:
-    with pytest.raises(InputValueError, match=rf"must be 2\*\*.*got {columns}"):
-        any_operator(name)(torch.zeros(4, columns))
+@pytest.mark.parametrize("name", MATRICES)
+def test_what_is_no_matrix_is_refused(name: str) -> None:
+    wrong: Refused = [
+        (x, InputTypeError, f"must be a torch.Tensor, got {type(x).__name__}")
+        for x in ([[0.0] * 7], np.zeros((4, 7)), None, 1.0)
+    ]
+    wrong += [
+        (MATRIX.to(dtype), InputTypeError, f"floating point.*got .*{dtype}")
+        for dtype in (torch.int64, torch.bool, torch.complex64)
+    ]
+    wrong += [
+        (MATRIX.to(dtype), InputTypeError, f"got .*{dtype}") for dtype in (torch.float8_e4m3fn, torch.float8_e5m2)
+    ]
+    wrong += [(MATRIX.to_sparse(), InputTypeError, r"must be dense, got .*\.layout=torch\.sparse_coo")]
+    wrong += [
+        (torch.zeros(shape), InputValueError, rf"two dimensions.*shape=\({str(shape)[1:-1]}\)")
+        for shape in ((), (7,), (2, 4, 7))
+    ]
+    if name in TREES:
+        wrong += [(torch.zeros(4, n), InputValueError, rf"must be 2\*\*.*got {n}") for n in (2, 4, 6, 8, 14)]
+    assert_refused(MATRICES[name], wrong)
 
 
 @PRICED
-@pytest.mark.parametrize("lam", [-1.0, -1e-9, float("-inf"), float("nan")])
-@pytest.mark.parametrize("as_tensor", [False, True])
-def test_lam_is_negative_or_nan(operator: Call, lam: float, as_tensor: bool) -> None:
-    with pytest.raises(InputValueError, match="lam must be at least 0, got lam=") as raised:
-        operator(MATRIX, torch.tensor(lam) if as_tensor else lam)
-    assert f"{float(torch.tensor(lam)) if as_tensor else lam}" in str(raised.value)
-
-
-@PRICED
-@pytest.mark.parametrize("shape", [(1,), (7,), (4, 7)])
-def test_lam_has_dimensions(operator: Call, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputValueError, match=r"lam.shape=\(") as raised:
-        operator(MATRIX, torch.ones(shape))
-    assert str(shape) in str(raised.value)
-
-
-@PRICED
-@pytest.mark.parametrize("lam", ["strong", "1.0", None, [1.0], 1j])
-def test_lam_is_no_number(operator: Call, lam: object) -> None:
-    with pytest.raises(InputTypeError, match="lam must be a float or a 0-dim tensor, got ") as raised:
-        operator(MATRIX, lam)
-    assert repr(lam) in str(raised.value)
-
-
-@PRICED
-def test_lam_is_complex(operator: Call) -> None:
-    with pytest.raises(InputTypeError, match=r"lam must be real, got lam.dtype=torch.complex64"):
-        operator(MATRIX, torch.tensor(1j))
-
-
-@PRICED
-def test_lam_is_on_another_device(operator: Call) -> None:
-    with pytest.raises(InputValueError, match=r"lam must be on the same device.*lam.device=meta"):
-        operator(MATRIX, torch.tensor(1.0, device="meta"))
+def test_a_strength_that_cannot_be_is_refused(operator: Call) -> None:
+    wrong: Refused = []
+    for lam in (-1.0, -1e-9, float("-inf"), float("nan")):
+        wrong += [(lam, InputValueError, f"lam must be at least 0, got lam={lam}")]
+        given = torch.tensor(lam)
+        wrong += [(given, InputValueError, f"lam must be at least 0, got lam={float(given)}")]
+    wrong += [
+        (torch.ones(shape), InputValueError, rf"lam.shape=\({str(shape)[1:-1]}\)") for shape in ((1,), (7,), (4, 7))
+    ]
+    for lam_of_type in ("strong", "1.0", None, [1.0], 1j):
+        message = f"lam must be a float or a 0-dim tensor, got {lam_of_type!r}"
+        wrong += [(lam_of_type, InputTypeError, message.replace("[", r"\["))]
+    wrong += [
+        (torch.tensor(1j), InputTypeError, r"lam must be real, got lam.dtype=torch.complex64"),
+        (torch.tensor(1.0, device="meta"), InputValueError, r"lam must be on the same device.*lam.device=meta"),
+    ]
+    assert_refused(lambda lam: operator(MATRIX, lam), wrong)
 
 
 @PRICED
 @pytest.mark.parametrize("lam", [1, True, np.float32(1.0), torch.tensor(1), torch.tensor(1.0, dtype=torch.float16)])
 def test_lam_may_be_any_real_number(operator: Call, lam: object) -> None:
-    result, expected = operator(MATRIX, lam), operator(MATRIX, 1.0)
-    assert all(map(torch.equal, result, expected))
+    assert all(map(torch.equal, operator(MATRIX, lam), operator(MATRIX, 1.0)))
 
 
 @PRICED
-@pytest.mark.parametrize("shape", [(3,), (5,), (7,), (0,)])
-def test_weight_has_another_length(operator: Call, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputValueError, match=r"each of the 4 samples, got sample_weight.shape=\(") as raised:
-        operator(MATRIX, 1.0, sample_weight=torch.ones(shape))
-    assert str(shape) in str(raised.value)
-
-
-@PRICED
-@pytest.mark.parametrize("shape", [(), (4, 1), (4, 7)])
-def test_weight_has_not_one_dimension(operator: Call, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputValueError, match=r"sample_weight.shape=\(") as raised:
-        operator(MATRIX, 1.0, sample_weight=torch.ones(shape))
-    assert str(shape) in str(raised.value)
-
-
-@PRICED
-@pytest.mark.parametrize("worst", [-1e-9, -2.0, -torch.inf])
-def test_weight_is_negative(operator: Call, worst: float) -> None:
-    weight = torch.tensor([1.0, -1e-10, worst, 0.0])
-    with pytest.raises(InputValueError, match=r"not be negative, got sample_weight\[2\]=-"):
-        operator(MATRIX, 1.0, sample_weight=weight)
-
-
-@PRICED
-def test_weight_is_negative_beside_a_nan(operator: Call) -> None:
-    weight = torch.tensor([1.0, torch.nan, -2.0, 0.0])
-    with pytest.raises(InputValueError, match=r"not be negative, got sample_weight\[2\]=-2"):
-        operator(MATRIX, 1.0, sample_weight=weight)
-
-
-@PRICED
-@pytest.mark.parametrize("weight", [[1.0] * 4, np.ones(4), 1.0, "balanced"])
-def test_weight_is_no_tensor(operator: Call, weight: object) -> None:
-    with pytest.raises(InputTypeError, match=f"sample_weight must be .*, got {type(weight).__name__}"):
-        operator(MATRIX, 1.0, sample_weight=weight)
-
-
-@PRICED
-def test_weight_is_complex(operator: Call) -> None:
-    with pytest.raises(InputTypeError, match=r"sample_weight must be real, got .*complex64"):
-        operator(MATRIX, 1.0, sample_weight=torch.ones(4, dtype=torch.complex64))
-
-
-@PRICED
-def test_weight_is_sparse(operator: Call) -> None:
-    with pytest.raises(InputTypeError, match=r"sample_weight must be dense, got .*layout=torch\.sparse_coo"):
-        operator(MATRIX, 1.0, sample_weight=torch.ones(4).to_sparse())
-
-
-@PRICED
-def test_weight_is_on_another_device(operator: Call) -> None:
-    with pytest.raises(InputValueError, match=r"sample_weight must be on the same device.*device=meta"):
-        operator(MATRIX, 1.0, sample_weight=torch.ones(4, device="meta"))
+def test_weights_that_cannot_be_are_refused(operator: Call) -> None:
+    wrong: Refused = [
+        (torch.ones(shape), InputValueError, rf"sample_weight.shape=\({str(shape)[1:-1]}\)")
+        for shape in ((3,), (5,), (7,), (0,), (), (4, 1), (4, 7))
+    ]
+    for worst, second in ((-1e-9, -1e-10), (-2.0, -1e-10), (-torch.inf, -1e-10), (-2.0, torch.nan)):
+        weight = torch.tensor([1.0, second, worst, 0.0])
+        wrong += [(weight, InputValueError, r"sample_weight must not be negative, got sample_weight\[2\]=-")]
+    for other in ([1.0] * 4, np.ones(4), 1.0, "balanced"):
+        wrong += [(other, InputTypeError, f"sample_weight must be .*, got {type(other).__name__}")]
+    ones = torch.ones(4)
+    wrong += [
+        (ones.to(torch.complex64), InputTypeError, r"sample_weight must be real, got .*complex64"),
+        (ones.to_sparse(), InputTypeError, r"sample_weight must be dense, got .*layout=torch\.sparse_coo"),
+        (ones.to("meta"), InputValueError, r"sample_weight must be on the same device.*device=meta"),
+    ]
+    assert_refused(lambda weight: operator(MATRIX, 1.0, sample_weight=weight), wrong)
 
 
 @PRICED
@@ -193,29 +121,49 @@ def test_weight_may_have_any_real_dtype(operator: Call, dtype: torch.dtype) -> N
     assert all(map(torch.equal, result, operator(MATRIX, 1.0, sample_weight=weight.float())))
 
 
-@SOLVERS
-@pytest.mark.parametrize("backend", ["numpy", "", "CPP", None, 3])
-def test_backend_is_unknown(operator: Call, backend: object) -> None:
-    with pytest.raises(InputValueError, match=r"backend must be one of .*'reference'.*, got ") as raised:
-        operator(MATRIX, 1.0, backend=backend)
-    assert repr(backend) in str(raised.value)
-
-
-@SOLVERS
-@pytest.mark.parametrize("backend", [["cpp"], {}])
-def test_backend_is_no_name(operator: Call, backend: object) -> None:
-    with pytest.raises(InputTypeError, match="backend must be a str, got ") as raised:
-        operator(MATRIX, 1.0, backend=backend)
-    assert repr(backend) in str(raised.value)
-
-
-@SOLVERS
-def test_backend_does_not_take_the_device(operator: Call) -> None:
+@pytest.mark.parametrize("operator", [tree_argmin, tree_traverse])
+def test_a_backend_that_cannot_be_is_refused(operator: Call) -> None:
+    for backend in ("numpy", "", "CPP", None, 3):
+        with pytest.raises(InputValueError, match=rf"backend must be one of .*'reference'.*, got {backend!r}"):
+            operator(MATRIX, 1.0, backend=backend)
+    names: list[Any] = [["cpp"], {}]
+    for no_name in names:
+        with pytest.raises(InputTypeError, match="backend must be a str, got ") as raised:
+            operator(MATRIX, 1.0, backend=no_name)
+        assert repr(no_name) in str(raised.value)
     with pytest.raises(InputValueError, match="tensors for backend 'triton' must be on cuda, got device='cpu'"):
         operator(MATRIX, 1.0, backend="triton")
-
-
-@SOLVERS
-def test_options_are_given_by_name(operator: Call) -> None:
     with pytest.raises(TypeError, match="positional"):
         operator(MATRIX, 1.0, torch.ones(4))
+
+
+def test_masses_that_do_not_fit_the_scores_are_refused() -> None:
+    count = r"a must have one entry for each of the 15 nodes, got a.shape=\("
+    wrong: Refused = [(torch.ones(shape), InputValueError, count) for shape in ((14,), (16,), (7,), (15, 1), ())]
+    wrong += [(a, InputTypeError, r"a must be a torch\.Tensor, got") for a in ([1.0, 1.0, 1.0], 1.0, None)]
+    device = r"a must be on the same device as s, got a.device=meta, s.device=cpu"
+    wrong += [(torch.ones(15, device="meta"), InputValueError, device)]
+    assert_refused(lambda a: tree_routes(MATRIX, a), wrong)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 5), (7, 4), (7,)),
+        ((3, 5), (7, 6), (7,)),
+        ((3, 5), (7, 5), (3,)),
+        ((3, 5), (7, 5), (15,)),
+        ((3, 5), (7, 5), (7, 1)),
+    ],
+)
+def test_linear_splits_that_do_not_fit_are_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
+    with pytest.raises(InputValueError, match=r"shapes \(n, d\), \(splits, d\) and \(splits,\), got \(3, 5\)"):
+        linear_leaves(*map(torch.zeros, shapes))  # broke: the kernel read beyond the arrays
+
+
+def test_linear_splits_of_no_tree_or_of_several_dtypes_are_refused() -> None:
+    for splits in (2, 6, 8):
+        with pytest.raises(InputValueError, match=rf"must be 2\*\*depth - 1 .*, got {splits}"):
+            linear_leaves(torch.zeros(3, 5), torch.zeros(splits, 5), torch.zeros(splits))
+    with pytest.raises(InputTypeError, match=r"the same dtype, got torch\.float64, torch\.float32 and torch\.f"):
+        linear_leaves(torch.zeros(3, 5).double(), torch.zeros(7, 5), torch.zeros(7))

@@ -7,9 +7,9 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from prunus import _core
-from prunus.search.bins import bin_columns
+from prunus.search.engine import bin_columns
 from prunus.search.problem import Category, Number
-from prunus.search.reference import SearchNode, SearchRows, SearchTree
+from tests.search.reference import SearchNode, SearchRows, SearchTree
 
 GREEDY: dict[str, Any] = {"rounds": 0}
 KINDS = ("numbers", "several numbers", "two classes", "classes")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from prunus.search.logistic import fit_scores
+from prunus.search.class_formulas import fit_scores
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

@@ -5,10 +5,10 @@ import pytest
 
 from prunus.search.find import find_tree
 from prunus.search.outcome import read_outcome
+from prunus.search.predict import route
 from prunus.search.problem import Category, Limits, Number, Problem
 from prunus.search.record import Split, Term
 from prunus.search.rounding import round_splits
-from prunus.search.routes import route
 
 
 @pytest.mark.parametrize("least", [13, 37])

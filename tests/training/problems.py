@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import LinearHead, MLPSplit, TreeLayer, TreeModel
-from prunus.training import EpochRecord, History, Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import EpochRecord, History, Samples, Trainer, TrainerOptions, find_loss
 
 State = dict[str, Tensor]
 
@@ -79,7 +79,7 @@ def run(
     **options: Any,
 ) -> Outcome:
     """Train for a few epochs of four steps."""
-    chosen = TrainingOptions(**({"max_epochs": 4, "batch_size": 16} | options))
+    chosen = TrainerOptions(**({"max_epochs": 4, "batch_size": 16} | options))
     model = tree_model() if model is None else model
     trainer = Trainer(model, find_loss(loss), chosen, callbacks=callbacks, refresh_masses=refresh_masses)
     history = trainer.fit(samples() if train is None else train, valid, resume=resume)

@@ -14,7 +14,7 @@ from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeCluste
 from prunus.errors import PrunusError
 from prunus.nn import AdditiveHead, ConstantHead, LinearHead, LinearSplit, MLPHead, MLPSplit, TreeLayer, TreeModel
 from prunus.ops.masses import streamed_masses
-from prunus.training import History, Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import History, Samples, Trainer, TrainerOptions, find_loss
 from prunus.training.losses import NamedLoss
 from prunus.training.masses import refresh_masses
 from prunus.training.native_engine import NativeEngine
@@ -73,7 +73,7 @@ def make_trainer(
         model = TreeModel(tree, head(4, depth, classes or 1)).to(dtype)
     samples = Samples(x, (y[:, 0] > 0).long() + (x[:, 3] > 1) if classes else y, weight)
     epochs = -(-50 // -(-n // batch_size))
-    chosen = TrainingOptions(
+    chosen = TrainerOptions(
         **(
             {"max_epochs": epochs, "batch_size": batch_size, "average": 0.9, "weight_decay": 0.1, "threads": 1}
             | options

@@ -1,5 +1,7 @@
-"""A run that was interrupted ends as if it had not been; a checkpoint of another run is refused."""
+"""A run that was interrupted ends as if it had not been; a checkpoint of another run, or a damaged file, is refused."""
 
+import pickle
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 
 from prunus.errors import CheckpointError
 from prunus.training import Samples
+from prunus.training.checkpoints import FORMAT, read_checkpoint, write_checkpoint
 from prunus.training.losses import find_loss, squared_error
 from tests.training.problems import Outcome, refresh_masses, run, same_state, samples, tree_model
 
@@ -23,34 +26,7 @@ EVERYTHING: dict[str, Any] = {
     "checkpoint_every": 2,
 }
 """Options with which as much state as possible changes from epoch to epoch."""
-
-
-class InterruptionError(Exception):
-    pass
-
-
-def interrupted(epoch: int, **options: Any) -> None:
-    """Start a run that is ended by an error in this epoch."""
-
-    def interrupt(record: dict[str, float]) -> None:
-        if record["epoch"] == epoch:
-            raise InterruptionError
-
-    with pytest.raises(InterruptionError):
-        run(callbacks=[interrupt], **options)
-
-
-def whole(path: Path | None, **options: Any) -> Outcome:
-    return run(**setting(), checkpoint=path, **EVERYTHING, **options)
-
-
-def setting() -> dict[str, Any]:
-    return {
-        "model": tree_model(dropout=0.3),
-        "train": samples(weighted=True),
-        "valid": samples(30, seed=1),
-        "refresh_masses": refresh_masses,
-    }
+FINGERPRINT = {"seed": 3, "learning_rate": 0.1}
 
 
 @pytest.fixture
@@ -58,65 +34,65 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.ckpt"
 
 
-@pytest.mark.parametrize(("epoch", "optimizer"), [(3, "adamw"), (5, "qhadam"), (7, "sgd")])
-def test_a_resumed_run_ends_like_an_uninterrupted_one(epoch: int, optimizer: str, path: Path) -> None:
-    expected = whole(None, optimizer=optimizer)
-    interrupted(epoch, **setting(), checkpoint=path, optimizer=optimizer, **EVERYTHING)
-    assert path.exists()
-    resumed = whole(path, optimizer=optimizer, resume=True)
-    assert same_state(resumed.state, expected.state)
-    assert resumed.losses == expected.losses
+def interrupted(epoch: int, **options: Any) -> None:
+    """Start a run that is ended by an error in this epoch."""
+
+    def interrupt(record: dict[str, float]) -> None:
+        if record["epoch"] == epoch:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        run(callbacks=[interrupt], **options)
 
 
-def test_plateaus_and_better_epochs_come_before_and_after_the_interruption() -> None:
-    history = whole(None).history
-    assert len(set(history["learning_rate"])) > 1
-    assert len(set(history["valid_loss"])) == len(history["valid_loss"])
+def setting(seed: int = 0, **changes: Any) -> dict[str, Any]:
+    usual = {"train": samples(weighted=True), "valid": samples(30, seed=1), "refresh_masses": refresh_masses}
+    return usual | EVERYTHING | {"model": tree_model(dropout=0.3, seed=seed)} | changes
 
 
-def test_a_resumed_run_without_validation_ends_like_an_uninterrupted_one(path: Path) -> None:
-    without: dict[str, Any] = {"model": tree_model(dropout=0.3), "train": samples(), "refresh_masses": refresh_masses}
-    expected = run(**without, **EVERYTHING)
-    interrupted(5, **without | {"model": tree_model(dropout=0.3)}, checkpoint=path, **EVERYTHING)
-    resumed = run(**without | {"model": tree_model(dropout=0.3)}, checkpoint=path, resume=True, **EVERYTHING)
-    assert same_state(resumed.state, expected.state)
+def assert_same_runs(found: Outcome, expected: Outcome) -> None:
+    assert same_state(found.state, expected.state)
+    assert found.losses == expected.losses
 
 
-def test_a_run_may_be_interrupted_again_and_again(path: Path) -> None:
-    expected = whole(None)
-    for epoch in (3, 5, 7):
-        interrupted(epoch, **setting(), checkpoint=path, resume=True, **EVERYTHING)
-    assert same_state(whole(path, resume=True).state, expected.state)
+@pytest.mark.parametrize(
+    ("epochs", "changes"),
+    [
+        ([3], {}),
+        ([5], {"optimizer": "qhadam"}),
+        ([7], {"optimizer": "sgd"}),
+        ([5], {"train": samples(), "valid": None}),
+        ([3, 5, 7], {}),
+    ],
+)
+def test_a_resumed_run_ends_like_an_uninterrupted_one(epochs: list[int], changes: dict[str, Any], path: Path) -> None:
+    expected = run(**setting(**changes))
+    for epoch in epochs:
+        interrupted(epoch, **setting(**changes), checkpoint=path, resume=True)
+        assert path.exists()
+    # the model that is given does not matter
+    assert_same_runs(run(**setting(seed=5, **changes), checkpoint=path, resume=True), expected)
 
 
-def test_the_model_that_is_given_does_not_matter(path: Path) -> None:
-    expected = whole(None)
-    interrupted(5, **setting(), checkpoint=path, **EVERYTHING)
-    other = setting() | {"model": tree_model(dropout=0.3, seed=5)}
-    assert same_state(run(**other, checkpoint=path, resume=True, **EVERYTHING).state, expected.state)
+def test_writing_checkpoints_changes_nothing_and_leaves_one_file(path: Path) -> None:
+    expected = run(**setting())
+    assert len(set(expected.history["learning_rate"])) > 1  # plateaus and better epochs come before and after
+    assert len(set(expected.history["valid_loss"])) == len(expected.history["valid_loss"])
+    assert_same_runs(run(**setting(), checkpoint=path), expected)
+    assert [file.name for file in path.parent.iterdir()] == ["run.ckpt"]
 
 
 def test_a_stopped_run_is_not_continued(path: Path) -> None:
-    def stop(record: dict[str, float]) -> bool:
-        return record["epoch"] == 3
-
-    stopped = run(callbacks=[stop], checkpoint=path)
+    stopped = run(callbacks=[lambda record: record["epoch"] == 3], checkpoint=path)
     resumed = run(checkpoint=path, resume=True)
     assert resumed.history["epoch"] == [1, 2, 3]
     assert same_state(resumed.state, stopped.state)
 
 
-def test_without_a_file_a_run_starts_anew(path: Path) -> None:
-    assert same_state(run(checkpoint=path, resume=True).state, run().state)
-
-
-def test_a_file_is_ignored_unless_asked_for(path: Path) -> None:
+def test_a_file_is_needed_and_asked_for(path: Path) -> None:
+    assert_same_runs(run(checkpoint=path, resume=True), run())
     interrupted(3, checkpoint=path, checkpoint_every=2)
     assert run(checkpoint=path).history["epoch"] == [1, 2, 3, 4]
-
-
-def test_writing_checkpoints_changes_nothing(path: Path) -> None:
-    assert same_state(whole(path).state, whole(None).state)
 
 
 @pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [3, 4]), (10, [4])])
@@ -135,14 +111,14 @@ def test_checkpoints_come_every_so_many_epochs_and_at_the_end(every: int, epochs
 def test_each_long_epoch_writes_a_checkpoint(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prunus.training.trainer.CHECKPOINT_SECONDS", 0.0)
     interrupted(2, checkpoint=path, checkpoint_every=10)
-    assert run(checkpoint=path, checkpoint_every=10, resume=True).history["epoch"] == [1, 2, 3, 4]
     assert path.exists()
+    assert run(checkpoint=path, checkpoint_every=10, resume=True).history["epoch"] == [1, 2, 3, 4]
 
 
 def test_the_end_of_a_run_is_in_the_checkpoint(path: Path) -> None:
     run(checkpoint=path, checkpoint_every=3)
-    seen: list[float] = []
-    run(checkpoint=path, checkpoint_every=3, resume=True, callbacks=[lambda record: seen.append(record["epoch"])])
+    seen: list[Any] = []
+    run(checkpoint=path, checkpoint_every=3, resume=True, callbacks=[seen.append])
     assert seen == []  # broke: the epochs after the last checkpoint were trained again
 
 
@@ -154,77 +130,43 @@ def test_a_checkpoint_that_cannot_be_written_warns_once_and_training_goes_on(pat
     assert len(warned) == 1
 
 
-def test_no_partial_file_is_left(path: Path) -> None:
-    whole(path)
-    assert [file.name for file in path.parent.iterdir()] == ["run.ckpt"]
-
-
-def flipped(given: Samples) -> Samples:
-    return given[torch.arange(len(given)).flip(0)]
-
-
 def other_loss(output: Tensor, target: Tensor) -> Tensor:
     return 2 * squared_error(output, target)
 
 
-CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
-    "learning_rate": lambda: {"learning_rate": 0.5},
-    "batch_size": lambda: {"batch_size": 8},
-    "max_epochs": lambda: {"max_epochs": 5},
-    "seed": lambda: {"seed": 1},
-    "schedule": lambda: {"schedule": "constant"},
-    "optimizer": lambda: {"optimizer": "qhadam"},
-    "loss": lambda: {"loss": other_loss},
-    "loss, by its name": lambda: {"loss": "huber"},
-    "model": lambda: {"model": tree_model(depth=3)},
-    "training data": lambda: {"train": samples(59)},
-    "training data, its order": lambda: {"train": flipped(samples())},
-    "training data, its weights": lambda: {"train": samples(weighted=True)},
-    "validation data": lambda: {"valid": samples(30, seed=2)},
-    "validation data, of which there were none": lambda: {"valid": None},
-}
+def pruned_more() -> nn.Module:
+    model = tree_model()
+    model.tree.pruning_strength = 5.0  # broke: two runs were mixed, as their weights have the same shapes
+    return model
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_checkpoint_of_another_run_is_refused(change: str, path: Path) -> None:
-    valid = None if change.endswith("none") else samples(30, seed=1)
-    interrupted(3, checkpoint=path, checkpoint_every=2, valid=valid)
-    changed = CHANGES[change]() if valid is not None else {"valid": samples(30, seed=1)}
-    with pytest.raises(
-        CheckpointError, match=rf"belongs to another run \({change.partition(',')[0]}: .* there, .* here\)"
-    ):
-        run(**{"checkpoint": path, "checkpoint_every": 2, "valid": valid, "resume": True} | changed)
+CHANGES: list[tuple[str, Callable[[], dict[str, Any]]]] = [
+    *((name, lambda name=name, value=value: {name: value}) for name, value in (
+        ("learning_rate", 0.5), ("batch_size", 8), ("max_epochs", 5), ("seed", 1), ("schedule", "constant"),
+        ("optimizer", "qhadam"), ("loss", other_loss), ("loss", "huber"),
+    )),
+    ("model", lambda: {"model": tree_model(depth=3)}),
+    ("layers and their options", lambda: {"model": pruned_more()}),
+    ("training data", lambda: {"train": samples(59)}),
+    ("training data", lambda: {"train": samples()[torch.arange(60).flip(0)]}),
+    ("training data", lambda: {"train": samples(weighted=True)}),
+    ("validation data", lambda: {"valid": samples(30, seed=2)}),
+    ("validation data", lambda: {"valid": None}),
+]  # fmt: skip
 
 
-def test_another_model_of_the_same_size_is_refused(path: Path) -> None:
-    interrupted(3, model=ZeroFilled(), checkpoint=path, checkpoint_every=2)
-    other = ZeroFilled()
-    other.renamed = other.model
-    del other.model
-    with pytest.raises(CheckpointError, match=r"(?s)must hold the model and the optimizer of this run, .*Missing key"):
-        run(model=other, checkpoint=path, resume=True)
+@pytest.mark.parametrize(("name", "change"), CHANGES)
+def test_a_checkpoint_of_another_run_is_refused(name: str, change: Callable[[], dict[str, Any]], path: Path) -> None:
+    usual: dict[str, Any] = {"checkpoint": path, "checkpoint_every": 2, "valid": samples(30, seed=1)}
+    interrupted(3, **usual)
+    with pytest.raises(CheckpointError, match=rf"belongs to another run \(.*{name}: .* there, .* here"):
+        run(**usual | {"resume": True} | change())
 
 
-def test_another_option_of_a_layer_is_refused(path: Path) -> None:
-    interrupted(3, model=tree_model(), checkpoint=path, checkpoint_every=2)
-    other = tree_model()
-    other.tree.pruning_strength = 5.0  # broke: two runs were mixed, as their weights have the same shapes
-    with pytest.raises(CheckpointError, match="layers and their options"):
-        run(model=other, checkpoint=path, resume=True)
-
-
-def test_how_often_checkpoints_are_written_may_change(path: Path) -> None:
-    interrupted(3, checkpoint=path, checkpoint_every=2)
-    assert same_state(run(checkpoint=path, checkpoint_every=1, resume=True).state, run().state)
-
-
-def test_data_may_contain_nan(path: Path) -> None:
-    x = samples().x.clone()
-    x[3, 1] = torch.nan
-    train = Samples(x, samples().y)
-    interrupted(3, model=ZeroFilled(), train=train, checkpoint=path, checkpoint_every=2)
-    resumed = run(model=ZeroFilled(), train=train, checkpoint=path, resume=True)  # broke: NaN is not equal to itself
-    assert same_state(resumed.state, run(model=ZeroFilled(), train=train).state)
+def test_a_loss_with_another_parameter_is_refused(path: Path) -> None:
+    interrupted(3, loss=find_loss("quantile", quantile=0.8), checkpoint=path, checkpoint_every=2)
+    with pytest.raises(CheckpointError, match=r"loss: quantile\(0.8\) there, quantile\(0.9\) here"):
+        run(loss=find_loss("quantile", quantile=0.9), checkpoint=path, checkpoint_every=2, resume=True)
 
 
 class ZeroFilled(nn.Module):
@@ -239,22 +181,100 @@ class ZeroFilled(nn.Module):
         return out
 
 
+def test_another_model_of_the_same_size_is_refused(path: Path) -> None:
+    interrupted(3, model=ZeroFilled(), checkpoint=path, checkpoint_every=2)
+    other = ZeroFilled()
+    other.renamed = other.model
+    del other.model
+    with pytest.raises(CheckpointError, match=r"(?s)must hold the model and the optimizer of this run, .*Missing key"):
+        run(model=other, checkpoint=path, resume=True)
+
+
+def test_data_may_contain_nan_and_checkpoints_may_be_written_more_often(path: Path) -> None:
+    x = samples().x.clone()
+    x[3, 1] = torch.nan
+    train = Samples(x, samples().y)
+    interrupted(3, model=ZeroFilled(), train=train, checkpoint=path, checkpoint_every=2)
+    # broke: NaN is not equal to itself
+    resumed = run(model=ZeroFilled(), train=train, checkpoint=path, checkpoint_every=1, resume=True)
+    assert_same_runs(resumed, run(model=ZeroFilled(), train=train))
+
+
 def test_entries_of_the_record_may_be_numbers_of_numpy_and_torch(path: Path) -> None:
     def refresh_masses(_model: nn.Module, _train: Samples) -> dict[str, Any]:
         return {"of_numpy": np.float32(0.5), "of_torch": torch.tensor(0.25)}
 
-    options: dict[str, Any] = {
-        "checkpoint": path,
-        "valid": samples(30),
-        "refresh_masses": refresh_masses,
-        "checkpoint_every": 2,
-    }
-    interrupted(3, **options)
-    history = run(resume=True, **options).history  # broke: the file could not be read
+    options: dict[str, Any] = {"checkpoint": path, "checkpoint_every": 2, "valid": samples(30)}
+    interrupted(3, refresh_masses=refresh_masses, **options)
+    history = run(resume=True, refresh_masses=refresh_masses, **options).history  # broke: the file could not be read
     assert (history["of_numpy"], history["of_torch"]) == ([0.5] * 4, [0.25] * 4)
 
 
-def test_a_loss_with_another_parameter_is_refused(path: Path) -> None:
-    interrupted(3, loss=find_loss("quantile", quantile=0.8), checkpoint=path, checkpoint_every=2)
-    with pytest.raises(CheckpointError, match=r"loss: quantile\(0.8\) there, quantile\(0.9\) here"):
-        run(loss=find_loss("quantile", quantile=0.9), checkpoint=path, checkpoint_every=2, resume=True)
+# The files themselves.
+
+
+def write(path: Path, **state: Any) -> None:
+    write_checkpoint(path, {"fingerprint": FINGERPRINT, "weights": torch.arange(500.0), **state})
+
+
+def test_reading_returns_what_was_written_in_new_folders_and_beside_the_rest_of_a_killed_run(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "down" / "run.ckpt"
+    with pytest.raises(FileNotFoundError):
+        read_checkpoint(path, FINGERPRINT)
+    write(path, epoch=7, best=None, history={"loss": [1.0, 0.5]})
+    path.with_name("run.ckpt.partial").write_bytes(b"half of it")
+    write(path, epoch=8, best=None, history={"loss": [1.0, 0.5]})
+    state = read_checkpoint(path, FINGERPRINT)
+    assert torch.equal(state["weights"], torch.arange(500.0))
+    assert (state["epoch"], state["best"], state["history"]) == (8, None, {"loss": [1.0, 0.5]})
+
+
+@pytest.mark.parametrize("has_old", [False, True])
+def test_a_state_that_cannot_be_written_leaves_the_old_file_and_no_other(has_old: bool, path: Path) -> None:
+    if has_old:
+        write(path, epoch=7)
+    with pytest.raises((pickle.PicklingError, AttributeError, TypeError)):
+        write(path, epoch=lambda: 8)
+    assert [file.name for file in path.parent.iterdir()] == ["run.ckpt"] * has_old
+    assert not has_old or read_checkpoint(path, FINGERPRINT)["epoch"] == 7
+
+
+def test_another_fingerprint_is_refused_with_the_difference(path: Path) -> None:
+    write(path)
+    message = r"belongs to another run \(seed: 3 there, 4 here\); use the same data and options"
+    with pytest.raises(CheckpointError, match=message):
+        read_checkpoint(path, FINGERPRINT | {"seed": 4})
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+def test_damaged_and_foreign_files_are_refused(path: Path) -> None:
+    write(path)
+    whole, source = path.read_bytes(), random.Random(0)
+    contents = [whole[:size] for size in (0, 1, 10, len(whole) // 3, len(whole) - 1)]
+    contents += [pickle.dumps({"format": FORMAT}, protocol=2), b"epoch,loss\n1,0.5\n"]
+    contents += [
+        bytes(source.choices(b"\x80\x02}(KX.cq\x00RbiaoS'PK\x03\x04", k=source.randrange(60))) for _ in range(200)
+    ]  # broke: IndexError and others were raised
+    for content in contents:
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match=r"run\.ckpt is damaged or not a checkpoint of prunus; remove it"):
+            read_checkpoint(path, FINGERPRINT)
+    for other in ({"weight": torch.zeros(3)}, [1, 2, 3], nn.Linear(2, 2)):
+        torch.save(other, path)
+        with pytest.raises(CheckpointError, match=r"is damaged or not a checkpoint|is not a checkpoint of this vers"):
+            read_checkpoint(path, FINGERPRINT)
+
+
+class Malicious:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_code_in_a_file_is_not_run(path: Path) -> None:
+    torch.save({"format": FORMAT, "fingerprint": Malicious(path.with_name("ran"))}, path)
+    with pytest.raises(CheckpointError):
+        read_checkpoint(path, FINGERPRINT)
+    assert [file.name for file in path.parent.iterdir()] == ["run.ckpt"]

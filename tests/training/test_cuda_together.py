@@ -10,7 +10,7 @@ import torch
 from prunus.errors import TrainingError
 from prunus.nn import LinearSplit, TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head
-from prunus.training import Run, Samples, Trainer, TrainingOptions, find_loss, train_many
+from prunus.training import Run, Samples, Trainer, TrainerOptions, find_loss, train_many
 from prunus.training.callbacks import as_callbacks
 from prunus.training.gpu import together as module
 from prunus.training.gpu.fused_engine import Joined
@@ -49,7 +49,7 @@ def new_run(number: int, leaf: str, *, n: int = 1000, weighted: bool = False, **
     trainer = Trainer(
         tree(leaf),
         find_loss("squared_error"),
-        TrainingOptions(**(chosen | options)),
+        TrainerOptions(**(chosen | options)),
         refresh_masses=refresh_masses,
     )
     return Run(trainer, samples(number, n, weighted=weighted), samples(50 + number, 300))

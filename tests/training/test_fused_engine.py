@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import AdditiveHead, ConstantHead, LinearHead, LinearSplit, MLPHead, TreeLayer, TreeModel, Whiten
-from prunus.training import Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 from prunus.training.gpu.fused_engine import FusedEngine, Joined, why_not_fused
 from prunus.training.gpu.together import train_together
 from prunus.training.losses import NamedLoss
@@ -85,7 +85,7 @@ def targets(loss: str, n: int, outputs: int) -> Tensor:
 
 
 def engine(kind: Any, given: Problem, **options: Any) -> Any:
-    chosen = TrainingOptions(
+    chosen = TrainerOptions(
         **{"max_epochs": 5, "batch_size": 32, "learning_rate": 0.03, "weight_decay": 0.1, "average": 0.9, "seed": 3}
         | options
     )
@@ -217,7 +217,7 @@ def test_runs_that_take_their_epochs_together_end_as_they_would_alone() -> None:
     last = [2, 3, 5]
 
     def trainer(number: int, given: Problem) -> Trainer:
-        options = TrainingOptions(max_epochs=5, batch_size=32, learning_rate=0.03, average=0.9, seed=number)
+        options = TrainerOptions(max_epochs=5, batch_size=32, learning_rate=0.03, average=0.9, seed=number)
         stops = [lambda record: record["epoch"] == last[number]]
         model = copy.deepcopy(given.model)
         return Trainer(model, given.loss, options, callbacks=stops, refresh_masses=refresh_masses)
@@ -241,7 +241,7 @@ def test_equal_seeds_give_equal_bits_and_a_resumed_run_ends_like_an_uninterrupte
         stop_after: int | None = None, *, resume: bool = False, checkpoint: Path | None = None
     ) -> dict[str, Tensor]:
         given = problem("mlp", n=70 if IS_INTERPRETED else 1000)
-        options = TrainingOptions(max_epochs=6, batch_size=64, average=0.9, checkpoint=checkpoint, checkpoint_every=1)
+        options = TrainerOptions(max_epochs=6, batch_size=64, average=0.9, checkpoint=checkpoint, checkpoint_every=1)
 
         def stop(record: dict[str, Any]) -> None:
             if record["epoch"] == stop_after:
@@ -287,7 +287,7 @@ def test_tf32_learns_about_the_same() -> None:
 
 def test_it_says_what_it_cannot_train() -> None:
     model, loss, train, _valid = problem("constant")
-    options = TrainingOptions()
+    options = TrainerOptions()
     reason = why_not_fused(model.cpu(), loss, options, refresh_masses, train.to("cpu"))
     assert reason is not None
     assert "cpu" in reason

@@ -18,21 +18,16 @@ PATIENCE = 10.0
 """Seconds after which threads that do not end are taken for a deadlock."""
 
 
-def test_results_are_in_the_order_of_the_functions() -> None:
+def test_results_are_in_the_order_of_the_functions_for_which_threads_are_prepared() -> None:
     def late(number: int, _interrupted: Event) -> int:
         time.sleep(0.01 * (3 - number))
         return number
 
-    waits = [partial(late, number) for number in range(4)]
-    assert side_by_side(waits, threads=4) == [0, 1, 2, 3]
-    assert side_by_side([], threads=4) == []
-
-
-def test_threads_are_prepared_before_each_function() -> None:
     prepared: list[int] = []
-    side_by_side([lambda _interrupted: None] * 5, 2, lambda: prepared.append(threading.get_ident()))
-    assert len(prepared) == 5
-    assert len(set(prepared)) <= 2
+    waits = [partial(late, number) for number in range(4)]
+    assert side_by_side(waits, 2, lambda: prepared.append(threading.get_ident())) == [0, 1, 2, 3]
+    assert (len(prepared), len(set(prepared)) <= 2) == (4, True)
+    assert side_by_side([], threads=4) == []
 
 
 def test_the_others_end_before_an_error_is_raised() -> None:

@@ -1,6 +1,6 @@
 """The classes of the native engine refuse arrays and numbers that do not fit: none reads or writes beyond an array."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -105,22 +105,15 @@ def call(name: str, dtype: torch.dtype = torch.float32, /, engine: Arguments | N
     return getattr(made, name)(**own)
 
 
-ARRAYS = [
-    (name, part, argument, dimension)
-    for name in CALLS
-    for part, arguments in [("", CALLS[name]), *((p, PARTS[p]) for p in NEEDS.get(name, ("examples",)))]
-    if name != "linear_masses" or part == ""
-    for argument, value in arguments.items()
-    if isinstance(value, Tensor)
-    for dimension in range(value.ndim)
-    if argument != "order"  # its length is that of the epoch or of the batch
-]
+def arrays(name: str) -> list[tuple[str, str, Tensor]]:
+    """The part, the name and the value of each array that a method is given, itself or in one of its objects."""
+    parts = () if name == "linear_masses" else NEEDS.get(name, ("examples",))
+    listed = [("", CALLS[name]), *((part, PARTS[part]) for part in parts)]
+    return [(part, n, v) for part, values in listed for n, v in values.items() if isinstance(v, Tensor)]
 
 
-def changed(name: str, part: str, argument: str, change: Callable[[Tensor], Any]) -> Arguments:
-    if part == "":
-        return {argument: change(CALLS[name][argument])}
-    return {"of_" + part: {argument: change(PARTS[part][argument])}}
+def changed(part: str, argument: str, value: Any) -> Arguments:
+    return {"of_" + part: {argument: value}} if part else {argument: value}
 
 
 def resized(tensor: Tensor, dimension: int, change: int) -> Tensor:
@@ -135,125 +128,134 @@ def test_sizes_that_fit_are_taken(name: str, dtype: torch.dtype) -> None:
     call(name, dtype)
 
 
-@pytest.mark.parametrize("change", [-1, 1])
-@pytest.mark.parametrize(("name", "part", "argument", "dimension"), ARRAYS)
-def test_an_array_of_another_size_is_refused(name: str, part: str, argument: str, dimension: int, change: int) -> None:
-    with pytest.raises(ValueError, match="must"):
-        call(name, **changed(name, part, argument, lambda array: resized(array, dimension, change)))
+@pytest.mark.parametrize("name", CALLS)
+def test_an_array_of_another_size_is_refused(name: str) -> None:
+    for part, argument, array in arrays(name):
+        for dimension, change in product(range(array.ndim), (-1, 1)):
+            if argument != "order":  # its length is that of the epoch or of the batch
+                with pytest.raises(ValueError, match="must"):
+                    call(name, **changed(part, argument, resized(array, dimension, change)))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda array: array.double() if array.dtype != torch.float64 else array.float(), id="dtype"),
-        pytest.param(lambda array: array.unsqueeze(0), id="dimension"),
-        pytest.param(lambda array: array.repeat_interleave(2, -1)[..., ::2], id="strides"),
-        pytest.param(lambda array: array.tolist(), id="list"),
-        pytest.param(lambda _: 1.0, id="number"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("name", "part", "argument"),
-    sorted({array[:3] for array in ARRAYS} | {("train", "", "order"), ("gradient", "", "order")}),
-)
-def test_an_array_of_another_kind_is_refused(
-    name: str, part: str, argument: str, change: Callable[[Tensor], Any]
-) -> None:
-    with pytest.raises(TypeError, match="incompatible"):
-        call(name, **changed(name, part, argument, change))
+OF_ANOTHER_KIND: dict[str, Callable[[Tensor], Any]] = {
+    "dtype": lambda array: array.double() if array.dtype != torch.float64 else array.float(),
+    "dimension": lambda array: array.unsqueeze(0),
+    "strides": lambda array: array.repeat_interleave(2, -1)[..., ::2],
+    "list": lambda array: array.tolist(),
+    "number": lambda _: 1.0,
+}
+
+
+@pytest.mark.parametrize("kind", OF_ANOTHER_KIND)
+@pytest.mark.parametrize("name", CALLS)
+def test_an_array_of_another_kind_is_refused(name: str, kind: str) -> None:
+    for part, argument, array in arrays(name):
+        with pytest.raises(TypeError, match="incompatible"):
+            call(name, **changed(part, argument, OF_ANOTHER_KIND[kind](array)))
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "linear_masses"])
-@pytest.mark.parametrize("part", PARTS)
-def test_objects_of_another_precision_are_refused(name: str, part: str) -> None:
-    kind = getattr(core, part.capitalize() + "64")
-    other = kind(**given({}, PARTS[part], torch.float64))
-    if part in NEEDS.get(name, ("examples",)):
+def test_objects_of_another_precision_are_refused(name: str) -> None:
+    for part in NEEDS.get(name, ("examples",)):
+        other = getattr(core, part.capitalize() + "64")(**given({}, PARTS[part], torch.float64))
         for wrong in (other, "examples", 1):
             with pytest.raises(TypeError, match="incompatible"):
                 call(name, **dict[str, Any]({part: wrong}))
 
 
 LABELS: Arguments = {"target": floats(N, 1), "outputs": K}
+METHODS = ("train", "gradient", "masses", "evaluate")
 
 
-def labels(label: float) -> Arguments:
-    target = floats(N, 1)
-    target[N // 2] = label
-    return LABELS | {"target": target}
+def with_value(array: Tensor, place: int, value: float) -> Tensor:
+    array = array.clone()
+    array.view(-1)[place] = value
+    return array
 
 
-def order(row: int) -> Tensor:
-    rows = torch.arange(N)
-    rows[-1] = row
-    return rows
+def refused(values: Sequence[Any], change: Callable[[Any], Arguments], methods: Sequence[str]) -> list[Any]:
+    return [(method, change(value)) for method in methods for value in values]
 
 
-@pytest.mark.parametrize("row", [-1, N, 2**40, -MANY])
-@pytest.mark.parametrize("name", ["train", "gradient"])
-def test_rows_beyond_the_examples_are_refused(name: str, row: int) -> None:
-    with pytest.raises(ValueError, match="order must name rows of the examples"):
-        call(name, order=order(row))
-
-
-@pytest.mark.parametrize("rows", [BATCH, 2 * BATCH, N + 2])
-def test_a_plan_for_another_number_of_steps_is_refused(rows: int) -> None:
-    with pytest.raises(ValueError, match="plan must have size"):
-        call("train", order=torch.zeros(rows, dtype=torch.int64))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"first": -BATCH},
-        {"first": 1},
-        {"first": N},
-        {"first": N + 1},
-        {"first": MANY},
-        {"batch_size": 0},
-        {"batch_size": -1},
-        {"order": torch.arange(0)},
+REFUSALS: dict[str, list[tuple[str, Arguments]]] = {
+    "order must name rows of the examples": refused(
+        [-1, N, 2**40, -MANY], lambda row: {"order": with_value(torch.arange(N), -1, row)}, ["train", "gradient"]
+    ),
+    "plan must have size": refused(
+        [BATCH, 2 * BATCH, N + 2], lambda rows: {"order": torch.zeros(rows, dtype=torch.int64)}, ["train"]
+    ),
+    "first must be the first row of a batch": [
+        *refused([-BATCH, 1, N, N + 1, MANY], lambda row: {"first": row}, ["train"]),
+        *refused([0, -1], lambda size: {"batch_size": size}, ["train"]),
+        ("train", {"order": torch.arange(0)}),
     ],
-)
-def test_what_is_not_the_first_row_of_a_batch_is_refused(changes: Arguments) -> None:
-    with pytest.raises(ValueError, match="first must be the first row of a batch"):
-        call("train", **changes)
+    "targets must be numbers of classes": refused(
+        [-1.0, float(K), 1e30, float("nan"), float("inf"), float("-inf")],
+        lambda label: {
+            "engine": {"loss": "label"},
+            "of_examples": LABELS | {"target": with_value(floats(N, 1), N // 2, label)},
+        },
+        METHODS,
+    ),
+    "owner must name a column for each input": refused(
+        [-1, D, 2**31 - 1, -(2**31)],
+        lambda owner: {"of_columns": {"owner": torch.tensor([0, owner, 0], dtype=torch.int32)}},
+        ["train", "gradient"],
+    ),
+    "most_columns must be at least 1": refused(
+        [0, -1, -MANY], lambda most: {"most_columns": torch.tensor([1, most, 1])}, ["train"]
+    ),
+    "most_columns must be given with columns": [("train", {"most_columns": None})],
+    "examples must have the inputs, targets and outputs of the engine": refused(
+        [
+            {"leaf_inputs": None},
+            {"outputs": K + 1, "offset": None},
+            LABELS,
+            {"split_inputs": floats(N, D + 1)},
+            {"split_inputs": floats(N, 0)},
+        ],
+        lambda of_examples: {"of_examples": of_examples},
+        METHODS,
+    ),
+    "examples must have at least one row": refused(
+        [{part: value[:0] for part, value in EXAMPLES.items() if isinstance(value, Tensor)}],
+        lambda of_examples: {"of_examples": of_examples},
+        METHODS,
+    ),
+    "the rows of a batch must be from 1 to": [("gradient", {"order": torch.arange(0)})],
+    "step must be from 1 to 11": refused([0, -1, N + 1, 2**63 - 1], lambda step: {"step": step}, ["masses"]),
+    "steps_before must be from 0 to": refused([-1, 2**63 - 1], lambda steps: {"steps_before": steps}, ["train"]),
+    r"the number of splits must be 2\*\*depth - 1": refused(
+        [2, 4, 6],
+        lambda s: {"weight": floats(s, D), "bias": floats(s), "mass": floats(2 * s + 1)},
+        ["linear_masses"],
+    ),
+    "the number of columns must be from 0 to": [  # an array without rows may have as many columns as it likes
+        (
+            "linear_masses",
+            {"x": floats(0, MANY), "weight": floats(0, MANY), "bias": floats(0), "mass": floats(1)}
+            | {"sample_weight": None},
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("message", REFUSALS)
+def test_what_does_not_fit_is_refused(message: str) -> None:
+    for method, changes in REFUSALS[message]:
+        with pytest.raises(ValueError, match=message):
+            call(method, **changes)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_labels_are_taken(name: str) -> None:
+    call(name, engine={"loss": "label"}, of_examples=LABELS)
 
 
 def test_a_batch_may_be_larger_than_the_examples() -> None:
-    one: Arguments = {
-        "plan": torch.full((3, 1), 0.5, dtype=torch.float64),
-        "most_columns": torch.ones(1, dtype=torch.int64),
-    }
+    one: Arguments = {"plan": torch.full((3, 1), 0.5, dtype=torch.float64), "most_columns": torch.tensor([1])}
     for size in (N, N + 1, 2**63 - 1):
         assert call("train", batch_size=size, **one)[0] == N
-
-
-@pytest.mark.parametrize("label", [-1.0, float(K), 1e30, float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("name", ["train", "gradient", "masses", "evaluate"])
-def test_labels_beyond_the_classes_are_refused(name: str, label: float) -> None:
-    call(name, engine={"loss": "label"}, of_examples=LABELS)
-    with pytest.raises(ValueError, match="targets must be numbers of classes"):
-        call(name, engine={"loss": "label"}, of_examples=labels(label))
-
-
-@pytest.mark.parametrize("owner", [-1, D, 2**31 - 1, -(2**31)])
-@pytest.mark.parametrize("name", ["train", "gradient"])
-def test_owners_beyond_the_columns_are_refused(name: str, owner: int) -> None:
-    owners = torch.tensor([0, owner, 0], dtype=torch.int32)
-    with pytest.raises(ValueError, match="owner must name a column for each input"):
-        call(name, of_columns={"owner": owners})
-
-
-@pytest.mark.parametrize("most", [0, -1, -MANY])
-def test_splits_need_at_least_one_column(most: int) -> None:
-    with pytest.raises(ValueError, match="most_columns must be at least 1"):
-        call("train", most_columns=torch.tensor([1, most, 1]))
-
-
-def test_splits_need_a_number_of_columns() -> None:
-    with pytest.raises(ValueError, match="most_columns must be given with columns"):
-        call("train", most_columns=None)
 
 
 @pytest.mark.parametrize("most", [D, D + 1, MANY])
@@ -295,22 +297,11 @@ def test_an_engine_that_cannot_be_is_refused(changes: Arguments, message: str) -
             kind(**(ENGINE | changes))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"depth": 2**40},
-        {"depth": 2.5},
-        {"outputs": None},
-        {"loss": 3},
-        {"strength": "1"},
-        {"threads": 2**40},
-        {"hidden": 3},
-        {"hidden": [2.5]},
-    ],
-)
-def test_an_engine_of_other_types_is_refused(changes: Arguments) -> None:
-    with pytest.raises(TypeError, match="incompatible"):
-        core.Engine32(**(ENGINE | changes))
+def test_an_engine_of_other_types_is_refused() -> None:
+    wrong: list[tuple[str, Any]] = [("depth", 2**40), ("depth", 2.5), ("outputs", None), ("loss", 3), ("strength", "1")]
+    for name, value in [*wrong, ("threads", 2**40), ("hidden", 3), ("hidden", [2.5])]:
+        with pytest.raises(TypeError, match="incompatible"):
+            core.Engine32(**(ENGINE | {name: value}))
 
 
 @pytest.mark.parametrize("outputs", [0, -1, 2**31, -MANY])
@@ -318,65 +309,6 @@ def test_examples_have_at_least_one_output(outputs: int) -> None:
     for offset in (EXAMPLES["offset"], None):
         with pytest.raises(ValueError, match="outputs must be from 1 to"):
             core.Examples32(**(EXAMPLES | {"outputs": outputs, "offset": offset}))
-
-
-@pytest.mark.parametrize("name", ["train", "gradient", "masses", "evaluate"])
-@pytest.mark.parametrize(
-    "of_examples",
-    [
-        {"leaf_inputs": None},
-        {"outputs": K + 1, "offset": None},
-        LABELS,
-        {"split_inputs": floats(N, D + 1)},
-        {"split_inputs": floats(N, 0)},
-    ],
-)
-def test_examples_for_another_engine_are_refused(name: str, of_examples: Arguments) -> None:
-    with pytest.raises(ValueError, match="examples must have the inputs, targets and outputs of the engine"):
-        call(name, of_examples=of_examples)
-
-
-@pytest.mark.parametrize("name", ["train", "gradient", "masses", "evaluate"])
-def test_examples_without_rows_are_refused(name: str) -> None:
-    none = {part: value[:0] for part, value in EXAMPLES.items() if isinstance(value, Tensor)}
-    with pytest.raises(ValueError, match="examples must have at least one row"):
-        call(name, of_examples=none)
-
-
-def test_a_batch_without_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match="the rows of a batch must be from 1 to"):
-        call("gradient", order=torch.arange(0))
-
-
-@pytest.mark.parametrize("step", [0, -1, N + 1, 2**63 - 1])
-def test_steps_beyond_the_examples_are_refused(step: int) -> None:
-    with pytest.raises(ValueError, match="step must be from 1 to 11"):
-        call("masses", step=step)
-
-
-@pytest.mark.parametrize("steps_before", [-1, 2**63 - 1])
-def test_numbers_of_steps_that_cannot_be_are_refused(steps_before: int) -> None:
-    with pytest.raises(ValueError, match="steps_before must be from 0 to"):
-        call("train", steps_before=steps_before)
-
-
-@pytest.mark.parametrize("splits", [2, 4, 6])
-def test_masses_of_a_tree_that_is_not_complete_are_refused(splits: int) -> None:
-    with pytest.raises(ValueError, match=r"the number of splits must be 2\*\*depth - 1"):
-        call("linear_masses", weight=floats(splits, D), bias=floats(splits), mass=floats(2 * splits + 1))
-
-
-def test_masses_of_too_many_columns_are_refused() -> None:
-    """An array without rows may have as many columns as it likes."""
-    with pytest.raises(ValueError, match="the number of columns must be from 0 to"):
-        call(
-            "linear_masses",
-            x=floats(0, MANY),
-            weight=floats(0, MANY),
-            bias=floats(0),
-            mass=floats(1),
-            sample_weight=None,
-        )
 
 
 @pytest.mark.parametrize("name", ["gradient", "evaluate"])

@@ -26,26 +26,21 @@ def show(*, shown: bool = True, epochs: int = 3) -> None:
             bar.on_epoch_end(RECORD | {"epoch": epoch})
 
 
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Returns a function that hides all packages from the bar but those it is given."""
-
-    def only(*packages: str) -> None:
-        monkeypatch.setattr("prunus.training.callbacks.find_spec", lambda name: name if name in packages else None)
-
-    return only
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-def on_terminal(action: Callable[[], None]) -> str:
+def on_terminal(action: Callable[[], None] = show) -> str:
     """Return what an action writes to stderr if that is a terminal."""
     with contextlib.redirect_stderr(Terminal()) as stderr, mock.patch.dict(os.environ, TERM="xterm", COLUMNS="120"):
         action()
     return stderr.getvalue()
+
+
+def install(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """Hide all packages from the bar but these."""
+    monkeypatch.setattr("prunus.training.callbacks.find_spec", lambda name: name if name in packages else None)
 
 
 @pytest.fixture
@@ -56,31 +51,23 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def logged(clock: list[float], *, epochs: int, seconds: float) -> list[str]:
-    """Lines that a run writes, whose epochs take this long, where there is no terminal."""
+@pytest.mark.parametrize(
+    ("epochs", "seconds", "expected"),
+    [
+        (100, 0.003, [100]),
+        (100, 0.5, [*range(10, 101, 10)]),
+        (10, 0.25, [4, 8, 10]),  # at least a second apart
+        (1000, 5.0, [*range(12, 1000, 12), 1000]),  # one each minute
+        (0, 1.0, []),
+    ],
+)
+def test_lines_without_a_terminal(epochs: int, seconds: float, expected: list[int], clock: list[float]) -> None:
     with contextlib.redirect_stderr(io.StringIO()) as stderr, ProgressBar(epochs) as bar:
         for epoch in range(1, epochs + 1):
             clock[0] += seconds
             bar.on_epoch_end(RECORD | {"epoch": epoch})
-    return stderr.getvalue().splitlines()
-
-
-def test_a_short_run_without_a_terminal_writes_one_line(clock: list[float]) -> None:
-    line = "training: epoch 100 of 100  train_loss 0.5  valid_loss 0.25"
-    assert logged(clock, epochs=100, seconds=0.003) == [line]
-
-
-def test_a_run_of_seconds_or_minutes_writes_about_ten_lines(clock: list[float]) -> None:
-    lines = logged(clock, epochs=100, seconds=0.5)
-    assert [line.split()[2] for line in lines] == [str(epoch) for epoch in range(10, 101, 10)]
-
-
-def test_lines_are_at_least_a_second_apart(clock: list[float]) -> None:
-    assert [line.split()[2] for line in logged(clock, epochs=10, seconds=0.25)] == ["4", "8", "10"]
-
-
-def test_a_slow_run_writes_a_line_each_minute(clock: list[float]) -> None:
-    assert len(logged(clock, epochs=1000, seconds=5.0)) == 84  # 5000 seconds, and the last epoch
+    lines = [f"training: epoch {epoch} of {epochs}  train_loss 0.5  valid_loss 0.25" for epoch in expected]
+    assert stderr.getvalue().splitlines() == lines
 
 
 @pytest.mark.usefixtures("clock")
@@ -88,11 +75,6 @@ def test_a_run_that_stops_early_tells_of_its_last_epoch() -> None:
     with contextlib.redirect_stderr(io.StringIO()) as stderr, ProgressBar(9, title="learning") as bar:
         bar.on_epoch_end({"epoch": 2, "train_loss": 0.125})
     assert stderr.getvalue() == "learning: epoch 2 of 9  train_loss 0.125\n"
-
-
-def test_a_run_of_no_epochs_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    show(epochs=0)
-    assert capsys.readouterr() == ("", "")
 
 
 class Notebook:
@@ -124,27 +106,21 @@ def test_a_notebook_shows_text_that_changes(monkeypatch: pytest.MonkeyPatch, clo
     assert first == f"training |{30 * '░'}| 0/2"
     assert second == f"training |{15 * '█'}{15 * '░'}| 1/2  train_loss 0.5  valid_loss 0.25"
     assert last.startswith(f"training |{30 * '█'}| 2/2")
-    assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.usefixtures("clock")
-def test_a_notebook_shows_the_last_of_many_fast_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = Notebook(monkeypatch, kernel=object())
-    show(epochs=1000)
+    notebook.texts.clear()
+    show(epochs=1000)  # fast epochs
     assert len(notebook.texts) == 2
     assert "1000/1000" in notebook.texts[-1]
+    assert capsys.readouterr() == ("", "")
 
 
 def test_ipython_in_a_terminal_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = Notebook(monkeypatch, kernel=None)
-    assert on_terminal(show) != ""
+    assert on_terminal() != ""
     assert notebook.texts == []
 
 
 @pytest.mark.parametrize("kernel", [None, object()])
-def test_nothing_is_shown_if_not_wanted(
-    monkeypatch: pytest.MonkeyPatch, kernel: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_shown_if_not_wanted(monkeypatch: pytest.MonkeyPatch, kernel: Any, capsys: Any) -> None:
     notebook = Notebook(monkeypatch, kernel)
     assert on_terminal(lambda: show(shown=False)) == ""
     show(shown=False)
@@ -152,24 +128,17 @@ def test_nothing_is_shown_if_not_wanted(
     assert notebook.texts == []
 
 
-@needs_rich
-def test_rich_shows_epochs_and_losses(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = on_terminal(show)
-    assert all(part in shown for part in ("3/3", "train_loss 0.5", "valid_loss 0.25"))
-    assert capsys.readouterr().out == ""
-
-
-@needs_tqdm
-def test_tqdm_shows_epochs_and_losses_without_rich(installed: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    installed("tqdm")
-    shown = on_terminal(show)
+@pytest.mark.parametrize("package", [pytest.param("rich", marks=needs_rich), pytest.param("tqdm", marks=needs_tqdm)])
+def test_a_terminal_shows_epochs_and_losses(package: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    install(monkeypatch, package)
+    shown = on_terminal()
     assert all(part in shown for part in ("3/3", "train_loss 0.5  valid_loss 0.25"))
     assert capsys.readouterr().out == ""
 
 
-def test_a_terminal_without_either_shows_lines(installed: Any) -> None:
-    installed()
-    assert on_terminal(show) == "training: epoch 3 of 3  train_loss 0.5  valid_loss 0.25\n"
+def test_a_terminal_without_either_shows_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    assert on_terminal() == "training: epoch 3 of 3  train_loss 0.5  valid_loss 0.25\n"
 
 
 @needs_rich
@@ -200,10 +169,7 @@ def test_a_python_without_stderr_shows_nothing() -> None:
         show()
 
 
-def test_the_bar_is_a_callback() -> None:
-    assert isinstance(ProgressBar(3), Callback)
-
-
-def test_the_bar_does_not_stop_a_run() -> None:
+def test_the_bar_is_a_callback_that_does_not_stop_a_run() -> None:
     with ProgressBar(4) as bar:
+        assert isinstance(bar, Callback)
         assert run(callbacks=[bar], valid=samples(30)).history["epoch"] == [1, 2, 3, 4]

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from prunus import ArgminForestRegressor
-from prunus.training import Trainer, TrainingOptions, find_loss
+from prunus.training import Trainer, TrainerOptions, find_loss
 from prunus.training.gpu import together as module
 from prunus.training.gpu.together import Group, rounds, train_together
 from prunus.training.native_engine import NativeEngine, why_not
@@ -268,7 +268,7 @@ def test_runs_of_trainers_end_as_they_would_alone(monkeypatch: pytest.MonkeyPatc
         stops = [lambda record: number == 1 and record["epoch"] == 3]
         path = tmp_path / folder / f"{number}.ckpt"
         path.parent.mkdir(exist_ok=True)
-        options = TrainingOptions(
+        options = TrainerOptions(
             max_epochs=8 + number % 2,
             batch_size=16,
             seed=number,

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.targets.links import SOFTMAX
@@ -61,13 +60,6 @@ def test_outputs_are_compared_on_the_scale_of_the_target() -> None:
     assert_allclose(found(made, compared=SOFTMAX.means), expected(made, SOFTMAX.means), rtol=1e-4)
 
 
-def test_splits_of_ones_own() -> None:
-    weight = torch.from_numpy(floats(S, D, seed=1))
-    own = tree(splits="linear")
-    made = Tree(**(vars(own) | {"splits": Splits(None, function=lambda x: torch.tanh(x @ weight.T))}))
-    assert_allclose(found(made), expected(made), rtol=1e-4)
-
-
 def test_a_column_without_weights_has_no_importance() -> None:
     weight = floats(S, D, seed=1)
     weight[:, 0] = 0.0
@@ -91,21 +83,6 @@ def test_without_splits_and_slopes_all_are_zero() -> None:
     assert found(tree(leaves="slope", mass=np.eye(1, T, dtype=np.float32)[0])).sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("n", [1, 2])
-def test_few_rows(n: int) -> None:
-    assert found(tree(leaves="slope"), X[:n]).sum() == pytest.approx(n - 1)
-
-
-def test_changes_that_are_not_finite_count_as_none() -> None:
-    assert_array_equal(found(tree(), compared=lambda outputs: np.full_like(outputs, np.inf)), [0.0, 0.0])
-
-
-def test_rows_without_weight_do_not_count() -> None:
-    weight = np.where(np.arange(300) % 3 == 0, 0.0, 1.0)
-    wild = np.where(weight[:, None] > 0, X, np.float32(1e6))
-    assert_array_equal(found(tree(), wild, weight), found(tree(), X[weight > 0], weight[weight > 0]))
-
-
 def test_rows_count_by_their_weight() -> None:
     """Rows where the second feature varies have nearly all of the weight, or nearly none."""
     x = X.copy()
@@ -119,11 +96,3 @@ def test_rows_count_by_their_weight() -> None:
 def test_many_rows_are_sampled_and_nearly_agree() -> None:
     x = floats(8 * MOST_ROWS, D, seed=11)
     assert_allclose(found(tree(), x), found(tree(), x[::-1].copy()), atol=0.05)
-
-
-def test_random_states_of_the_program_stay_as_they_are() -> None:
-    before = repr(np.random.get_state()), torch.get_rng_state()  # noqa: NPY002
-    first = found(tree())
-    assert repr(np.random.get_state()) == before[0]  # noqa: NPY002
-    assert torch.equal(torch.get_rng_state(), before[1])
-    assert_array_equal(found(tree()), first)

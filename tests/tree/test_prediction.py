@@ -8,14 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prunus.tree import Layers, Tree
-from prunus.tree.prediction import (
-    find_ends,
-    find_leaves,
-    find_routes,
-    hard_outputs,
-    node_outputs,
-    soft_outputs,
-)
+from prunus.tree.prediction import find_ends, find_leaves, find_routes, hard_outputs, node_outputs, soft_outputs
 from tests.tolerances import SAME_ROW
 from tests.tree.problems import DEPTH, LEAVES, SPLITS, D, Floats, K, T, floats, tree
 
@@ -115,13 +108,6 @@ def test_a_row_alone_has_the_outputs_it_has_among_many(splits: str, leaves: str)
         soft, hard = soft_outputs(record, alone), hard_outputs(record, alone, ends[row : row + 1])
         assert_allclose(soft[0], soft_outputs(record, many)[row], rtol=SAME_ROW, atol=SAME_ROW)
         assert_allclose(hard[0], hard_outputs(record, many, ends)[row], rtol=SAME_ROW, atol=SAME_ROW)
-
-
-@pytest.mark.parametrize("leaves", LEAVES)
-def test_no_rows(leaves: str) -> None:
-    record, none = tree("linear", leaves), np.zeros((0, D), dtype=np.float32)
-    assert soft_outputs(record, none).shape == (0, K)
-    assert hard_outputs(record, none, find_ends(record, none)).shape == (0, K)
 
 
 def test_the_shape_of_the_tree_that_one_sees() -> None:

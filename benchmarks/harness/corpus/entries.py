@@ -45,6 +45,7 @@ from prunus import (
     ReadableTreeClassifier,
     ReadableTreeRegressor,
 )
+from prunus.fitting.training_options import nested
 
 __all__ = ["ENTRIES"]
 
@@ -56,17 +57,17 @@ OF_EACH: dict[str, Any] = FOREST | {"depth": 3, "leaf": "linear", "pieces": 0}
 
 def regressor(**options: Any) -> Any:
     """A small tree for numbers."""
-    return ArgminTreeRegressor(**(SMALL | options))
+    return ArgminTreeRegressor().set_params(**nested(SMALL | options))
 
 
 def classifier(**options: Any) -> Any:
     """A small tree for classes."""
-    return ArgminTreeClassifier(**(SMALL | options))
+    return ArgminTreeClassifier().set_params(**nested(SMALL | options))
 
 
 def clusterer(**options: Any) -> Any:
     """A small tree for clusters."""
-    return ArgminTreeClusterer(**(ONE | {"depth": 4} | options))
+    return ArgminTreeClusterer().set_params(**nested(ONE | {"depth": 4} | options))
 
 
 def own_loss(output: Tensor, target: Tensor) -> Tensor:

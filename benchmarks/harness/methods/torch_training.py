@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from benchmarks.harness.methods.interface import MethodBase, Probabilities, Rows, Targets, Task
 from prunus.errors import InputValueError
-from prunus.training import EpochRecord, History, Samples, Trainer, TrainingOptions, find_loss
+from prunus.training import EpochRecord, History, Samples, Trainer, TrainerOptions, find_loss
 
 __all__ = ["CHUNK", "TorchMethod", "check_range", "count_parameters", "hold_out", "log_probabilities"]
 
@@ -89,7 +89,7 @@ class TorchMethod(MethodBase):
         self.history_ = self._trainer(self.module_, self.max_epochs, len(train)).fit(train, valid)
 
     def _trainer(self, module: nn.Module, max_epochs: int, n: int) -> Trainer:
-        options = TrainingOptions(
+        options = TrainerOptions(
             max_epochs=max_epochs,
             batch_size=self.batch_size or min(LARGEST_BATCH, max(1, n // LEAST_STEPS)),
             learning_rate=self.learning_rate,

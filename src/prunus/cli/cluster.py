@@ -70,8 +70,11 @@ def run(options: argparse.Namespace) -> Outcome:
     classes = None if options.target is None else _classes(source, options.target)
     X, dropped = features(source, options, options.target)  # noqa: N806
     say(options, f"clustering {len(X)} rows")
+    from prunus.fitting.training_options import nested  # scikit-learn takes a second to import
+
     own = {} if options.n_clusters is None else {"n_clusters": options.n_clusters}
-    estimator = prunus.ArgminTreeClusterer(**chosen_options(options), **own, verbose=not options.quiet)
+    estimator = prunus.ArgminTreeClusterer(**own, verbose=not options.quiet)
+    estimator.set_params(**nested(chosen_options(options)))
     start = time.perf_counter()
     estimator.fit(X)
     seconds = time.perf_counter() - start

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> Outcome:
     estimator.set_params(verbose=int(not options.quiet))
     if not is_readable(estimator):
         estimator.keeps_checkpoint = True
-        estimator.set_params(checkpoint=checkpoint)
+        estimator.set_params(training__checkpoint=checkpoint)
     start = time.perf_counter()
     _fit(estimator, problem, checkpoint, options)
     seconds = time.perf_counter() - start

@@ -134,7 +134,7 @@ def finish_model(model: Any, date_orders: Mapping[str, str], target_name: str | 
     """Note what a model must know about its table, and reset the options that belong to this run alone."""
     model.set_params(verbose=0)
     if not is_readable(model):
-        model.set_params(checkpoint=None)
+        model.set_params(training__checkpoint=None)
     if target_name is not None:
         model.target_name_ = target_name
     model.date_orders_ = date_orders

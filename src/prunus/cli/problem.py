@@ -279,7 +279,7 @@ class FileProblem:
     def fit(self, estimator: Any) -> None:
         """Fit an estimator."""
         if self.validation_fraction:
-            estimator.set_params(validation_fraction=self.validation_fraction)
+            estimator.set_params(training__validation_fraction=self.validation_fraction)
         estimator.fit(self.table)
 
     def held_out(self, estimator: Any) -> tuple[int, Scores | None]:
@@ -288,7 +288,7 @@ class FileProblem:
 
         rows = None
         if "valid_loss" in getattr(estimator, "history_", {}):
-            rows = self.table.collect(held_out_by_hash(self.table, float(estimator.validation_fraction)).mask)
+            rows = self.table.collect(held_out_by_hash(self.table, estimator.training_options.validation_fraction).mask)
         return (0, None) if rows is None else (rows.n_rows, scores(estimator, frame_of(rows.X), rows.y))
 
     def record(self) -> dict[str, Any]:

@@ -309,10 +309,14 @@ def new_estimator(
     problem: "Problem | FileProblem", kind: str, options: dict[str, Any], n_trees: int | None = None
 ) -> Any:
     """A new estimator of a kind for the task, with these options; `n_trees` is for forests."""
+    from prunus.fitting.training_options import nested  # scikit-learn takes a second to import
+
     family = {READABLE: "ReadableTree", "forest": "ArgminForest"}.get(kind, "ArgminTree")
     made: Any = getattr(prunus, family + ("Classifier" if problem.target.is_classes else "Regressor"))
     if kind == "forest":
         options = options | {"n_trees": n_trees}
     if kind != READABLE and problem.trains_on_all:
         options = options | {"early_stopping_rounds": None}
-    return made(**options)
+    estimator = made()
+    estimator.set_params(**(options if kind == READABLE else nested(options)))
+    return estimator

@@ -25,9 +25,8 @@ from prunus.search.columns import as_columns
 from prunus.search.predict import outputs_of, split_sums, term_values
 from prunus.search.record import LeafFormula, Term
 from prunus.targets import Scale
-from prunus.tree.linear import outputs_along, outputs_at
 from prunus.tree.paths import path_nodes
-from prunus.tree.prediction import find_routes, row_outputs, score_rows
+from prunus.tree.prediction import find_routes, outputs_along, outputs_at, row_outputs, score_rows
 
 __all__ = ["explain_rows", "top_reasons"]
 

@@ -13,7 +13,7 @@ from prunus.data.calendar import LEVELS, Unit, level_at
 from prunus.describe.record import ColumnSplit, Curve, Formula, SplitWeight
 from prunus.targets import Scale
 from prunus.tree import Tree
-from prunus.tree.linear import outputs_at
+from prunus.tree.prediction import outputs_at
 
 __all__ = [
     "UNNAMED",

@@ -68,8 +68,6 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
         `routing` "hard" only leaves that can be read take part.
     hidden_layer_sizes : sequence of int, default=(64, 64, 64)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
-    dropout : float, default=0.0
-        Share of these units that each training step leaves out at random: at least 0 and below 1.
     pieces : int or "auto", default=0
         Number of pieces, at most 64, that the range of each number is cut into; 0 does not cut. With additive and
         linear leaves, pieces are for curves: one function of each number, linear in each piece, that all nodes share.
@@ -81,25 +79,9 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
         softmax, and class numbers of shape (n,), and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows.
-    batch_size : int or "auto", default="auto"
-        Number of rows in a training step. "auto" chooses it from the number of rows.
-    learning_rate : float or "auto", default="auto"
-        Largest learning rate, which `schedule` lowers. "auto" chooses it for the kind of leaf.
-    weight_decay : float or "auto", default="auto"
-        How strongly training draws the weights towards zero. "auto" chooses it from the number of rows and the kind of
-        leaf. The values of constant leaves do not decay if there are 300 to 9,999 rows.
-    optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
-        The optimizer; the paper uses QHAdam. A callable ``optimizer(params, lr=..., weight_decay=...)`` returns a torch
-        optimizer.
-    schedule : {"cosine", "plateau", "constant"}, default="cosine"
-        How the learning rate changes: "cosine" lowers it to 0 along half a cosine after a short rise, "plateau" lowers
-        it whenever the loss has stopped improving, "constant" does not change it.
-    early_stopping_rounds : int, "auto" or None, default="auto"
-        Training stops after this many epochs in which the validation loss has not improved, and the weights of the best
-        epoch are kept. "auto" chooses the number from that of the rows, and is None if there are fewer than 300. None
-        trains for `max_epochs` on all rows, with no validation unless `eval_set` is given.
-    validation_fraction : float, default=0.15
-        Share of the rows that is held out for validation if there is early stopping and no `eval_set`.
+    training : TrainingOptions or None, default=None
+        How training proceeds: batches, learning rate, decay, optimizer, early stopping and checkpoints, see
+        `prunus.TrainingOptions`. None has good defaults.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
@@ -112,10 +94,6 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
     warm_start : bool, default=False
         Whether `fit` continues to train the tree of the last fit. `depth`, `split` and `leaf` must then be the same. If
         `routing` is "hard", the soft tree is trained on, and a new hard tree is made from it.
-    checkpoint : str, Path or None, default=None
-        File in which the state of training is saved from time to time. If it exists, `fit` resumes the run that was
-        interrupted. The file is removed when training ends. If `routing` is "hard", there is a second file whose name
-        has ".hard" at its end.
     verbose : int, default=0
         If it is above 0, training shows its progress: a bar on a terminal or in a notebook, else a few lines on stderr.
     callbacks : list or None, default=None
@@ -220,7 +198,7 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
         ArgminTreeClassifier
             The fitted estimator.
         """
-        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.training_options.validation_fraction)
         fitted: Self = self._fit(source, lambda _, y: self._make_target(y))
         return fitted
 

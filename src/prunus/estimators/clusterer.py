@@ -74,34 +74,15 @@ class ArgminTreeClusterer(
         features and the routes. "auto" is "additive" if there are `targets`, and "constant" otherwise.
     hidden_layer_sizes : sequence of int, default=(64, 64, 64)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
-    dropout : float, default=0.0
-        Share of these units that each training step leaves out at random: at least 0 and below 1.
     loss : {"squared_error", "absolute_error", "huber"} or callable, default="squared_error"
         The loss to minimize. A callable ``loss(output, target)`` takes the predicted and the true
         columns, both scaled to mean 0 and variance 1, and returns a loss for each row, or their mean.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows and from how training
         starts.
-    batch_size : int or "auto", default="auto"
-        Number of rows in a training step. "auto" chooses it from the number of rows.
-    learning_rate : float or "auto", default="auto"
-        Largest learning rate, which `schedule` lowers. "auto" chooses a small one, which refines the clusters that
-        training starts from; where the start is random, it chooses one for the kind of leaf.
-    weight_decay : float or "auto", default="auto"
-        How strongly training draws the weights towards zero. "auto" is 0; where the start is random, it depends on the
-        number of rows and the kind of leaf.
-    optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
-        The optimizer; the paper uses QHAdam. A callable ``optimizer(params, lr=..., weight_decay=...)`` returns a torch
-        optimizer.
-    schedule : {"cosine", "plateau", "constant"}, default="cosine"
-        How the learning rate changes: "cosine" lowers it to 0 along half a cosine after a short rise, "plateau" lowers
-        it whenever the loss has stopped improving, "constant" does not change it.
-    early_stopping_rounds : int, "auto" or None, default="auto"
-        Training stops after this many epochs in which the validation loss has not improved, and the weights of the best
-        epoch are kept. None trains for `max_epochs` on all rows. "auto" is None; where the start is random and there
-        are at least 300 rows, it chooses a number from that of the rows.
-    validation_fraction : float, default=0.15
-        Share of the rows that is held out for validation if there is early stopping.
+    training : TrainingOptions or None, default=None
+        How training proceeds: batches, learning rate, decay, optimizer, early stopping and checkpoints, see
+        `prunus.TrainingOptions`. None has good defaults.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
@@ -114,9 +95,6 @@ class ArgminTreeClusterer(
     warm_start : bool, default=False
         Whether `fit` continues to train the tree of the last fit. `depth`, `split`, `leaf` and `targets` must then be
         the same.
-    checkpoint : str, Path or None, default=None
-        File in which the state of training is saved from time to time. If it exists, `fit` resumes the run that was
-        interrupted. The file is removed when training ends.
     verbose : int, default=0
         If it is above 0, training shows its progress: a bar on a terminal or in a notebook, else a few lines on stderr.
     callbacks : list or None, default=None
@@ -226,7 +204,9 @@ class ArgminTreeClusterer(
         ArgminTreeClusterer
             The fitted estimator.
         """
-        source = open_data(X, None, sample_weight, validation_fraction=self.validation_fraction, needs_target=False)
+        source = open_data(
+            X, None, sample_weight, validation_fraction=self.training_options.validation_fraction, needs_target=False
+        )
         self._fit(source, lambda encoder, _: Columns.asked_for(self.targets, encoder))
         rows = source.sample
         x = self.encoder_.transform(rows.X)

@@ -20,7 +20,7 @@ from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.options import AUTO, AUTO_CONSTRAINTS, CONSTRAINTS, Auto
+from prunus.estimators.options import AUTO, AUTO_CONSTRAINTS, CONSTRAINTS, Auto, with_training
 from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.estimators.tree import CHUNK, ArgminTree
@@ -32,13 +32,14 @@ from prunus.fitting.prepare import Data, open_data
 from prunus.fitting.rows import encode_training
 from prunus.fitting.run import Fitted, draw_seed
 from prunus.fitting.torch_state import plain_torch
+from prunus.fitting.training_options import TrainingOptions, nested
 from prunus.tree.prediction import DeviceTree, find_ends, has_network, row_outputs
 
 __all__ = ["ArgminForest", "tree_predictions"]
 
 Doubles = npt.NDArray[np.float64]
 
-OF_EACH = ("n_jobs", "random_state", "warm_start", "checkpoint", "verbose")
+OF_EACH = ("n_jobs", "random_state", "warm_start", "verbose")
 """The options of a forest that its trees do not inherit."""
 
 
@@ -59,22 +60,14 @@ class ArgminForest(NotebookPicture, BaseEstimator):
     max_leaf_features: int | None = None
     leaf: str = AUTO
     hidden_layer_sizes: Any = (64, 64, 64)
-    dropout: float = 0.0
     pieces: int | Auto = AUTO
     loss: Any = "squared_error"
     max_epochs: int | Auto = AUTO
-    batch_size: int | Auto = AUTO
-    learning_rate: float | Auto = AUTO
-    weight_decay: float | Auto = AUTO
-    optimizer: Any = "adamw"
-    schedule: Literal["cosine", "plateau", "constant"] = "cosine"
-    early_stopping_rounds: int | Auto | None = AUTO
-    validation_fraction: float = 0.15
+    training: TrainingOptions | None = None
     device: Any = AUTO
     n_jobs: int | None = None
     random_state: Any = None
     warm_start: bool = False
-    checkpoint: Any = None
     verbose: int = 0
     tuning_seconds: float | None = None
 
@@ -100,10 +93,46 @@ class ArgminForest(NotebookPicture, BaseEstimator):
         "oob_score": ["boolean"],
     }
 
+    @property
+    def training_options(self) -> TrainingOptions:
+        """The options of training, also where `training` is None."""
+        return self.training or TrainingOptions()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options by their names.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether those of `training` are among them, as ``training__learning_rate`` for instance.
+
+        Returns
+        -------
+        dict
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        own = vars(self.training) if deep and isinstance(self.training, TrainingOptions) else {}
+        return params | {f"training__{name}": value for name, value in own.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change options.
+
+        Parameters
+        ----------
+        **params : dict
+            Options by their names; those of `training` as ``training__learning_rate`` for instance.
+
+        Returns
+        -------
+        The estimator itself.
+        """
+        changed: Self = super().set_params(**with_training(self.training, params))
+        return changed
+
     @plain_torch()
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:  # noqa: N803
         """Fit in numbered steps. The forest does not change before the end, so that a fit that fails leaves it."""
-        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.validation_fraction)
+        source = open_data(X, y, sample_weight, eval_set, validation_fraction=self.training_options.validation_fraction)
         if self.oob_score and source.sample is not source:
             raise InputValueError("oob_score must be False for a table in files beyond memory, got True")
         options, is_continued = FitOptions.of(self), self.__sklearn_is_fitted__() and self.warm_start
@@ -119,7 +148,7 @@ class ArgminForest(NotebookPicture, BaseEstimator):
             oob_score=self.oob_score,
             has_eval_set=eval_set is not None,
         )
-        seed = self._seed if is_continued else draw_seed(self.random_state, self.checkpoint)
+        seed = self._seed if is_continued else draw_seed(self.random_state, self.training_options.checkpoint)
         before = self._fitted() if is_continued else None
         fitted = fit_forest(options, forest, kinds, source, self._target_of, seed, before=before, earlier=len(earlier))
         # 3. What was learned is kept, and nothing of an earlier fit that this one does not continue.
@@ -147,7 +176,7 @@ class ArgminForest(NotebookPicture, BaseEstimator):
             return None
         if is_continued:
             return self.chosen_
-        seed = draw_seed(copy.deepcopy(self.random_state), self.checkpoint)
+        seed = draw_seed(copy.deepcopy(self.random_state), self.training_options.checkpoint)
         return choose(options, source, self._target_of, seed, self.tuning_seconds)
 
     def _fitted(self) -> Fitted:
@@ -161,8 +190,10 @@ class ArgminForest(NotebookPicture, BaseEstimator):
         trees = []
         for k, learned in enumerate(fitted.trees, len(earlier)):
             kind = fitted.kinds[k % len(fitted.kinds)]
-            options = {name: getattr(self, name) for name in common} | kind
+            options = with_training(self.training, {name: getattr(self, name) for name in common} | nested(kind))
             tree = self._tree_kind(**options, random_state=fitted.seeds[k])
+            if self.training_options.checkpoint is not None:
+                tree.set_params(training__checkpoint=None)
             tree._take(learned)
             trees.append(tree)
         self._set_learned(fitted.table.encoder, fitted.table.target, [*earlier, *trees], fitted.seed)
@@ -176,8 +207,8 @@ class ArgminForest(NotebookPicture, BaseEstimator):
 
     def _remove_checkpoints(self) -> None:
         """Remove the checkpoints of a run that is over, so that another fit does not resume it."""
-        if self.checkpoint is not None and not self.keeps_checkpoint:
-            for checkpoint in forest_checkpoints(self.checkpoint, self.n_trees):
+        if self.training_options.checkpoint is not None and not self.keeps_checkpoint:
+            for checkpoint in forest_checkpoints(self.training_options.checkpoint, self.n_trees):
                 for path in checkpoint_files(checkpoint):
                     path.unlink(missing_ok=True)
 

@@ -80,8 +80,6 @@ class ArgminForestRegressor(RegressorMixin, ArgminForest):
         would take long.
     hidden_layer_sizes : sequence of int, default=(64, 64, 64)
         Number of units in each hidden layer of the network, if `leaf` is "mlp". Other leaves ignore it.
-    dropout : float, default=0.0
-        Share of these units that each training step leaves out at random: at least 0 and below 1.
     pieces : int or "auto", default="auto"
         Number of pieces, at most 64, that the range of each number is cut into; 0 does not cut. With additive and
         linear leaves, pieces are for curves: one function of each number, linear in each piece, that all nodes share.
@@ -96,27 +94,9 @@ default="squared_error"
         row, or their mean.
     max_epochs : int or "auto", default="auto"
         Largest number of passes over the training rows. "auto" chooses it from the number of rows.
-    batch_size : int or "auto", default="auto"
-        Number of rows in a training step. "auto" chooses it from the number of rows.
-    learning_rate : float or "auto", default="auto"
-        Largest learning rate, which `schedule` lowers. "auto" chooses it for the kind of leaf.
-    weight_decay : float or "auto", default="auto"
-        How strongly training draws the weights towards zero. "auto" chooses it from the number of rows and the kind of
-        leaf.
-    optimizer : {"adamw", "qhadam", "sgd"} or callable, default="adamw"
-        The optimizer; the paper uses QHAdam. A callable ``optimizer(params, lr=..., weight_decay=...)`` returns a torch
-        optimizer.
-    schedule : {"cosine", "plateau", "constant"}, default="cosine"
-        How the learning rate changes: "cosine" lowers it to 0 along half a cosine after a short rise, "plateau" lowers
-        it whenever the loss has stopped improving, "constant" does not change it.
-    early_stopping_rounds : int, "auto" or None, default="auto"
-        Training stops after this many epochs in which the validation loss has not improved, and the weights of the best
-        epoch are kept. "auto" chooses the number from that of the rows, and is None if there are fewer than 300. None
-        trains for `max_epochs` on all rows, with no validation unless `eval_set` is given.
-    validation_fraction : float, default=0.15
-        Share of the rows that each tree holds out for validation if there is early stopping and no `eval_set`. The
-        parts of consecutive trees follow each other in a random order of the rows, so that with 7 trees each row is
-        held out by some tree.
+    training : TrainingOptions or None, default=None
+        How training proceeds: batches, learning rate, decay, optimizer, early stopping and checkpoints, see
+        `prunus.TrainingOptions`. None has good defaults.
     device : str or torch.device, default="auto"
         Where training runs: "cpu", "cuda" or another device of torch. "auto" is an NVIDIA GPU if there is one and there
         are at least 200,000 rows, or 50,000 with networks, and the CPU otherwise. `predict` says where predictions are
@@ -129,9 +109,6 @@ default="squared_error"
         Seed of all random choices; with an int, a fit can be repeated exactly. Each tree gets a seed of its own.
     warm_start : bool, default=False
         Whether `fit` keeps the trees of the last fit, and adds new ones if `n_trees` is larger than before.
-    checkpoint : str, Path or None, default=None
-        Beginning of the names of the files, one for each tree, in which the state of training is saved from time to
-        time. If they exist, `fit` resumes the run that was interrupted. They are removed when training ends.
     verbose : int, default=0
         If it is above 0, training shows how many trees there are: a bar on a terminal or in a notebook, else a few
         lines on stderr.

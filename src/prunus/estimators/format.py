@@ -12,7 +12,7 @@ from prunus.errors import InputValueError
 from prunus.nn.registry import LEAVES
 from prunus.targets import Classes
 from prunus.targets.links import LOG, LOGIT
-from prunus.tree.format import check_arrays, check_tree
+from prunus.tree.storage import check_arrays, check_tree
 
 __all__ = ["DATE_ORDERS", "OF_FILES", "SOMETIMES", "check_chosen", "check_of_files", "check_record", "check_target"]
 

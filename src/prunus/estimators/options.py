@@ -4,17 +4,19 @@ Estimators are dataclasses: a field is an option, with its type and its default,
 signature of the constructor. What a value may be is in `_parameter_constraints`, as scikit-learn has it.
 """
 
+from dataclasses import fields, replace
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from prunus.errors import InputValueError
+from prunus.fitting.training_options import TrainingOptions
 from prunus.nn.registry import LEAVES, SPLITS
 
-__all__ = ["AUTO", "AUTO_CONSTRAINTS", "CONSTRAINTS", "Auto"]
+__all__ = ["AUTO", "AUTO_CONSTRAINTS", "CONSTRAINTS", "Auto", "with_training"]
 
 AUTO: Final = "auto"
 Auto = Literal["auto"]
@@ -40,22 +42,33 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_leaf_features": [_FROM_ONE, None],
     "leaf": [StrOptions(set(LEAVES))],
     "hidden_layer_sizes": ["array-like"],
-    "dropout": [Interval(Real, 0, 1, closed="left")],
     "pieces": [Interval(Integral, 0, 64, closed="both")],
+    "training": [TrainingOptions, None],
     "max_epochs": [_FROM_ONE, StrOptions({AUTO})],
-    "batch_size": [_FROM_ONE, StrOptions({AUTO})],
-    "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({AUTO})],
-    "weight_decay": [Interval(Real, 0, None, closed="left"), StrOptions({AUTO})],
-    "optimizer": [StrOptions({"adamw", "qhadam", "sgd"}), callable],
-    "schedule": [StrOptions({"cosine", "plateau", "constant"})],
-    "early_stopping_rounds": [_FROM_ONE, StrOptions({AUTO}), None],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "device": [str, torch.device],
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
-    "checkpoint": [str, Path, None],
     "verbose": ["verbose"],
     "callbacks": [None, list, tuple],
 }
 """What the options of trees may be."""
+
+
+def with_training(training: TrainingOptions | None, params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of an estimator in which those like ``training__learning_rate`` have become a `training`.
+
+    >>> with_training(None, {"depth": 2, "training__schedule": "constant"})
+    {'depth': 2, 'training': TrainingOptions(schedule='constant')}
+    """
+    begin = "training__"
+    single = {name.removeprefix(begin): value for name, value in params.items() if name.startswith(begin)}
+    unknown = set(single) - {one.name for one in fields(TrainingOptions)}
+    if unknown:
+        raise InputValueError(
+            f"training has no option {min(unknown)!r}. Its options are {[one.name for one in fields(TrainingOptions)]}"
+        )
+    others = {name: value for name, value in params.items() if not name.startswith(begin)}
+    if not single:
+        return others
+    return others | {"training": replace(others.get("training", training) or TrainingOptions(), **single)}

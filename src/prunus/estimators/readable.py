@@ -28,10 +28,9 @@ from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.fitting.prepare import MemoryData
 from prunus.fitting.rows import MERGE_LIMIT, read_weight, sorted_order
 from prunus.search.columns import Column, KnownColumn, as_matrix, learn_columns, read_columns
-from prunus.search.predict import find_leaves
+from prunus.search.predict import find_leaves, some_rows
 from prunus.search.problem import Found, Limits, Problem
 from prunus.search.record import ReadableRecord
-from prunus.search.routes import some_rows
 from prunus.tree.paths import path_nodes
 
 __all__ = ["ReadableTree", "TreeSize", "suggesting"]

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
 
     class BaseEstimator(_Untyped):  # noqa: D101
+        def get_params(self, deep: bool = True) -> Any: ...  # noqa: D102
         def set_params(self, **params: Any) -> Any: ...  # noqa: D102
         def __sklearn_tags__(self) -> Any: ...
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
 from prunus.estimators.format import SOMETIMES, check_record
+from prunus.estimators.options import with_training
 from prunus.fitting.hierarchy import Hierarchy
 from prunus.fitting.torch_state import plain_torch
 from prunus.nn.configuration import model_to_record, model_with_weights
@@ -88,14 +89,16 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
 
 def params_to_record(estimator: Any) -> Record:
     """The options of an estimator as plain types, and the names of those that are code or objects."""
-    params = estimator.get_params(deep=False)
+    params = estimator.get_params()
+    if "training" in params:  # its own options are there one by one
+        del params["training"]
     plain = {name: as_plain(value) for name, value in params.items() if is_plain(value)}
     return {"params": plain, "left_out": sorted(set(params) - set(plain))}
 
 
 def params_from_record(record: Record) -> Record:
     """The options of an estimator that `params_to_record` described."""
-    return {name: from_plain(value) for name, value in record.items()}
+    return with_training(None, {name: from_plain(value) for name, value in record.items()})
 
 
 def _parts(tensors: Tensors) -> dict[str, Tensors]:

@@ -18,7 +18,7 @@ from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.notebook import NotebookPicture
-from prunus.estimators.options import AUTO, CONSTRAINTS, Auto
+from prunus.estimators.options import AUTO, CONSTRAINTS, Auto, with_training
 from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.fitting.choosing import CHOSEN, check_tuning_seconds, choose, chooses
@@ -30,6 +30,7 @@ from prunus.fitting.rows import check_width
 from prunus.fitting.run import Fitted, draw_seed
 from prunus.fitting.torch_state import plain_torch
 from prunus.fitting.train import train
+from prunus.fitting.training_options import TrainingOptions
 from prunus.nn import TreeModel
 from prunus.training import History
 from prunus.tree import Tree
@@ -65,22 +66,14 @@ class ArgminTree(NotebookPicture, BaseEstimator):
     max_leaf_features: int | None = None
     leaf: str = "constant"
     hidden_layer_sizes: Any = (64, 64, 64)
-    dropout: float = 0.0
     pieces: Any = 0
     loss: Any = "squared_error"
     max_epochs: int | Auto = AUTO
-    batch_size: int | Auto = AUTO
-    learning_rate: float | Auto = AUTO
-    weight_decay: float | Auto = AUTO
-    optimizer: Any = "adamw"
-    schedule: Literal["cosine", "plateau", "constant"] = "cosine"
-    early_stopping_rounds: int | Auto | None = AUTO
-    validation_fraction: float = 0.15
+    training: TrainingOptions | None = None
     device: Any = AUTO
     n_jobs: int | None = None
     random_state: Any = None
     warm_start: bool = False
-    checkpoint: Any = None
     verbose: int = 0
     callbacks: Any = None
 
@@ -100,6 +93,42 @@ class ArgminTree(NotebookPicture, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
+    @property
+    def training_options(self) -> TrainingOptions:
+        """The options of training, also where `training` is None."""
+        return self.training or TrainingOptions()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options by their names.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether those of `training` are among them, as ``training__learning_rate`` for instance.
+
+        Returns
+        -------
+        dict
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        own = vars(self.training) if deep and isinstance(self.training, TrainingOptions) else {}
+        return params | {f"training__{name}": value for name, value in own.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change options.
+
+        Parameters
+        ----------
+        **params : dict
+            Options by their names; those of `training` as ``training__learning_rate`` for instance.
+
+        Returns
+        -------
+        The estimator itself.
+        """
+        changed: Self = super().set_params(**with_training(self.training, params))
+        return changed
+
     @plain_torch()
     def _fit(self, source: Data, make_target: MakeTarget, *, is_update: bool = False) -> Self:
         """Fit in numbered steps. The estimator does not change before the end, so that a fit that fails leaves it.
@@ -118,7 +147,7 @@ class ArgminTree(NotebookPicture, BaseEstimator):
             options = replace(options, **{name: chosen[name] for name in (*CHOSEN, "weight_decay")})
         options.check()
         # 2. The table and the targets become arrays, and some rows are held out for validation.
-        seed = draw_seed(self.random_state, self.checkpoint)
+        seed = draw_seed(self.random_state, self.training_options.checkpoint)
         run = source.prepare(options, make_target, seed, before=before, is_new=is_update)
         # 3. A model is trained, and the tree is read from it.
         (fitted,) = finish(train([run]))
@@ -129,8 +158,8 @@ class ArgminTree(NotebookPicture, BaseEstimator):
         self._take(fitted)
         if chosen is not None:
             self.chosen_ = chosen
-        if self.checkpoint is not None and not self.keeps_checkpoint:
-            for path in checkpoint_files(self.checkpoint):
+        if self.training_options.checkpoint is not None and not self.keeps_checkpoint:
+            for path in checkpoint_files(self.training_options.checkpoint):
                 path.unlink(missing_ok=True)
         return self
 
@@ -146,7 +175,9 @@ class ArgminTree(NotebookPicture, BaseEstimator):
             check_tuning_seconds(tuning_seconds)
             return None
         if before is None:
-            seed = draw_seed(copy.deepcopy(self.random_state), self.checkpoint)  # the user's own state does not change
+            seed = draw_seed(
+                copy.deepcopy(self.random_state), self.training_options.checkpoint
+            )  # the user's own state does not change
             return choose(options, source, make_target, seed, tuning_seconds)
         if not hasattr(self, "chosen_"):
             raise InputValueError(

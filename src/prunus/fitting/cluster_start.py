@@ -15,7 +15,7 @@ from prunus.nn import TreeModel, Whiten
 from prunus.ops.library import chunked
 from prunus.ops.routes import tree_leaves
 from prunus.training import Samples
-from prunus.tree.statistics import node_statistics
+from prunus.tree.reading import node_statistics
 
 __all__ = [
     "agreed_halves",

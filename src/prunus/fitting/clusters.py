@@ -8,8 +8,7 @@ from prunus.fitting.cluster_start import model_inputs
 from prunus.fitting.hierarchy import merge_closest, read_hierarchy
 from prunus.fitting.train import Trained
 from prunus.hardening import HardTree
-from prunus.hardening.clusters import search_clusters
-from prunus.hardening.searched import Size
+from prunus.hardening.searched import TreeSize, search_clusters
 from prunus.nn import TreeModel
 from prunus.nn.checks import check_depth
 from prunus.targets import Columns
@@ -35,7 +34,7 @@ def search_tree(trained: Trained, fewest_rows: float) -> HardTree:
         columns if target.positions is None else np.setdiff1d(columns, target.positions),
         target.wanted(y).astype(np.float64),
         weight.double().numpy(),
-        Size(int(options.max_split_features or 1), check_depth(options.depth), min(limits, default=None)),
+        TreeSize(int(options.max_split_features or 1), check_depth(options.depth), min(limits, default=None)),
         least=max(1.0, fewest_rows),
         threads=n_threads(options.n_jobs) or torch.get_num_threads(),
         seed=run.seed,

@@ -19,7 +19,7 @@ from prunus.fitting.train import Trained, complete_runs
 from prunus.hardening import (
     Hardening,
     HardTree,
-    Wish,
+    HardTreeOptions,
     begin_hardening,
     finish_hardening,
     read_hard_tree,
@@ -36,7 +36,7 @@ from prunus.training.masses import solve_masses
 from prunus.training.processes import processes
 from prunus.training.trainer import TrainingRun
 from prunus.tree import Tree
-from prunus.tree.columns import without_columns
+from prunus.tree.importances import without_columns
 from prunus.tree.reading import Prune, TrainedRows, best_pruning, keep_largest, read_tree
 
 __all__ = ["finish"]
@@ -85,7 +85,7 @@ def _begin_hardening(trained: Trained) -> Hardening:
         train,
         trained.valid,
         run.target,
-        _wish(run, trained.model, train),
+        _hard_tree_options(run, trained.model, train),
         run.recipe.course(len(train), classes=run.target.task == "classes"),
         owns_valid=run.owns_valid,
         owner=np.array([column.feature for column in columns], dtype=np.int64),
@@ -107,10 +107,10 @@ def _student_run(trained: Trained, hardening: Hardening, stack: ExitStack) -> pa
     return partial(trainer.start, samples, resume=checkpoint is not None)
 
 
-def _wish(run: Run, model: TreeModel, train: Samples) -> Wish:
-    """What the hard tree shall be like."""
+def _hard_tree_options(run: Run, model: TreeModel, train: Samples) -> HardTreeOptions:
+    """The options of the hard tree."""
     options, target, loss = run.options, run.target, run.options.find_loss()
-    return Wish(
+    return HardTreeOptions(
         leaf=options.leaf_name,
         depth=check_depth(options.depth),
         max_split_features=options.max_split_features,

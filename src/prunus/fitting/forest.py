@@ -26,7 +26,7 @@ from prunus.training import EpochRecord, ProgressBar
 from prunus.training.gpu.together import on_gpu, rounds
 from prunus.training.many import n_threads, side_by_side
 from prunus.training.processes import alone, processes
-from prunus.tree.columns import without_columns
+from prunus.tree.importances import without_columns
 
 __all__ = ["FittedForest", "ForestOptions", "fit_forest"]
 

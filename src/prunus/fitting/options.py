@@ -8,6 +8,7 @@ import numpy as np
 
 from prunus.data.encoder import CLIP
 from prunus.errors import InputValueError
+from prunus.fitting.training_options import TrainingOptions
 from prunus.nn.registry import has_network, has_planes
 from prunus.training.losses import Loss, find_loss
 
@@ -71,7 +72,8 @@ class FitOptions:
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Self:
         """The options of an estimator, but for these others."""
-        own = {one.name: getattr(estimator, one.name) for one in fields(cls) if hasattr(estimator, one.name)}
+        given = estimator.get_params(deep=False) | vars(estimator.training or TrainingOptions())
+        own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
         return cls(name=type(estimator).__name__, **(own | others))
 
     @property

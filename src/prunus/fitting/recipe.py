@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prunus.fitting.options import AUTO, FitOptions
-from prunus.hardening.student import Course
+from prunus.hardening.student import StudentTraining
 from prunus.nn.registry import training_defaults
 from prunus.targets import Target
 
@@ -33,13 +33,13 @@ class Recipe:
     """How far inputs are decorrelated: 0 leaves them as they are, 1/2 removes all correlations."""
 
     def training(self) -> dict[str, Any]:
-        """The arguments for `TrainingOptions`."""
+        """The arguments for `TrainerOptions`."""
         return {name: value for name, value in vars(self).items() if name != "decorrelation"}
 
-    def course(self, n: int, *, classes: bool) -> Course:
+    def course(self, n: int, *, classes: bool) -> StudentTraining:
         """How a hard tree learns to imitate the tree that was trained on n samples: fewer steps, but larger ones."""
         steps = self.max_epochs * -(-n // self.batch_size) // 2
-        return Course(
+        return StudentTraining(
             max(FEWEST_STEPS, steps),
             2 * self.batch_size,
             weight_decay=0.3 if classes else 0.1,

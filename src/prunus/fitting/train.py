@@ -23,7 +23,7 @@ from prunus.nn import TreeModel
 from prunus.nn.draws import OwnDraws
 from prunus.nn.registry import has_planes
 from prunus.targets import Target
-from prunus.training import History, ProgressBar, Samples, Trainer, TrainingOptions, as_callbacks
+from prunus.training import History, ProgressBar, Samples, Trainer, TrainerOptions, as_callbacks
 from prunus.training.gpu.host_samples import on_device
 from prunus.training.gpu.together import train_together
 from prunus.training.many import n_threads
@@ -94,7 +94,7 @@ def _begin(run: Run) -> Trained:
 def _training(begun: Trained, stack: ExitStack) -> partial[TrainingRun]:
     """Begins the training of a model, with a progress bar if it is wanted."""
     run, options = begun.run, begun.run.options
-    training = TrainingOptions(
+    training = TrainerOptions(
         **run.recipe.training(),
         optimizer=options.optimizer,
         schedule=options.schedule,

@@ -3,11 +3,19 @@
 from prunus.hardening.hard_tree import (
     Hardening,
     HardTree,
+    HardTreeOptions,
     Student,
-    Wish,
     begin_hardening,
     finish_hardening,
     read_hard_tree,
 )
 
-__all__ = ["HardTree", "Hardening", "Student", "Wish", "begin_hardening", "finish_hardening", "read_hard_tree"]
+__all__ = [
+    "HardTree",
+    "HardTreeOptions",
+    "Hardening",
+    "Student",
+    "begin_hardening",
+    "finish_hardening",
+    "read_hard_tree",
+]

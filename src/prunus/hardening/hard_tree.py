@@ -4,19 +4,23 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from prunus.hardening.bending import Bent, grow_where_bent
-from prunus.hardening.growing import FEWEST_ROWS, Guide, grow_along_models, leaf_rows, set_constants
+from prunus.hardening.builder import Bools, HardTree, TreeBuilder, complete_tree, deepened, merge_leaves
+from prunus.hardening.distillation import DistillationData, Teacher, make_distillation_data
+from prunus.hardening.growing import (
+    FEWEST_ROWS,
+    CurvatureData,
+    SplitTargets,
+    grow_along_models,
+    grow_where_curved,
+    leaf_rows,
+    set_constants,
+)
 from prunus.hardening.leaf_columns import USUAL_PRICE, best_price, with_few_columns
-from prunus.hardening.leaf_models import Doubles, Fit, Floats, read_models, refit
-from prunus.hardening.lessons import Lessons, Teacher, make_lessons
-from prunus.hardening.merging import merge_leaves
-from prunus.hardening.searched import MOST_LEAVES, Size, Table, search_tree
-from prunus.hardening.sketch import Sketch, complete_sketch, deepened
-from prunus.hardening.splitting import SearchRows, split_leaves
-from prunus.hardening.student import Course, build_student, imitation_loss, lessons_for
+from prunus.hardening.leaf_models import Doubles, Floats, LeafData, read_models, refit
+from prunus.hardening.searched import MOST_LEAVES, BinnedRows, SearchData, TreeSize, search_tree, split_leaves
+from prunus.hardening.student import StudentTraining, build_student, imitation_loss, lessons_for
 from prunus.nn import TreeModel
 from prunus.nn.registry import read_splits
 from prunus.nn.whiten import Whiten
@@ -24,16 +28,22 @@ from prunus.search.engine import Job
 from prunus.targets import PathRows, Target
 from prunus.targets.links import IDENTITY, LOG, SOFTMAX
 from prunus.targets.target import Task
-from prunus.training import Samples, TrainingOptions
+from prunus.training import Samples, TrainerOptions
 from prunus.training.losses import LOSSES, Loss
-from prunus.tree import Layers, Leaves, Splits, Tree
+from prunus.tree import Leaves, Tree
 from prunus.tree.importances import Compare
 from prunus.tree.paths import Nodes
 from prunus.tree.reading import TrainedRows, read_tree
 
-__all__ = ["HardTree", "Hardening", "Student", "Wish", "begin_hardening", "finish_hardening", "read_hard_tree"]
-
-Bools = npt.NDArray[np.bool_]
+__all__ = [
+    "HardTree",
+    "HardTreeOptions",
+    "Hardening",
+    "Student",
+    "begin_hardening",
+    "finish_hardening",
+    "read_hard_tree",
+]
 
 MAX_STEPS = 4
 """At most this many of the last levels turn linear models into constants."""
@@ -47,8 +57,8 @@ PRIOR_ROWS = {"numbers": 5.0, "classes": 20.0}
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a hard tree shall be like."""
+class HardTreeOptions:
+    """What kind of hard tree to make."""
 
     leaf: str
     """The kind of leaf: "constant", "linear" or "additive"."""
@@ -84,21 +94,12 @@ class Wish:
         return self.leaf == "constant" and self.max_split_features in (1, 2)
 
 
-class HardTree(NamedTuple):
-    """A hard tree as plain arrays for encoded rows."""
-
-    splits: Splits
-    leaves: Leaves
-    kept: Bools
-    """(T,)."""
-    limits: Doubles | None
-    """See `prunus.tree.Tree.limits`."""
-
-
 class Rows(NamedTuple):
     """The rows of the table that leaves are fitted to."""
 
     samples: Samples
+    x: Floats
+    """Those of their encoded columns that splits and leaves may use, (n, c)."""
     wanted: Doubles
     """(n, k)."""
     weight: Doubles
@@ -108,16 +109,31 @@ class Rows(NamedTuple):
     fitted: Bools
     """Rows that leaves are fitted to after that, (n,)."""
 
-    def columns(self, columns: Nodes) -> Floats:
-        """These columns of the encoded rows, (n, len(columns))."""
-        x: Floats = self.samples.x.cpu().numpy()[:, columns]
-        return x
+    @classmethod
+    def of(cls, train: Samples, valid: Samples | None, target: Target, columns: Nodes, *, owns_valid: bool) -> "Rows":
+        """The rows for training and those for validation, one after the other."""
+        parts = [train] if valid is None else [train, valid]
+        has_weights = any(part.weight is not None for part in parts)
+        weights = [
+            torch.ones(len(part), device=part.x.device) if part.weight is None else part.weight for part in parts
+        ]
+        x, y, weight = (torch.cat(own) for own in ([part.x for part in parts], [part.y for part in parts], weights))
+        held_out = np.arange(len(x)) >= len(train)
+        samples = Samples(x, y, weight if has_weights else None)
+        wanted = target.wanted(y.cpu()).astype(np.float64)
+        numbers = weight.cpu().double().numpy()
+        return cls(samples, x.cpu().numpy()[:, columns], wanted, numbers, held_out, ~held_out | owns_valid)
 
     def only_fitted(self) -> "Rows":
         """The rows that leaves are fitted to."""
-        chosen = torch.from_numpy(self.fitted).to(self.samples.x.device)
-        wanted, weight = self.wanted[self.fitted], self.weight[self.fitted]
-        return Rows(self.samples[chosen], wanted, weight, self.held_out[self.fitted], self.fitted[self.fitted])
+        own = self.fitted
+        samples = self.samples[torch.from_numpy(own).to(self.samples.x.device)]
+        return Rows(samples, self.x[own], self.wanted[own], self.weight[own], self.held_out[own], own[own])
+
+    @property
+    def fitted_weight(self) -> Doubles:
+        """The weights, with 0 for rows that leaves are not fitted to."""
+        return np.where(self.fitted, self.weight, 0.0)
 
 
 class Student(NamedTuple):
@@ -125,7 +141,7 @@ class Student(NamedTuple):
 
     model: TreeModel
     loss: Loss
-    options: TrainingOptions
+    options: TrainerOptions
     samples: Samples
 
 
@@ -134,17 +150,24 @@ class Hardening:
     """What a hard tree is made from, once its student has been trained."""
 
     teacher: Teacher
-    rows: Rows
     target: Target
-    wish: Wish
-    owner: Nodes
-    """The column of the table that each encoded column belongs to, (d,)."""
+    options: HardTreeOptions
+    rows: Rows
     columns: Nodes
-    """The encoded columns that splits may use."""
+    """The encoded columns that splits and leaves may use, (c,)."""
+    owner: Nodes
+    """The column of the table that each of them belongs to, (c,)."""
+    n_inputs: int
+    """Number of all encoded columns."""
     seed: int
-    lessons: Lessons | None = None
+    data: DistillationData | None = None
     student: Student | None = None
     """What has to be trained before `finish_hardening`; None if the tree is searched instead."""
+
+    def shared(self, rows: Rows) -> Doubles:
+        """The part of the outputs, (n, k), that the hard tree inherits."""
+        shared: Doubles = self.teacher.shared(rows.samples.x).cpu().double().numpy()
+        return shared
 
 
 def begin_hardening(
@@ -152,8 +175,8 @@ def begin_hardening(
     train: Samples,
     valid: Samples | None,
     target: Target,
-    wish: Wish,
-    course: Course,
+    options: HardTreeOptions,
+    training: StudentTraining,
     *,
     owns_valid: bool,
     owner: Nodes,
@@ -162,7 +185,7 @@ def begin_hardening(
 ) -> Hardening:
     """What is needed for a hard tree that predicts nearly what a soft tree predicts.
 
-    A student, a new tree, is trained to imitate the soft one, while the scale of its scores grows until every row
+    A student, a new tree, is to learn to imitate the soft one, while the scale of its scores grows until every row
     follows one path. Whoever calls this trains it; then `finish_hardening` makes the hard tree.
 
     Parameters
@@ -174,8 +197,8 @@ def begin_hardening(
     valid : Samples, optional
         Other rows, by which choices are made.
     target : Target
-    wish : Wish
-    course : Course
+    options : HardTreeOptions
+    training : StudentTraining
     owns_valid : bool
         Whether the rows for validation are a part of the training table, which leaves may be fitted to in the end.
     owner : array of shape (d,)
@@ -184,42 +207,44 @@ def begin_hardening(
         Which encoded columns are pieces of a number; only the curves that leaves share use them.
     seed : int
     """
-    rows = _join(train, valid, target, owns_valid=owns_valid)
-    teacher = Teacher(model, target, rows.wanted.astype(np.float32), shares_curves=wish.leaf != "constant")
-    found = Hardening(teacher, rows, target, wish, owner, np.flatnonzero(~is_piece), seed)
-    if wish.is_searched:
+    columns = np.flatnonzero(~is_piece)
+    rows = Rows.of(train, valid, target, columns, owns_valid=owns_valid)
+    teacher = Teacher(model, target, rows.wanted.astype(np.float32), shares_curves=options.leaf != "constant")
+    found = Hardening(teacher, target, options, rows, columns, owner[columns], len(owner), seed)
+    if options.is_searched:
         return found
-    lessons = make_lessons(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
-    return replace(found, lessons=lessons, student=_student(found, lessons, course))
+    data = make_distillation_data(teacher, rows.only_fitted().samples, torch.Generator().manual_seed(seed))
+    return replace(found, data=data, student=_student(found, data, training))
 
 
 def finish_hardening(hardening: Hardening) -> HardTree:
     """The hard tree, after its student has been trained.
 
     The leaves of the student, linear models, are fitted to the rows that end in them; constant leaves replace linear
-    ones; leaves are merged until there are as few as wished; and linear models get few columns.
+    ones; leaves are merged until there are at most as many as allowed; and linear models get few columns.
     """
-    teacher, rows, target, wish, owner, columns = (
-        hardening.teacher, hardening.rows, hardening.target, hardening.wish, hardening.owner, hardening.columns
-    )  # fmt: skip
-    if hardening.student is None or hardening.lessons is None:
-        sketch = _searched(teacher, rows, columns, target, wish, hardening.seed)
+    options, rows = hardening.options, hardening.rows
+    if hardening.student is None or hardening.data is None:
+        builder = _searched(hardening, rows)
         rows = rows.only_fitted()
     else:
-        student = hardening.student.model.eval()
-        sketch = _bent(student, hardening.lessons, rows, owner[columns], columns, target, wish)
-        if wish.max_leaf_features is None:
-            sketch = _fitted(sketch, student, teacher, rows, columns, wish)
+        student = hardening.student.model.eval().cpu()
+        builder = _curved(hardening, student, hardening.data, rows)
+        if options.max_leaf_features is None:
+            builder = _fitted(hardening, builder, student, rows)
         else:
-            sketch = _with_few_columns(sketch, student, teacher, rows, columns, owner[columns], target, wish)
+            builder = _with_few_columns(hardening, builder, student, rows, options.max_leaf_features)
         rows = rows.only_fitted()
-        if wish.leaf != "linear":
-            _grow(sketch, teacher, rows, columns, target, wish)
-    x = rows.columns(columns)
-    _merge(sketch, rows, columns, target, wish)
-    if wish.shifts_leaves:
-        _shift(sketch, teacher, rows, x, target)
-    return _as_record(sketch, teacher, rows, columns, len(owner), target, wish)
+        if options.leaf != "linear":
+            _replace_models(hardening, builder, rows)
+    _merge(hardening, builder, rows)
+    if options.shifts_leaves:
+        _shift(hardening, builder, rows)
+    inherited = Leaves(np.zeros(rows.wanted.shape[1], dtype=np.float32))
+    if hardening.teacher.curves is not None:
+        inherited = Leaves(hardening.teacher.bias, shared=hardening.teacher.curves)
+    limits = _limits(hardening, builder, rows)
+    return builder.finished(hardening.columns, hardening.n_inputs, options.leaf, inherited, limits)
 
 
 def read_hard_tree(hard: HardTree, rows: TrainedRows, compared: Compare) -> Tree:
@@ -242,241 +267,155 @@ def read_hard_tree(hard: HardTree, rows: TrainedRows, compared: Compare) -> Tree
     )
 
 
-def _join(train: Samples, valid: Samples | None, target: Target, *, owns_valid: bool) -> Rows:
-    parts = [train] if valid is None else [train, valid]
-    weights = [torch.ones(len(part), device=part.x.device) if part.weight is None else part.weight for part in parts]
-    has_weights = any(part.weight is not None for part in parts)
-    x, y = (torch.cat([getattr(part, name) for part in parts]) for name in ("x", "y"))
-    weight = torch.cat(weights)
-    held_out = np.arange(len(x)) >= len(train)
-    samples = Samples(x, y, weight if has_weights else None)
-    wanted = target.wanted(y.cpu()).astype(np.float64)
-    return Rows(samples, wanted, weight.cpu().double().numpy(), held_out, ~held_out | owns_valid)
+def _searched(case: Hardening, rows: Rows) -> TreeBuilder:
+    """A tree of constants whose splits have one or two columns."""
+    options, target = case.options, case.target
+    prior = target.link.means(case.teacher.outputs(rows.samples.x).cpu().double().numpy())
+    wanted = rows.wanted if target.task == "classes" or options.loss is not None else prior
+    loss = options.loss if target.link is LOG else None
+    table = SearchData(rows.x, prior, wanted, rows.weight, target.link, loss)
+    size = TreeSize(options.max_split_features or 1, options.depth, options.max_leaf_nodes)
+    return search_tree(table, rows.held_out, rows.fitted, size, threads=options.threads, seed=case.seed)
 
 
-def _student(hardening: Hardening, lessons: Lessons, course: Course) -> Student:
+def _student(case: Hardening, data: DistillationData, training: StudentTraining) -> Student:
     """A new tree with a linear model in each node, and what it learns from."""
-    target, wish, columns, seed = hardening.target, hardening.wish, hardening.columns, hardening.seed
-    samples = lessons_for(lessons, columns.tolist())
+    samples = lessons_for(data, case.columns.tolist())
     model = build_student(
         samples,
-        target.n_outputs,
-        wish.learned_depth,
-        course,
-        pruning_strength=wish.pruning_strength,
-        max_columns=wish.max_split_features,
-        owner=hardening.owner[columns].tolist(),
-        generator=torch.Generator().manual_seed(seed),
+        case.target.n_outputs,
+        case.options.learned_depth,
+        training,
+        pruning_strength=case.options.pruning_strength,
+        max_columns=case.options.max_split_features,
+        owner=case.owner.tolist(),
+        generator=torch.Generator().manual_seed(case.seed),
     )
-    return Student(model, imitation_loss(target.link), course.options(len(samples), seed), samples)
+    return Student(model, imitation_loss(case.target.link), training.options(len(samples), case.seed), samples)
 
 
-def _bent(
-    student: TreeModel,
-    lessons: Lessons,
-    rows: Rows,
-    owner: Nodes,
-    columns: Nodes,
-    target: Target,
-    wish: Wish,
-) -> Sketch:
+def _curved(case: Hardening, student: TreeModel, data: DistillationData, rows: Rows) -> TreeBuilder:
     """The tree with linear leaves, split further where the soft tree bends."""
-    student = student.cpu()
+    options, target = case.options, case.target
     splits = read_splits(student)
     assert splits.weight is not None
     assert splits.bias is not None
-    weight, bias = splits.weight.astype(np.float64), splits.bias.astype(np.float64)
-    sketch, x = complete_sketch(weight, bias, read_models(student)), rows.columns(columns)
-    merge_leaves(sketch, x, sketch.ends(x), np.where(rows.fitted, rows.weight, 0.0), fewest=wish.fewest_rows)
-    sketch = deepened(sketch, wish.linear_depth)
-    wanted = (lessons.wanted - lessons.shared).cpu().double().numpy()
-    weights = np.ones(len(wanted)) if lessons.weight is None else lessons.weight.cpu().double().numpy()
+    builder = complete_tree(splits.weight.astype(np.float64), splits.bias.astype(np.float64), read_models(student))
+    merge_leaves(builder, rows.x, builder.ends(rows.x), rows.fitted_weight, fewest=options.fewest_rows)
+    builder = deepened(builder, options.linear_depth)
+    wanted = (data.wanted - data.shared).cpu().double().numpy()
+    weights = np.ones(len(wanted)) if data.weight is None else data.weight.cpu().double().numpy()
     if target.task == "classes":
         # A linear fit of scores counts most where probabilities change with them.
-        shares = target.predictions(lessons.wanted.cpu().double().numpy())
+        shares = target.predictions(data.wanted.cpu().double().numpy())
         weights = weights * (LEAST_SHARE + (shares * (1 - shares)).sum(1))
     if target.link is SOFTMAX:
         wanted = wanted - wanted.mean(1, keepdims=True)
-    inputs = student.inputs
-    assert isinstance(inputs, Whiten)
-    grow_where_bent(
-        sketch,
-        Bent(
-            lessons.x.cpu().numpy()[:, columns],
-            inputs.matrix.double().numpy(),
-            inputs.offset.double().numpy(),
-            wanted,
-            weights,
-            wish.max_split_features,
-            owner,
-        ),
-    )
-    return sketch
+    x = data.x.cpu().numpy()[:, case.columns]
+    curvature = CurvatureData(x, *_whitening(student), wanted, weights, options.max_split_features, case.owner)
+    grow_where_curved(builder, curvature)
+    return builder
 
 
-def _fitted(
-    sketch: Sketch,
-    student: TreeModel,
-    teacher: Teacher,
-    rows: Rows,
-    columns: Nodes,
-    wish: Wish,
-) -> Sketch:
+def _fitted(case: Hardening, builder: TreeBuilder, student: TreeModel, rows: Rows) -> TreeBuilder:
     """The tree with its leaves fitted to the rows, and with room for all levels."""
-    sketch = deepened(sketch, wish.depth)
-    if wish.loss is None:
-        return sketch
-    fit = _fit(sketch, student, teacher, rows, columns, wish.loss)
-    return replace(sketch, models=refit(sketch.models, fit))
+    builder = deepened(builder, case.options.depth)
+    if case.options.loss is None:
+        return builder
+    return replace(builder, models=refit(builder.models, _leaf_data(case, builder, student, rows, case.options.loss)))
 
 
-def _with_few_columns(
-    sketch: Sketch,
-    student: TreeModel,
-    teacher: Teacher,
-    rows: Rows,
-    columns: Nodes,
-    owner: Nodes,
-    target: Target,
-    wish: Wish,
-) -> Sketch:
+def _with_few_columns(case: Hardening, builder: TreeBuilder, student: TreeModel, rows: Rows, most: int) -> TreeBuilder:
     """The tree with its leaves fitted and merged, each with a model of few columns of the table.
 
     What a column costs is chosen with leaves that held-out rows are not fitted to.
     """
-    most = wish.max_leaf_features
-    assert most is not None
+    loss = case.options.loss
 
-    def fitted(rows: Rows) -> tuple[Sketch, Fit]:
-        found = _fitted(sketch, student, teacher, rows, columns, wish)
-        _merge(found, rows, columns, target, wish)
-        if target.link is SOFTMAX:  # only differences between scores say something
+    def fitted(rows: Rows) -> tuple[TreeBuilder, LeafData]:
+        found = _fitted(case, builder, student, rows)
+        _merge(case, found, rows)
+        if case.target.link is SOFTMAX:  # only differences between scores say something
             for part in (found.models.constant, found.models.slope):
                 part -= part.mean(1, keepdims=True)
-        fit = _fit(found, student, teacher, rows, columns, wish.loss or LOSSES["squared_error"])
-        if wish.loss is None:  # leaves imitate
-            fit = replace(fit, wanted=found.models.outputs(fit.x, fit.ends) + fit.shared)
-        return found, fit
+        data = _leaf_data(case, found, student, rows, loss or LOSSES["squared_error"])
+        if loss is None:  # leaves imitate
+            data = replace(data, wanted=found.models.outputs(data.x, data.ends) + data.shared)
+        return found, data
 
     price = USUAL_PRICE
     if rows.held_out.any():
-        found, fit = fitted(rows._replace(fitted=rows.fitted & ~rows.held_out))
-        price = best_price(found.models, fit, owner, most)
-    found, fit = fitted(rows)
-    return replace(found, models=with_few_columns(found.models, fit, owner, most, price))
+        found, data = fitted(rows._replace(fitted=rows.fitted & ~rows.held_out))
+        price = best_price(found.models, data, case.owner, most)
+    found, data = fitted(rows)
+    return replace(found, models=with_few_columns(found.models, data, case.owner, most, price))
 
 
-def _fit(sketch: Sketch, student: TreeModel, teacher: Teacher, rows: Rows, columns: Nodes, loss: Loss) -> Fit:
+def _leaf_data(case: Hardening, builder: TreeBuilder, student: TreeModel, rows: Rows, loss: Loss) -> LeafData:
     """The rows that the leaves of a tree are fitted to."""
-    x, inputs = rows.columns(columns), student.inputs
+    matrix, offset = _whitening(student)
+    ends = builder.ends(rows.x)
+    own = (rows.wanted, case.shared(rows), rows.weight, ends, rows.held_out, rows.fitted)
+    return LeafData(rows.x, matrix, offset, *own, loss)
+
+
+def _whitening(student: TreeModel) -> tuple[Doubles, Doubles]:
+    inputs = student.inputs
     assert isinstance(inputs, Whiten)
-    return Fit(
-        x,
-        inputs.matrix.double().numpy(),
-        inputs.offset.double().numpy(),
-        rows.wanted,
-        _shared(teacher, rows),
-        rows.weight,
-        sketch.ends(x),
-        rows.held_out,
-        rows.fitted,
-        loss,
-    )
+    return inputs.matrix.double().numpy(), inputs.offset.double().numpy()
 
 
-def _merge(sketch: Sketch, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> None:
-    """Merge leaves until there are as few as wished, and each has rows that it is fitted to."""
-    x, weight = rows.columns(columns), np.where(rows.fitted, rows.weight, 0.0)
-    merge_leaves(
-        sketch, x, sketch.ends(x), weight, max_leaves=wish.max_leaf_nodes, fewest=1e-12, compared=target.compared
-    )
-
-
-def _grow(sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish) -> None:
+def _replace_models(case: Hardening, builder: TreeBuilder, rows: Rows) -> None:
     """Replace the linear models of the leaves by constants."""
-    x = rows.columns(columns)
-    ends = sketch.ends(x)
-    outputs = sketch.models.outputs(x, ends)
-    link = target.link if wish.leaf == "constant" else IDENTITY  # of a part of the outputs there is no mean
-    prior = link.means(outputs)
-    guide = Guide(outputs if link is IDENTITY else target.compared(outputs), rows.weight, link)
-    if wish.max_split_features is None:
-        grow_along_models(sketch, x, ends, guide)
+    options, target, x = case.options, case.target, rows.x
+    ends = builder.ends(x)
+    outputs = builder.models.outputs(x, ends)
+    link = target.link if options.leaf == "constant" else IDENTITY  # of a part of the outputs there is no mean
+    targets = SplitTargets(outputs if link is IDENTITY else target.compared(outputs), rows.weight, link)
+    if options.max_split_features is None:
+        grow_along_models(builder, x, ends, targets)
     else:
-        _grow_by_columns(sketch, x, ends, guide, wish.threads)
-    wanted = rows.wanted - _shared(teacher, rows) if link is IDENTITY else rows.wanted
+        counts = np.flatnonzero(rows.weight > 0)
+        binned = BinnedRows.read(x[counts], rows.weight[counts]).with_targets(targets.values[counts])
+        job = Job(counts, leaves=MOST_LEAVES, least=FEWEST_ROWS)
+        split_leaves(builder, binned, leaf_rows(ends[counts]), job, options.threads)
+    wanted = rows.wanted - case.shared(rows) if link is IDENTITY else rows.wanted
     strength = PRIOR_ROWS["classes" if target.task == "classes" else "numbers"]
-    if wish.loss is None or link is not target.link:
+    if options.loss is None or link is not target.link:
         strength = np.inf
-    set_constants(sketch, sketch.ends(x), prior, wanted, rows.weight, strength, link=link)
+    set_constants(builder, builder.ends(x), link.means(outputs), wanted, rows.weight, strength, link=link)
 
 
-def _grow_by_columns(sketch: Sketch, x: Floats, ends: Nodes, guide: Guide, threads: int) -> None:
-    """Split each leaf, and its children in turn, by single columns, until the depth of the sketch."""
-    counts = np.flatnonzero(guide.weight > 0)
-    rows = SearchRows.read(x[counts], guide.weight[counts]).with_targets(guide.values[counts])
-    job = Job(counts, leaves=MOST_LEAVES, least=FEWEST_ROWS)
-    split_leaves(sketch, rows, leaf_rows(ends[counts]), job, threads)
+def _merge(case: Hardening, builder: TreeBuilder, rows: Rows) -> None:
+    """Merge leaves until there are at most as many as allowed, and each has rows that it is fitted to."""
+    most, weight = case.options.max_leaf_nodes, rows.fitted_weight
+    ends, compared = builder.ends(rows.x), case.target.compared
+    merge_leaves(builder, rows.x, ends, weight, max_leaves=most, fewest=1e-12, compared=compared)
 
 
-def _searched(teacher: Teacher, rows: Rows, columns: Nodes, target: Target, wish: Wish, seed: int) -> Sketch:
-    """A tree of constants whose splits have one or two columns."""
-    outputs = teacher.outputs(rows.samples.x).cpu().double().numpy()
-    prior = target.link.means(outputs)
-    wanted = rows.wanted if target.task == "classes" or wish.loss is not None else prior
-    loss = wish.loss if target.link is LOG else None
-    table = Table(rows.columns(columns), prior, wanted, rows.weight, target.link, loss)
-    size = Size(wish.max_split_features or 1, wish.depth, wish.max_leaf_nodes)
-    return search_tree(table, rows.held_out, rows.fitted, size, threads=wish.threads, seed=seed)
-
-
-def _shift(sketch: Sketch, teacher: Teacher, rows: Rows, x: Floats, target: Target) -> None:
+def _shift(case: Hardening, builder: TreeBuilder, rows: Rows) -> None:
     """Move the outputs of each leaf by the correction for the rows that end in it."""
-    ends = sketch.ends(x)
-    outputs = sketch.models.outputs(x, ends) + _shared(teacher, rows)
-    path_rows = PathRows(rows.wanted, outputs, rows.weight, ends, len(sketch.kept))
-    sketch.models.constant[:] += target.correction(path_rows, is_constant=False)
+    ends = builder.ends(rows.x)
+    outputs = builder.models.outputs(rows.x, ends) + case.shared(rows)
+    path_rows = PathRows(rows.wanted, outputs, rows.weight, ends, len(builder.kept))
+    builder.models.constant[:] += case.target.correction(path_rows, is_constant=False)
 
 
-def _as_record(
-    sketch: Sketch, teacher: Teacher, rows: Rows, columns: Nodes, d: int, target: Target, wish: Wish
-) -> HardTree:
-    """The plain arrays of a finished tree."""
-    weight = np.zeros((len(sketch.bias), d), dtype=np.float32)
-    weight[:, columns] = sketch.weight
-    is_leaf = np.zeros(len(sketch.kept), dtype=bool)
-    is_leaf[sketch.leaves] = True
-    constant = np.where(is_leaf[:, None], sketch.models.constant, 0.0).astype(np.float32)
-    slope = None
-    if wish.leaf == "linear":
-        slope = np.zeros((*constant.shape, d), dtype=np.float32)
-        slope[:, :, columns] = np.where(is_leaf[:, None, None], sketch.models.slope, 0.0)
-    bias, shared = np.zeros(constant.shape[1], dtype=np.float32), None
-    if teacher.curves is not None:
-        shared, bias = teacher.curves, teacher.bias
-    limits = None
-    if wish.leaf == "linear" and target.task != "classes":
-        x = rows.columns(columns)
-        ends = sketch.ends(x)
-        seen = rows.wanted if target.link is IDENTITY else sketch.models.outputs(x, ends) + _shared(teacher, rows)
-        limits = _limits(ends, seen, is_leaf)
-    if wish.leaf == "additive" and target.link is IDENTITY:  # curves of all columns may add up to anything
-        limits = np.stack([np.tile(end, (len(is_leaf), 1)) for end in (rows.wanted.min(0), rows.wanted.max(0))])
-    splits = Splits(Layers((weight,), (sketch.bias.astype(np.float32),)))
-    leaves = Leaves(bias, constant=constant, slope=slope, shared=shared, kind=wish.leaf)
-    return HardTree(splits, leaves, sketch.kept, limits)
+def _limits(case: Hardening, builder: TreeBuilder, rows: Rows) -> Doubles | None:
+    """The least and the largest output of each node, (2, T, k), if outputs are limited.
 
-
-def _limits(ends: Nodes, seen: Doubles, is_leaf: Bools) -> Doubles:
-    """The range of outputs, (n, k), of the rows that end in each leaf, and a little more; for others that of all."""
-    low, high = np.repeat(seen.min(0)[None], len(is_leaf), 0), np.repeat(seen.max(0)[None], len(is_leaf), 0)
-    for node in np.flatnonzero(is_leaf).tolist():
+    For a leaf with a linear model it is the range of the rows that end in it, and a little more.
+    """
+    link, leaf, nodes = case.target.link, case.options.leaf, len(builder.kept)
+    if leaf == "additive" and link is IDENTITY:  # curves of all columns may add up to anything
+        return np.stack([np.tile(end, (nodes, 1)) for end in (rows.wanted.min(0), rows.wanted.max(0))])
+    if leaf != "linear" or case.target.task == "classes":
+        return None
+    ends = builder.ends(rows.x)
+    seen = rows.wanted if link is IDENTITY else builder.models.outputs(rows.x, ends) + case.shared(rows)
+    low, high = np.repeat(seen.min(0)[None], nodes, 0), np.repeat(seen.max(0)[None], nodes, 0)
+    for node in builder.leaves.tolist():
         own = seen[ends == node]
         if len(own) > 1:
             low[node], high[node] = own.min(0) - own.std(0), own.max(0) + own.std(0)
     return np.stack((low, high))
-
-
-def _shared(teacher: Teacher, rows: Rows) -> Doubles:
-    shared: Doubles = teacher.shared(rows.samples.x).cpu().double().numpy()
-    return shared

@@ -12,7 +12,7 @@ from prunus.hardening.leaf_models import (
     USUAL_STRENGTH,
     Bools,
     Doubles,
-    Fit,
+    LeafData,
     LeafModels,
     by_leaf,
     refit,
@@ -21,7 +21,7 @@ from prunus.hardening.leaf_models import (
 )
 from prunus.tree.paths import Nodes
 
-__all__ = ["PRICES", "USUAL_PRICE", "best_groups", "best_price", "with_few_columns"]
+__all__ = ["USUAL_PRICE", "best_groups", "best_price", "with_few_columns"]
 
 PRICES = (0.0, 1.0)
 """What a column costs, as a multiple of what it gains by chance; the best on held-out rows is taken."""
@@ -45,7 +45,7 @@ NO_ERROR = 1e-12
 """A smaller share of the squared error is a rounding error."""
 
 
-def with_few_columns(models: LeafModels, rows: Fit, owner: Nodes, most: int, price: float) -> LeafModels:
+def with_few_columns(models: LeafModels, rows: LeafData, owner: Nodes, most: int, price: float) -> LeafModels:
     """Models of leaves with at most this many columns of the table each.
 
     Each leaf chooses its columns. Its model is replaced by the nearest one that uses only these, and that is fitted to
@@ -55,7 +55,7 @@ def with_few_columns(models: LeafModels, rows: Fit, owner: Nodes, most: int, pri
     ----------
     models : LeafModels
         The models with all columns, fitted to the rows.
-    rows : Fit
+    rows : LeafData
     owner : array of shape (d,)
         The column of the table that each encoded column belongs to.
     most : int
@@ -78,7 +78,7 @@ def with_few_columns(models: LeafModels, rows: Fit, owner: Nodes, most: int, pri
     return LeafModels(fitted.constant, slope)
 
 
-def best_price(models: LeafModels, rows: Fit, owner: Nodes, most: int) -> float:
+def best_price(models: LeafModels, rows: LeafData, owner: Nodes, most: int) -> float:
     """The largest price whose models, fitted to the rows, predict held-out ones as well as with any other price."""
     checked = np.flatnonzero(rows.held_out)
 
@@ -94,7 +94,7 @@ def best_price(models: LeafModels, rows: Fit, owner: Nodes, most: int) -> float:
 def best_groups(gram: Doubles, cross: Doubles, groups: Sequence[Nodes], most: int, noise: float) -> list[list[int]]:
     """Groups of columns that lower a squared error most: none of them, one, two and so on.
 
-    It is `prunus.search.subsets.best_subsets` for groups: the group that gains most is added, then each gives way to a
+    It is `prunus.search.terms.best_subsets` for groups: the group that gains most is added, then each gives way to a
     better one as long as there is one.
 
     Parameters
@@ -154,14 +154,14 @@ def _gains(gram: Doubles, cross: Doubles, groups: Sequence[Nodes], noise: float,
     return found
 
 
-def _scaled(rows: Fit) -> Fit:
+def _scaled(rows: LeafData) -> LeafData:
     """The rows with changes penalized in units of the single columns, so that those that are not used stay so."""
     x = rows.x[rows.fitted]
     scale = np.maximum(x.std(0, dtype=np.float64), LEAST_SPREAD)
     return replace(rows, matrix=np.diag(1 / scale), offset=-x.mean(0, dtype=np.float64) / scale)
 
 
-def _nearest(models: LeafModels, rows: Fit, owner: Nodes, most: int, price: float) -> tuple[LeafModels, Bools]:
+def _nearest(models: LeafModels, rows: LeafData, owner: Nodes, most: int, price: float) -> tuple[LeafModels, Bools]:
     """For each leaf the nearest model of the columns that it chooses, and these columns, (T, d)."""
     constant, slope = models.constant.copy(), np.zeros_like(models.slope)
     uses = np.zeros((len(constant), len(owner)), dtype=bool)
@@ -177,7 +177,7 @@ def _nearest(models: LeafModels, rows: Fit, owner: Nodes, most: int, price: floa
     return LeafModels(constant, slope), uses
 
 
-def _missing(outputs: Doubles, rows: Fit) -> tuple[Doubles, Doubles]:
+def _missing(outputs: Doubles, rows: LeafData) -> tuple[Doubles, Doubles]:
     """What a step of Newton's method would add to outputs, (n, k), and the curvature of the loss of each row, (n,).
 
     So a loss becomes a squared error with weights. The curvature is the mean over the outputs.

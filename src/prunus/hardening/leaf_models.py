@@ -15,7 +15,7 @@ from prunus.nn.uncompiled import uncompiled
 from prunus.training.losses import LOSSES, Loss
 from prunus.tree.paths import Nodes, path_sums
 
-__all__ = ["Fit", "LeafModels", "by_leaf", "read_models", "refit", "row_losses", "slopes_of"]
+__all__ = ["LeafData", "LeafModels", "by_leaf", "read_models", "refit", "row_losses", "slopes_of"]
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
@@ -67,7 +67,7 @@ def read_models(model: TreeModel) -> LeafModels:
 
 
 @dataclass(frozen=True)
-class Fit:
+class LeafData:
     """Rows that the models of leaves are fitted to."""
 
     x: Floats
@@ -108,8 +108,8 @@ class Fit:
         return np.concatenate((ones, columns), axis=1)
 
 
-def refit(models: LeafModels, rows: Fit) -> LeafModels:
-    """Fit the model of each leaf to the rows that end in it, with a penalty on the change.
+def refit(models: LeafModels, rows: LeafData) -> LeafModels:
+    """LeafData the model of each leaf to the rows that end in it, with a penalty on the change.
 
     Values are fitted by least squares; with other losses, such as those of classes, by gradient descent.
     """
@@ -148,7 +148,7 @@ def strongest(losses: dict[float, Doubles]) -> float:
     return max(filter(is_as_good, losses))
 
 
-def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
+def _change_of_values(rows: LeafData, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
     """The changes by least squares for each strength; constants are penalized less than slopes."""
     penalty = np.outer(strengths, np.ones(rows.design.shape[1]))
     penalty[:, 0] *= 0.1
@@ -164,12 +164,12 @@ def _change_of_values(rows: Fit, before: Doubles, weight: Doubles, strengths: Se
     return found
 
 
-def _change_by_descent(rows: Fit, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
+def _change_by_descent(rows: LeafData, before: Doubles, weight: Doubles, strengths: Sequence[float]) -> list[Changes]:
     """The changes by gradient descent on at most MAX_ROWS rows for each strength."""
     return [_descended(rows, before, weight, strength) for strength in strengths]
 
 
-def _descended(rows: Fit, before: Doubles, weight: Doubles, strength: float) -> Changes:
+def _descended(rows: LeafData, before: Doubles, weight: Doubles, strength: float) -> Changes:
     chosen = np.flatnonzero(weight > 0)
     all_rows, chosen = len(chosen), chosen[:: -(-len(chosen) // MAX_ROWS)]
     strength *= len(chosen) / all_rows
@@ -256,7 +256,7 @@ def row_losses(loss: Loss, outputs: Doubles, wanted: Doubles) -> Doubles:
     return losses
 
 
-def _added(models: LeafModels, changes: Changes, rows: Fit) -> LeafModels:
+def _added(models: LeafModels, changes: Changes, rows: LeafData) -> LeafModels:
     constant, slope = models.constant.copy(), models.slope.copy()
     for node, change in changes.items():
         constant[node] += change[0]

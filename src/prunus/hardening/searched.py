@@ -1,6 +1,6 @@
 """Trees with constant leaves and few columns in each split: searched as a whole, guided by the soft tree."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 from typing import NamedTuple
@@ -9,19 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from prunus.hardening.builder import HardTree, TreeBuilder, complete_tree, deepened, weakest_first
 from prunus.hardening.growing import leaf_rows, node_means, set_constants
 from prunus.hardening.leaf_models import Doubles, Floats, LeafModels
-from prunus.hardening.sketch import Sketch, complete_sketch, deepened
-from prunus.hardening.splitting import SearchRows, place_splits, split_leaves, weakest_first
-from prunus.search.engine import Job, search_trees
+from prunus.search.engine import EngineTable, Job, read_table, search_trees
+from prunus.search.problem import Number, Problem
+from prunus.search.record import Split
+from prunus.search.sizes import moved
 from prunus.targets.links import IDENTITY, Link
 from prunus.training.losses import Loss
+from prunus.tree import Leaves
 from prunus.tree.paths import Nodes, last_kept
 
-__all__ = ["MOST_LEAVES", "Choice", "Kind", "Size", "Table", "make_tree", "search_tree"]
+__all__ = ["MOST_LEAVES", "BinnedRows", "SearchData", "TreeSize", "search_clusters", "search_tree", "split_leaves"]
 
-ADVICE = (0.0, 0.5, 1.0)
-"""How much splits listen to the soft tree; the rest is what the rows say themselves, as in a usual greedy tree."""
+GUIDANCE = (0.0, 0.5, 1.0)
+"""How much the soft tree guides the choice of splits; the rest is what the rows themselves say, as in a greedy tree."""
 LEAST = (1.0, 5.0, 20.0)
 """What the rows of a leaf must weigh."""
 PRIOR_ROWS = (0.0, 5.0, 20.0, np.inf)
@@ -34,12 +37,75 @@ MOST_LEAVES = 4096
 """A search makes at most this many leaves."""
 PRICE = 1e-4
 """Without held-out rows, a split must lower the mean squared error of all rows by this."""
+MOST_ROWS, MOST_OUTPUTS = 30_000, 64
+"""A tree is searched from at most this many rows, and tells at most this many principal components apart."""
+
+
+@dataclass(frozen=True)
+class BinnedRows:
+    """Rows that splits are searched for, in bins."""
+
+    x: Floats
+    table: EngineTable
+
+    @classmethod
+    def read(cls, x: Floats, weight: Doubles) -> "BinnedRows":
+        """Rows, (n, d), with positive weights, (n,)."""
+        columns = [Number(column.astype(np.float64)) for column in x.T]
+        return cls(x, read_table(Problem(columns, np.zeros((len(x), 1)), weight)))
+
+    def with_targets(self, values: Doubles) -> "BinnedRows":
+        """The same rows; splits are to tell these values, (n, k), apart."""
+        weight = self.table.weight
+        return replace(self, table=self.table.with_targets(values - weight @ values / weight.sum()))
+
+
+def split_leaves(
+    builder: TreeBuilder, rows: BinnedRows, leaves: Sequence[tuple[int, Nodes]], job: Job, threads: int
+) -> None:
+    """Split leaves, each by a search among its rows, until the depth of the builder."""
+    ready = [(leaf, here) for leaf, here in leaves if leaf < len(builder.bias)]
+    found = search_trees(rows.table, [replace(job, rows=here) for _, here in ready], threads)
+    for (leaf, here), splits in zip(ready, found, strict=True):
+        place_splits(builder, splits, rows.x, leaf, here)
+
+
+def place_splits(builder: TreeBuilder, splits: Mapping[int, Split], x: Floats, leaf: int, rows: Nodes) -> None:
+    """Give a leaf, in which some of the rows end, the splits of another tree, as far as there is room for levels."""
+    waiting = [(0, rows)]
+    while waiting:
+        t, here = waiting.pop()
+        node = moved(t, leaf)
+        if t not in splits or node >= len(builder.bias):
+            continue
+        columns, weight, bias = _rounded(splits[t], x[here])
+        complete = np.zeros(builder.weight.shape[1])
+        complete[columns] = weight
+        builder.split(node, complete, bias)
+        is_right = x[here][:, columns] @ weight + bias >= 0
+        waiting += [(2 * t + 1, here[~is_right]), (2 * t + 2, here[is_right])]
+
+
+def _rounded(split: Split, x: Floats) -> tuple[list[int], Doubles, float]:
+    """Columns, weights and bias in single precision, which trees have, with the threshold in the middle between rows.
+
+    The threshold of one column is rounded so that no row changes its side.
+    """
+    columns = [term.feature for term in split.terms]
+    weight = np.array([term.weight for term in split.terms], dtype=np.float32).astype(np.float64)
+    scores = x[:, columns] @ weight
+    is_left = scores < split.threshold
+    if is_left.all() or not is_left.any():
+        return columns, weight, float(np.float32(-split.threshold))
+    below, above = float(scores[is_left].max()), float(scores[~is_left].min())
+    middle = float(np.float32((below + above) / 2))
+    return columns, weight, -middle if middle > below else -above
 
 
 class Kind(NamedTuple):
     """A way to find a tree."""
 
-    advice: float
+    guidance: float
     terms: int
     """Largest number of columns in a split."""
     is_searched: bool
@@ -63,7 +129,7 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Size:
+class TreeSize:
     """How large a tree may be."""
 
     terms: int
@@ -78,7 +144,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Table:
+class SearchData:
     """Rows to find a tree for."""
 
     x: Floats
@@ -92,28 +158,28 @@ class Table:
     loss: Loss | None = None
     """The loss of outputs by which choices are made; None is the squared difference of means."""
 
-    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "Table":
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "SearchData":
         return replace(self, x=self.x[rows], prior=self.prior[rows], wanted=self.wanted[rows], weight=self.weight[rows])
 
-    def thinned(self, most: int) -> "Table":
+    def thinned(self, most: int) -> "SearchData":
         """Every so many-th row, so that there are not more than these."""
         n = len(self.x)
         return self if n <= most else self[np.arange(n) % (n // most + 1) == 0]
 
-    def mixed(self, advice: float) -> Doubles:
+    def mixed(self, guidance: float) -> Doubles:
         """What splits are to tell apart, (n, k)."""
-        return advice * self.prior + (1 - advice) * self.wanted
+        return guidance * self.prior + (1 - guidance) * self.wanted
 
 
 def search_tree(
-    table: Table,
+    table: SearchData,
     held_out: npt.NDArray[np.bool_],
     fitted: npt.NDArray[np.bool_],
-    size: Size,
+    size: TreeSize,
     *,
     threads: int = 1,
     seed: int = 0,
-) -> Sketch:
+) -> TreeBuilder:
     """The tree of the fitted rows with the choices that are best on held-out ones.
 
     Greedy trees and trees that ignore the soft one are among those that are tried, so that the result is seldom worse.
@@ -128,76 +194,80 @@ def search_tree(
 
 
 def make_tree(
-    table: Table, choice: Choice, size: Size, *, price: float = 0.0, threads: int = 1, seed: int = 0
-) -> Sketch:
+    table: SearchData, choice: Choice, size: TreeSize, *, price: float = 0.0, threads: int = 1, seed: int = 0
+) -> TreeBuilder:
     """The tree of rows of positive weight with these choices; it is found a little larger, and pruned."""
     larger = replace(size, max_leaves=min(size.leaves, int(SMALLER * choice.n_leaves)))
     some = table.thinned(MAX_SEARCHED[choice.kind.terms])
-    ((_, sketch),) = _found(some, [choice.kind], larger, threads, seed, price)
-    order = weakest_first(sketch, sketch.ends(some.x), some.mixed(choice.kind.advice), some.weight)
+    ((_, builder),) = _found(some, [choice.kind], larger, threads, seed, price)
+    order = weakest_first(builder, builder.ends(some.x), some.mixed(choice.kind.guidance), some.weight)
     for t in order[: max(0, len(order) + 1 - choice.n_leaves)]:
-        sketch.merge(t, 0.5)
-    sketch = deepened(_with_slopes(sketch), size.depth)
+        builder.merge(t, 0.5)
+    builder = deepened(_with_slopes(builder), size.depth)
     set_constants(
-        sketch, sketch.ends(table.x), table.prior, table.wanted, table.weight, choice.prior_rows, link=table.link
+        builder, builder.ends(table.x), table.prior, table.wanted, table.weight, choice.prior_rows, link=table.link
     )
-    return sketch
+    return builder
 
 
-def _choose(training: Table, checking: Table, size: Size, threads: int, seed: int) -> Choice:
-    one_column = [Kind(advice, 1, *way) for advice, way in product(ADVICE, product((False, True), LEAST))]
+def _choose(training: SearchData, checking: SearchData, size: TreeSize, threads: int, seed: int) -> Choice:
+    one_column = [Kind(guidance, 1, *way) for guidance, way in product(GUIDANCE, product((False, True), LEAST))]
     trials = _trials(one_column, training.thinned(MAX_TRIED[1]), checking, size, threads, seed)
     best = min(trials, key=lambda trial: trial.loss)
-    if size.terms > 1:  # the longest searches, so that the advice of the best tree of single columns must do
-        more = [Kind(best.choice.kind.advice, size.terms, True, least) for least in LEAST]
+    if size.terms > 1:  # the longest searches, so that the guidance of the best tree of single columns must do
+        more = [Kind(best.choice.kind.guidance, size.terms, True, least) for least in LEAST]
         trials = _trials(more, training.thinned(MAX_TRIED[size.terms]), checking, size, threads, seed)
         best = min([best, *trials], key=lambda trial: trial.loss)
     return best.choice
 
 
-def _trials(kinds: list[Kind], training: Table, checking: Table, size: Size, threads: int, seed: int) -> list[Trial]:
+def _trials(
+    kinds: list[Kind], training: SearchData, checking: SearchData, size: TreeSize, threads: int, seed: int
+) -> list[Trial]:
     found = _found(training, kinds, size, threads, seed)
-    return [trial for kind, sketch in found for trial in _trials_of(kind, sketch, training, checking, size)]
+    return [trial for kind, builder in found for trial in _trials_of(kind, builder, training, checking, size)]
 
 
 def _found(
-    table: Table, kinds: list[Kind], size: Size, threads: int, seed: int, price: float = 0.0
-) -> Iterator[tuple[Kind, Sketch]]:
+    table: SearchData, kinds: list[Kind], size: TreeSize, threads: int, seed: int, price: float = 0.0
+) -> Iterator[tuple[Kind, TreeBuilder]]:
     """Trees of some kinds, without values, one after another: all of them may need much memory."""
-    binned, everything = SearchRows.read(table.x, table.weight), np.arange(len(table.x))
-    for advice, group in groupby(kinds, key=lambda kind: kind.advice):
-        rows, same = binned.with_targets(table.mixed(advice)), list(group)
+    binned, everything = BinnedRows.read(table.x, table.weight), np.arange(len(table.x))
+    for guidance, group in groupby(kinds, key=lambda kind: kind.guidance):
+        rows, same = binned.with_targets(table.mixed(guidance)), list(group)
         jobs = [_job(kind, everything, size, price * float(table.weight.sum()), seed) for kind in same]
         for kind, job, splits in zip(same, jobs, search_trees(rows.table, jobs, threads), strict=True):
-            sketch = _root(table, size.depth)
-            place_splits(sketch, splits, table.x, 0, everything)
-            if len(sketch.leaves) < size.leaves:  # a search does not know the depth
+            builder = _root(table, size.depth)
+            place_splits(builder, splits, table.x, 0, everything)
+            if len(builder.leaves) < size.leaves:  # a search does not know the depth
                 greedy = replace(job, leaves=MOST_LEAVES, terms=1, rounds=0, polish=0, anneal=0)
-                split_leaves(sketch, rows, leaf_rows(sketch.ends(table.x)), greedy, threads)
-            yield kind, sketch
+                split_leaves(builder, rows, leaf_rows(builder.ends(table.x)), greedy, threads)
+            yield kind, builder
 
 
-def _job(kind: Kind, rows: Nodes, size: Size, price: float, seed: int) -> Job:
+def _job(kind: Kind, rows: Nodes, size: TreeSize, price: float, seed: int) -> Job:
     job = Job(rows, size.leaves, kind.terms, kind.least, price=price, seed=seed)
     return replace(job, rounds=300, polish=1000, anneal=100) if kind.is_searched else job
 
 
-def _root(table: Table, depth: int) -> Sketch:
+def _root(table: SearchData, depth: int) -> TreeBuilder:
     """A tree without splits; its models have no slopes, which would be large."""
     d, k = table.x.shape[1], table.wanted.shape[1]
     root = LeafModels(np.zeros((1, k)), np.zeros((1, k, 0)))
-    return deepened(complete_sketch(np.zeros((0, d)), np.zeros(0), root), depth)
+    return deepened(complete_tree(np.zeros((0, d)), np.zeros(0), root), depth)
 
 
-def _with_slopes(sketch: Sketch) -> Sketch:
-    slope = np.zeros((*sketch.models.constant.shape, sketch.weight.shape[1]))
-    return replace(sketch, models=LeafModels(sketch.models.constant, slope))
+def _with_slopes(builder: TreeBuilder) -> TreeBuilder:
+    slope = np.zeros((*builder.models.constant.shape, builder.weight.shape[1]))
+    return replace(builder, models=LeafModels(builder.models.constant, slope))
 
 
-def _trials_of(kind: Kind, sketch: Sketch, training: Table, checking: Table, size: Size) -> Iterator[Trial]:
+def _trials_of(
+    kind: Kind, builder: TreeBuilder, training: SearchData, checking: SearchData, size: TreeSize
+) -> Iterator[Trial]:
     """The losses on held-out rows of trees of several sizes, each contained in the next larger one."""
-    ends, to_check, kept = sketch.ends(training.x), sketch.ends(checking.x), sketch.kept.copy()
-    order = weakest_first(sketch, ends, training.mixed(kind.advice), training.weight)
+    ends, to_check, kept = builder.ends(training.x), builder.ends(checking.x), builder.kept.copy()
+    order = weakest_first(builder, ends, training.mixed(kind.guidance), training.weight)
     means = {
         rows: node_means(ends, training.prior, training.wanted, training.weight, rows, len(kept)) for rows in PRIOR_ROWS
     }
@@ -212,8 +282,57 @@ def _trials_of(kind: Kind, sketch: Sketch, training: Table, checking: Table, siz
         wanted = min(n_leaves - 1, round(n_leaves / SMALLER))
 
 
-def _loss(means: Doubles, table: Table) -> float:
+def _loss(means: Doubles, table: SearchData) -> float:
     if table.loss is None:
         return float(table.weight @ np.square(means - table.wanted).sum(1))
     losses = table.loss(torch.from_numpy(table.link.outputs(means)), torch.from_numpy(table.wanted)).numpy()
     return float(table.weight @ losses)
+
+
+def search_clusters(
+    x: Floats,
+    columns: Nodes,
+    wanted: Doubles,
+    weight: Doubles,
+    size: TreeSize,
+    *,
+    least: float,
+    threads: int,
+    seed: int,
+) -> HardTree:
+    """The tree whose leaves have the means nearest to their rows, as the centers of k-means have.
+
+    Parameters
+    ----------
+    x : array of shape (n, d)
+        Encoded rows.
+    columns : array
+        Those of their columns that splits may use.
+    wanted : array of shape (n, k)
+        The columns that are told apart, of unit variance.
+    weight : array of shape (n,)
+    size : TreeSize
+    least : float
+        What the rows of a cluster must weigh.
+    threads : int
+    seed : int
+    """
+    counts = weight > 0
+    told_apart = _principal(wanted[counts], weight[counts])
+    table = SearchData(x[counts][:, columns], told_apart, told_apart, weight[counts]).thinned(MOST_ROWS)
+    choice = Choice(Kind(0.0, size.terms, True, least), size.leaves, 0.0)
+    builder = make_tree(table, choice, size, threads=threads, seed=seed)
+    nodes = len(builder.kept)
+    means = node_means(builder.ends(x[:, columns]), wanted, wanted, weight, 0.0, nodes)
+    builder = replace(builder, models=LeafModels(means, np.zeros((nodes, wanted.shape[1], 0))))
+    return builder.finished(columns, x.shape[1], "constant", Leaves(np.zeros(wanted.shape[1], dtype=np.float32)))
+
+
+def _principal(wanted: Doubles, weight: Doubles) -> Doubles:
+    """The principal components of values, (n, k), whose squared distances are nearly those of the values."""
+    if wanted.shape[1] <= MOST_OUTPUTS:
+        return wanted
+    spread = wanted - weight @ wanted / weight.sum()
+    directions = np.linalg.eigh((spread.T * weight) @ spread)[1]
+    found: Doubles = spread @ directions[:, -MOST_OUTPUTS:]
+    return found

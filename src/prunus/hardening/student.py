@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from prunus.hardening.lessons import Lessons
+from prunus.hardening.distillation import DistillationData
 from prunus.nn import TreeLayer, TreeModel, Whiten, spread_splits
 from prunus.nn.registry import build_head, build_split
 from prunus.targets import Link
-from prunus.training import Samples, TrainingOptions
+from prunus.training import Samples, TrainerOptions
 from prunus.training.losses import NamedLoss
 
-__all__ = ["Course", "build_student", "imitation_loss"]
+__all__ = ["StudentTraining", "build_student", "imitation_loss"]
 
 FINAL_SCALE = 200.0
 """How much larger scores are at the end of training: then less than 1 % of the rows lie in a margin."""
@@ -26,7 +26,7 @@ MAX_WHITENED = 2_000
 
 
 @dataclass(frozen=True)
-class Course:
+class StudentTraining:
     """How long a hard tree is trained, and with which options."""
 
     steps: int
@@ -35,10 +35,10 @@ class Course:
     weight_decay: float = 0.1
     decorrelation: float = 0.5
 
-    def options(self, rows: int, seed: int) -> TrainingOptions:
+    def options(self, rows: int, seed: int) -> TrainerOptions:
         """The options of training for this many lessons."""
         batch = min(self.batch_size, rows)
-        return TrainingOptions(
+        return TrainerOptions(
             max_epochs=max(1, round(self.steps / math.ceil(rows / batch))),
             batch_size=batch,
             learning_rate=self.learning_rate,
@@ -86,7 +86,7 @@ def build_student(
     samples: Samples,
     outputs: int,
     depth: int,
-    course: Course,
+    course: StudentTraining,
     *,
     pruning_strength: float,
     max_columns: int | None,
@@ -116,6 +116,6 @@ def build_student(
     return model
 
 
-def lessons_for(lessons: Lessons, columns: list[int]) -> Samples:
+def lessons_for(lessons: DistillationData, columns: list[int]) -> Samples:
     """The samples that a student with these columns learns from."""
     return lessons.samples(torch.tensor(columns, device=lessons.x.device))

@@ -1,6 +1,7 @@
-"""Fitted trees as a graph, from the columns of a table to predictions."""
+"""A fitted estimator as operators of ONNX: encoder, routes, leaves and answers."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,17 +11,99 @@ import numpy.typing as npt
 from prunus.errors import InputTypeError
 from prunus.onnx.encoding import add_encoder, input_names
 from prunus.onnx.graph import Graph
-from prunus.onnx.leaves import add_outputs
-from prunus.onnx.routing import add_ends, add_routes, add_scores, signs
+from prunus.ops.heap import level
 from prunus.targets import Classes, Numbers
 from prunus.targets.links import LOG, LOGIT
-from prunus.tree import Tree
+from prunus.tree import Layers, Leaves, Splits, Tree
 from prunus.tree.prediction import node_outputs
+from prunus.tree.record import Floats
 
 __all__ = ["predictor_graph"]
 
+_UNITS = {"elu": "Elu", "relu": "Relu"}
+Nodes = npt.NDArray[np.int64]
 OUTPUTS = {"classes": ("label", "probabilities"), "numbers": ("variable",), "clusters": ("label", "routes")}
 """The names of the outputs of a graph, for each task."""
+
+
+def add_layers(graph: Graph, x: str, layers: Layers) -> str:
+    """The outputs of linear layers with nonlinear units between them."""
+    for i, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
+        x = graph.add("Gemm", graph.add(_UNITS[layers.unit], x) if i else x, weight, bias, transB=1)
+    return x
+
+
+def add_scores(graph: Graph, splits: Splits, x: str) -> str:
+    """Split scores, (n, S), of encoded rows; the tree must have at least one split."""
+    assert splits.layers is not None
+    scores = add_layers(graph, x, splits.layers)
+    return graph.add("Elu", scores) if splits.bounded else scores
+
+
+def signs(graph: Graph, s: str) -> str:
+    """The scores -1 for negative ones and 1 for all others, so that every row is completely on one side."""
+    left = graph.add("Less", s, np.zeros(1, dtype=np.float32))
+    return graph.add("Where", left, np.full(1, -1.0, dtype=np.float32), np.ones(1, dtype=np.float32))
+
+
+def add_routes(graph: Graph, s: str, depth: int, mass: npt.NDArray[np.float32], nodes: npt.NDArray[np.int64]) -> str:
+    """Routes, (n, len(nodes)), to these nodes of a tree with these masses, (T,): ``clip(q + 1/2, 0, mass)``."""
+    q = graph.repeat(np.ones(1, dtype=np.float32), s)
+    levels = [q]
+    for d in range(depth):
+        of_level = level(d)
+        here = graph.add("Slice", s, np.array([of_level.start]), np.array([of_level.stop]), np.array([1]))
+        toward = graph.add("Mul", graph.reshape(here, 0, 2**d, 1), np.array([-1.0, 1.0], dtype=np.float32))
+        q = graph.reshape(graph.add("Min", toward, graph.reshape(q, 0, 2**d, 1)), 0, 2 ** (d + 1))
+        levels.append(q)
+    rewards = graph.add("Concat", *levels, axis=1) if depth else q
+    if len(nodes) < len(mass):
+        rewards = graph.add("Gather", rewards, nodes, axis=1)
+    u = graph.add("Add", rewards, np.full(1, 0.5, dtype=np.float32))
+    return graph.add("Max", graph.add("Min", u, mass[nodes]), np.zeros(1, dtype=np.float32))
+
+
+def add_ends(graph: Graph, s: str, depth: int, ends: npt.NDArray[np.int64]) -> str:
+    """The last kept node, (n,), on each row's one path; `ends`, (T,), is the last kept node above each leaf."""
+    node = graph.repeat(np.zeros(1, dtype=np.int64), s)
+    for _ in range(depth):
+        score = graph.add("GatherElements", s, node, axis=1)
+        right = graph.add("Not", graph.add("Less", score, np.zeros(1, dtype=np.float32)))
+        below = graph.add("Add", graph.add("Mul", node, np.array([2])), np.array([1]))
+        node = graph.add("Add", below, graph.cast(right, np.int64))
+    return graph.add("Gather", ends, graph.reshape(node, -1))
+
+
+def add_outputs(graph: Graph, tree: Tree, x: str, z: str, nodes: Nodes) -> str:
+    """Outputs, (n, k), of encoded rows, (n, d), with routes, (n, len(nodes)), to these nodes and to no others."""
+    leaves = tree.leaves
+    total = "" if leaves.shared is None else graph.add("Gemm", x, leaves.shared, leaves.bias, transB=1)
+    if leaves.constant is not None:
+        total = graph.add("Gemm", z, leaves.constant[nodes], total or leaves.bias)
+    if leaves.slope is not None:
+        total = graph.add("Add", total, _of_slopes(graph, leaves.slope[nodes], x, z))
+    if leaves.network is not None:
+        network = _of_network(graph, leaves, x, z, nodes, tree.n_nodes)
+        total = graph.add("Add", network, total or leaves.bias)
+    return total
+
+
+def _of_slopes(graph: Graph, slope: Floats, x: str, z: str) -> str:
+    """The outputs of the linear models of the nodes, (m, k, d), weighted by the routes, (n, m)."""
+    m, k, d = slope.shape
+    of_nodes = graph.reshape(graph.add("MatMul", x, slope.transpose(2, 1, 0).reshape(d, k * m)), 0, k, m)
+    weighted = graph.add("Mul", of_nodes, graph.reshape(z, 0, 1, m))
+    return graph.add("ReduceSum", weighted, np.array([2]), keepdims=0)
+
+
+def _of_network(graph: Graph, leaves: Leaves, x: str, z: str, nodes: Nodes, n_nodes: int) -> str:
+    """The outputs of the network, whose inputs are the rows and the routes to these nodes only."""
+    assert leaves.network is not None
+    first, *others = leaves.network.weights
+    d = first.shape[1] - n_nodes
+    used = np.concatenate((first[:, :d], first[:, d:][:, nodes]), axis=1)
+    layers = replace(leaves.network, weights=(used, *others))
+    return add_layers(graph, graph.add("Concat", x, z, axis=1), layers)
 
 
 def predictor_graph(trees: Sequence[Any], *, hard: bool) -> Graph:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from prunus.search.engine import Splits
 from prunus.search.problem import Category, Doubles, Number
 from prunus.search.record import Leaf, LeafFormula, ReadableRecord, Split, Term
 
@@ -14,7 +15,11 @@ __all__ = [
     "goes_left",
     "has_scores",
     "leaf_outputs",
+    "leaves_of",
+    "node_rows",
     "outputs_of",
+    "route",
+    "some_rows",
     "split_sums",
     "term_values",
 ]
@@ -35,16 +40,7 @@ def find_leaves(record: ReadableRecord, columns: Columns) -> Nodes:
     >>> find_leaves(tree, [Number(np.array([1.0, 2.5, np.nan]))]).tolist()
     [1, 2, 2]
     """
-    found = np.zeros(n_rows(columns), dtype=np.int64)
-    waiting = [(0, np.arange(len(found)))]
-    while waiting:
-        t, rows = waiting.pop()
-        if t in record.leaves:
-            found[rows] = t
-            continue
-        left = goes_left(record.splits[t], columns, rows)
-        waiting += [(2 * t + 1, rows[left]), (2 * t + 2, rows[~left])]
-    return found
+    return route(record.splits, columns)
 
 
 def goes_left(split: Split, columns: Columns, rows: Nodes) -> npt.NDArray[np.bool_]:
@@ -129,3 +125,57 @@ def term_values(term: Term, column: Number | Category, rows: Nodes, *, keep_miss
     codes = column.codes[rows].astype(np.int64)  # -1 takes the last entry, that of missing values
     found: Doubles = term.weight * counts[np.minimum(codes, len(column.levels))]
     return found
+
+
+def leaves_of(splits: Splits, root: int = 0) -> list[int]:
+    """The leaves below a node from left to right, in heap order.
+
+    Examples
+    --------
+    >>> from prunus.search.record import Split
+    >>> leaves_of({0: Split((), 0.0), 2: Split((), 0.0)})
+    [1, 5, 6]
+    """
+    if root not in splits:
+        return [root]
+    return leaves_of(splits, 2 * root + 1) + leaves_of(splits, 2 * root + 2)
+
+
+def route(splits: Splits, columns: Columns, rows: Nodes | None = None, root: int = 0) -> Nodes:
+    """The leaf of each of some rows that are sent down from a node, (len(rows),)."""
+    rows = np.arange(n_rows(columns)) if rows is None else rows
+    found = np.full(len(rows), root, dtype=np.int64)
+    waiting = [(root, np.arange(len(rows)))]
+    while waiting:
+        t, own = waiting.pop()
+        if t not in splits:
+            found[own] = t
+            continue
+        left = goes_left(splits[t], columns, rows[own])
+        waiting += [(2 * t + 1, own[left]), (2 * t + 2, own[~left])]
+    return found
+
+
+def node_rows(splits: Splits, leaf: Nodes) -> dict[int, Nodes]:
+    """The rows that pass each node, where `leaf` is the leaf of each row.
+
+    Examples
+    --------
+    >>> from prunus.search.record import Split
+    >>> {t: rows.tolist() for t, rows in node_rows({0: Split((), 0.0)}, np.array([2, 1, 2])).items()}
+    {1: [1], 2: [0, 2], 0: [0, 1, 2]}
+    """
+    nodes = {t: np.flatnonzero(leaf == t) for t in leaves_of(splits)}
+    for t in sorted(splits, reverse=True):
+        nodes[t] = np.sort(np.concatenate((nodes[2 * t + 1], nodes[2 * t + 2])))
+    return nodes
+
+
+def some_rows(columns: Columns, rows: Nodes) -> list[Number | Category]:
+    """The columns of some rows."""
+    return [
+        Number(column.values[rows], column.kind)
+        if isinstance(column, Number)
+        else Category(column.codes[rows], column.levels, column.ordered)
+        for column in columns
+    ]

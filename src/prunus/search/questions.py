@@ -10,16 +10,7 @@ from prunus.search.columns import KnownColumn
 from prunus.search.record import Split
 from prunus.search.words import bracketed, group_words, instant_text, term_words
 
-__all__ = [
-    "OPPOSITE",
-    "Comparison",
-    "Question",
-    "comparisons",
-    "is_switch",
-    "question_words",
-    "sum_words",
-    "switch_words",
-]
+__all__ = ["OPPOSITE", "Comparison", "Question", "comparisons", "question_words", "sum_words", "switch_words"]
 
 Write = Callable[[float], str]
 

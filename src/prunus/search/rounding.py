@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from prunus.search.engine import Splits
 from prunus.search.outcome import Outcome
-from prunus.search.predict import goes_left, split_sums
+from prunus.search.predict import goes_left, leaves_of, route, split_sums
 from prunus.search.problem import Category, Doubles, Number
 from prunus.search.record import Split
-from prunus.search.routes import leaves_of, route
 
-__all__ = ["fixed", "round_splits", "steps"]
+__all__ = ["round_splits"]
 
 Columns = Sequence[Number | Category]
 Rows = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The trees of all sizes around one tree: each is contained in the next larger one."""
+"""Trees of other sizes around one, and splits that say nothing."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from prunus.search.engine import EngineTable, Job, Splits, search_trees
 from prunus.search.outcome import Outcome
+from prunus.search.predict import leaves_of, route
 from prunus.search.problem import Category, Doubles, Number
-from prunus.search.routes import leaves_of, route
 
-__all__ = ["LEAST_GAIN", "gain", "grown", "moved", "node_cells", "noise", "pruned"]
+__all__ = ["grown", "moved", "node_cells", "pruned", "without_debris"]
 
 Columns = Sequence[Number | Category]
 
@@ -124,3 +124,43 @@ def gain(cells: dict[int, Doubles], t: int, outcome: Outcome) -> float:
     """What a split between two leaves is worth."""
     children = outcome.worth(np.stack((cells[2 * t + 1], cells[2 * t + 2], cells[t])))
     return float(children[0] + children[1] - children[2])
+
+
+def without_debris(splits: Splits, columns: Sequence[Number | Category], outcome: Outcome) -> Splits:
+    """The tree without splits that send no row to one side, and without leaves beside each other that agree."""
+    found = dict(splits)
+    while True:
+        cells = node_cells(found, route(found, columns), outcome)
+        empty = [t for t in found if min(cells[2 * t + 1][0], cells[2 * t + 2][0]) <= 0]
+        if empty:
+            t = min(empty)
+            found = _replaced(found, t, 2 * t + 1 if cells[2 * t + 1][0] > 0 else 2 * t + 2)
+            continue
+        ends = [t for t in found if 2 * t + 1 not in found and 2 * t + 2 not in found]
+        idle = [
+            t for t in ends if gain(cells, t, outcome) <= LEAST_GAIN * noise(cells, t, outcome) + 1e-12 * cells[0][-1]
+        ]
+        if not idle:
+            return found
+        weakest = min(idle, key=lambda t: gain(cells, t, outcome))
+        found = {t: split for t, split in found.items() if t != weakest}
+
+
+def _replaced(splits: Splits, t: int, child: int) -> Splits:
+    """The tree with one branch of a split in the place of the split."""
+    kept = {q: split for q, split in splits.items() if not _is_below(q, t)}
+    branch = {q: split for q, split in splits.items() if _is_below(q, child)}
+    return {**kept, **{moved(_relative(q, child), t): split for q, split in branch.items()}}
+
+
+def _is_below(q: int, t: int) -> bool:
+    """Whether node q is t or below it."""
+    while q > t:
+        q = (q - 1) // 2
+    return q == t
+
+
+def _relative(q: int, root: int) -> int:
+    """The number of a node in the tree whose root is `root`; the inverse of `moved`."""
+    depth = (q + 1).bit_length() - (root + 1).bit_length()
+    return (q + 1) - ((root + 1) << depth) + (1 << depth) - 1

@@ -1,4 +1,4 @@
-"""The terms that a formula in a leaf can have: numbers of the table, and for each category a group of its levels."""
+"""The terms that a formula in a leaf can have, numbers and groups of levels, and how the best few are chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ __all__ = [
     "SPARE_ROWS",
     "LeafTerms",
     "TermTable",
+    "best_subsets",
     "cheapest",
     "cost_of_terms",
     "group_terms",
@@ -25,9 +26,11 @@ __all__ = [
     "round_terms",
 ]
 
+COLLINEAR = 1e-6
+"""A column of which less than this share is not explained by the others adds nothing."""
+NEARLY_EQUAL = 1e-9
 Rows = npt.NDArray[np.int64]
 Choice = TypeVar("Choice")
-
 MOST_TERMS = 256
 """If there are more numbers, those are looked at that say most by themselves."""
 PRICE_OF_LEVEL = 0.64
@@ -39,6 +42,75 @@ SPARE_ROWS = 3
 """A formula needs this many rows more than it has terms."""
 FLAT = 1e-9
 """Numbers whose spread is smaller than this share of their mean are constant, up to rounding errors."""
+
+
+def best_subsets(gram: Doubles, cross: Doubles, price: Doubles, most: int) -> list[list[int]]:
+    """Columns that lower a squared error most: none of them, one, two and so on.
+
+    The column that gains most is added; then each column gives way to a better one, as long as there is one.
+
+    Parameters
+    ----------
+    gram : array of shape (p, p)
+        Products of the columns with each other.
+    cross : array of shape (p, k)
+        Products of the columns with each output.
+    price : array of shape (p,)
+        What a column must gain, as it was chosen among several.
+    most : int
+        Largest number of columns.
+
+    Returns
+    -------
+    list of list of int
+        The columns for each number of them; it is shorter if more columns gain nothing.
+
+    Examples
+    --------
+    >>> best_subsets(np.eye(3), np.array([[1.0], [3.0], [2.0]]), np.zeros(3), 2)
+    [[], [1], [1, 2]]
+    """
+    found: list[list[int]] = [[]]
+    while len(found) <= most:
+        gains = _gains(gram, cross, price, found[-1])
+        if not gains.size or gains.max() <= 0:
+            break
+        found.append(_swapped(gram, cross, price, [*found[-1], int(gains.argmax())]))
+    return found
+
+
+def _swapped(gram: Doubles, cross: Doubles, price: Doubles, chosen: list[int]) -> list[int]:
+    """Columns of which none is better replaced by another one."""
+    waiting = len(chosen) if len(chosen) > 1 else 0
+    seen = {frozenset(chosen)}  # rounding errors of nearly collinear columns could lead around in a circle
+    while waiting:  # the first is looked at next, and goes to the end
+        others = chosen[1:]
+        gains = _gains(gram, cross, price, others)
+        best = int(gains.argmax())
+        other = frozenset((*others, best))
+        if other not in seen and gains[best] - NEARLY_EQUAL * abs(gains[best]) > gains[chosen[0]]:
+            chosen, waiting = [*others, best], len(chosen)
+            seen.add(other)
+        else:
+            chosen, waiting = [*others, chosen[0]], waiting - 1
+    return chosen
+
+
+def _gains(gram: Doubles, cross: Doubles, price: Doubles, chosen: list[int]) -> Doubles:
+    """By how much each column lowers the squared error beside those chosen, less its price, (p,).
+
+    It is minus infinity for those chosen, and for columns that the chosen ones explain.
+    """
+    left, error = gram.diagonal(), cross
+    if chosen:
+        weights = np.linalg.solve(gram[np.ix_(chosen, chosen)], gram[chosen])
+        left = left - (gram[chosen] * weights).sum(0)
+        error = cross - weights.T @ cross[chosen]
+    usable = left > COLLINEAR * gram.diagonal()
+    usable[chosen] = False
+    gains = (error**2).sum(1) / np.where(usable, left, 1.0) - price
+    found: Doubles = np.where(usable, gains, -np.inf)
+    return found
 
 
 @dataclass(frozen=True)

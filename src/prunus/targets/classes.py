@@ -1,4 +1,4 @@
-"""Classes as a target."""
+"""Classes as the target: labels, class numbers, and probabilities."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -14,12 +14,11 @@ from prunus.data import TableEncoder
 from prunus.data.checks import reading, sound_weight
 from prunus.data.columns import is_missing
 from prunus.errors import InputValueError
-from prunus.targets.links import SOFTMAX, Link
-from prunus.targets.path_rows import PathRows
+from prunus.targets.links import LOGIT, SOFTMAX, Link
 from prunus.targets.scale import Scale
-from prunus.targets.target import Array, Doubles, Task, check_same_link
+from prunus.targets.target import Array, Doubles, PathRows, Task, check_same_link
 
-__all__ = ["Classes"]
+__all__ = ["Classes", "TwoClasses"]
 
 
 @dataclass(frozen=True)
@@ -179,3 +178,47 @@ def _read_labels(y: Any, *, warn: bool) -> Array:
     except ValueError as error:
         raise InputValueError(str(error)) from None
     return labels
+
+
+@dataclass(frozen=True)
+class TwoClasses(Classes):
+    """Two class labels; the one output of the tree is the logit of the second one.
+
+    Examples
+    --------
+    >>> target = TwoClasses.of(["no", "yes", "no"])
+    >>> target.predictions(np.array([[0.0]])).tolist(), target.answers(np.array([[2.0]])).tolist()
+    ([[0.5, 0.5]], ['yes'])
+    """
+
+    link: ClassVar[Link] = LOGIT
+
+    @property
+    def n_outputs(self) -> int:
+        """One."""
+        return 1
+
+    def read(self, y: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """Class numbers, (n,); an error unless there are two classes."""
+        if len(self.labels) != 2:
+            raise InputValueError(
+                f"y must have two classes with loss='binary_cross_entropy', got {len(self.labels)}. Use "
+                "loss='cross_entropy'"
+            )
+        return super().read(y, x)
+
+    def for_loss(self, targets: Array) -> torch.Tensor:
+        """0 for the first class and 1 for the second, in single precision, (n, 1): the shape of the outputs."""
+        return torch.from_numpy(targets.astype(np.float32)[:, None])
+
+    def wanted(self, for_loss: torch.Tensor) -> npt.NDArray[np.float32]:
+        """1 for the second class, 0 for the first one, (n, 1)."""
+        return for_loss.numpy()
+
+    def scores(self, outputs: Doubles) -> Doubles:
+        """0 for the first class, and the logit for the second one, (n, 2)."""
+        return np.concatenate((np.zeros_like(outputs), outputs), axis=1)
+
+    def shares(self, means: Doubles) -> Doubles:
+        """The shares of both classes, (T, 2), from that of the second one, (T, 1)."""
+        return np.concatenate((1 - means, means), axis=1)

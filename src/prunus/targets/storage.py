@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.targets.classes import Classes
-from prunus.targets.columns import Columns
-from prunus.targets.log_numbers import LogNumbers
-from prunus.targets.numbers import Numbers
+from prunus.targets.classes import Classes, TwoClasses
+from prunus.targets.numbers import Columns, LogNumbers, Numbers
 from prunus.targets.target import Array, Target
-from prunus.targets.two_classes import TwoClasses
 
 __all__ = ["target_from_record", "target_to_record"]
 

@@ -4,7 +4,7 @@ from prunus.training.callbacks import Callback, EpochRecord, ProgressBar, as_cal
 from prunus.training.losses import LOSSES, Loss, NamedLoss, find_loss
 from prunus.training.many import Run, train_many
 from prunus.training.optimizers import QHAdam
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.samples import Samples
 from prunus.training.trainer import History, Trainer
 
@@ -20,7 +20,7 @@ __all__ = [
     "Run",
     "Samples",
     "Trainer",
-    "TrainingOptions",
+    "TrainerOptions",
     "as_callbacks",
     "find_loss",
     "train_many",

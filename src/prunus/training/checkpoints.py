@@ -14,7 +14,7 @@ from torch import nn
 from prunus.errors import CheckpointError
 from prunus.files import write_bytes
 from prunus.training.losses import Loss, NamedLoss
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.samples import Samples, TrainingSamples
 
 __all__ = ["described", "fingerprint", "read_checkpoint", "write_checkpoint"]
@@ -72,7 +72,7 @@ def read_checkpoint(path: Path, fingerprint: dict[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(
-    options: TrainingOptions, loss: Loss, model: nn.Module, train: TrainingSamples, valid: Samples | None
+    options: TrainerOptions, loss: Loss, model: nn.Module, train: TrainingSamples, valid: Samples | None
 ) -> dict[str, Any]:
     """Describe everything that a run depends on, apart from the weights that it starts with.
 
@@ -80,7 +80,7 @@ def fingerprint(
 
     Parameters
     ----------
-    options : TrainingOptions
+    options : TrainerOptions
     loss : callable
     model : Module
     train : TrainingSamples
@@ -101,7 +101,7 @@ def fingerprint(
 
 
 def described(
-    options: TrainingOptions, model: nn.Module, train: Samples, valid: Samples | None
+    options: TrainerOptions, model: nn.Module, train: Samples, valid: Samples | None
 ) -> dict[str, float | str]:
     """The same in a few numbers and words, which processes that train together compare.
 
@@ -117,7 +117,7 @@ def described(
     return found
 
 
-def _options(options: TrainingOptions, model: nn.Module) -> dict[str, Any]:
+def _options(options: TrainerOptions, model: nn.Module) -> dict[str, Any]:
     skipped = ("checkpoint", "checkpoint_every", "threads")
     return {name: value for name, value in vars(options).items() if name not in skipped} | {
         "optimizer": _name(options.optimizer),

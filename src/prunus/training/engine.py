@@ -18,7 +18,7 @@ class Engine(Protocol):
     """
 
     name: str
-    """One of the choices of `TrainingOptions.engine`."""
+    """One of the choices of `TrainerOptions.engine`."""
     steps: int
     """Number of steps so far."""
 

@@ -17,7 +17,7 @@ from prunus.nn.networks import layer_parts
 from prunus.nn.splits.split import Split
 from prunus.training.losses import Loss, native_name
 from prunus.training.masses import refresh_masses
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.samples import Samples
 from prunus.training.schedules import Pace
 from prunus.training.torch_engine import RefreshMasses
@@ -77,7 +77,7 @@ def _has_hooks(module: nn.Module) -> bool:
     return any(hooks)
 
 
-def why_not_run(loss: Loss, options: TrainingOptions, refresh: RefreshMasses | None, train: Samples) -> str | None:
+def why_not_run(loss: Loss, options: TrainerOptions, refresh: RefreshMasses | None, train: Samples) -> str | None:
     """What of a run, besides its model, these engines do not know; None if they know all."""
     if native_name(loss) is None:
         return f"it does not know the loss {loss}"

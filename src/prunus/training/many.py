@@ -53,11 +53,11 @@ def train_many(runs: Iterable[Run], *, n_jobs: int | None = None) -> list[Histor
     Examples
     --------
     >>> from prunus.nn import ConstantHead, LinearSplit, TreeLayer, TreeModel
-    >>> from prunus.training import TrainingOptions, find_loss
+    >>> from prunus.training import TrainerOptions, find_loss
     >>> x = torch.rand(100, 2)
     >>> def trainer(seed):
     ...     model = TreeModel(TreeLayer(LinearSplit(2, depth=2), depth=2), ConstantHead(2, depth=2, out_features=1))
-    ...     return Trainer(model, find_loss("squared_error"), TrainingOptions(max_epochs=3, seed=seed))
+    ...     return Trainer(model, find_loss("squared_error"), TrainerOptions(max_epochs=3, seed=seed))
     >>> histories = train_many([Run(trainer(seed), Samples(x, x[:, :1])) for seed in range(4)])
     >>> len(histories), histories[0]["epoch"]
     (4, [1, 2, 3])

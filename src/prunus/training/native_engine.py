@@ -14,7 +14,7 @@ from prunus.training.flat_engine import FlatEngine, hidden_units, native_parts, 
 from prunus.training.losses import Loss, NamedLoss, compared, mean_loss, native_name
 from prunus.training.masses import sampling_step
 from prunus.training.native_layout import FlatParameters, leaf_inputs, live_columns
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.processes import processes
 from prunus.training.samples import Samples, TrainingSamples
 from prunus.training.schedules import Pace
@@ -31,7 +31,7 @@ CHUNK = 65_536
 def why_not(
     model: nn.Module,
     loss: Loss,
-    options: TrainingOptions,
+    options: TrainerOptions,
     refresh: RefreshMasses | None,
     train: TrainingSamples,
 ) -> str | None:
@@ -64,7 +64,7 @@ class NativeEngine(FlatEngine):
         self,
         model: TreeModel,
         loss: NamedLoss,
-        options: TrainingOptions,
+        options: TrainerOptions,
         pace: Pace,
         refresh: RefreshMasses | None,
         train: TrainingSamples,

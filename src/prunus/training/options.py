@@ -9,11 +9,11 @@ from typing import Any
 from prunus.errors import InputTypeError, InputValueError
 from prunus.training.optimizers import OptimizerFactory
 
-__all__ = ["TrainingOptions"]
+__all__ = ["TrainerOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class TrainerOptions:
     """The options of a training run.
 
     Parameters
@@ -61,7 +61,7 @@ class TrainingOptions:
 
     Examples
     --------
-    >>> TrainingOptions(max_epochs=10).schedule
+    >>> TrainerOptions(max_epochs=10).schedule
     'cosine'
     """
 

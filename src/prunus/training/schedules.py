@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from prunus.training.optimizers import BETAS
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 
 __all__ = [
     "COLUMNS",
@@ -146,20 +146,20 @@ class Pace:
 
     Parameters
     ----------
-    options : TrainingOptions
+    options : TrainerOptions
     samples : int
         Number of training samples.
 
     Examples
     --------
-    >>> pace = Pace(TrainingOptions(max_epochs=2, batch_size=10, schedule="constant"), samples=25)
+    >>> pace = Pace(TrainerOptions(max_epochs=2, batch_size=10, schedule="constant"), samples=25)
     >>> pace.all_steps
     6
     >>> pace.share(0), pace.share(5)
     (0.0, 1.0)
     """
 
-    def __init__(self, options: TrainingOptions, samples: int) -> None:
+    def __init__(self, options: TrainerOptions, samples: int) -> None:
         self.options = options
         self.steps_an_epoch = -(-samples // options.batch_size)
         self.all_steps = options.max_epochs * self.steps_an_epoch
@@ -208,8 +208,8 @@ class StepPlan:
 
     Examples
     --------
-    >>> from prunus.training import TrainingOptions
-    >>> plan = StepPlan(Pace(TrainingOptions(max_epochs=2, batch_size=10, schedule="constant"), samples=25), "cpu")
+    >>> from prunus.training import TrainerOptions
+    >>> plan = StepPlan(Pace(TrainerOptions(max_epochs=2, batch_size=10, schedule="constant"), samples=25), "cpu")
     >>> plan.begin_epoch(first_step=3)
     >>> plan.numbers[:, RATE]
     tensor([0.0200, 0.0200, 0.0200])

@@ -15,7 +15,7 @@ from prunus.nn.draws import OwnDraws
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, mean_loss
 from prunus.training.optimizers import make_optimizer
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.processes import SharedBatches, processes
 from prunus.training.samples import Samples, TrainingSamples
 from prunus.training.schedules import Pace
@@ -43,7 +43,7 @@ class TorchEngine:
         self,
         model: nn.Module,
         loss: Loss,
-        options: TrainingOptions,
+        options: TrainerOptions,
         pace: Pace,
         refresh_masses: RefreshMasses | None,
         train: TrainingSamples,

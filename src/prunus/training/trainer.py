@@ -19,7 +19,7 @@ from prunus.training.gpu.graph_engine import GraphEngine, why_not_graph
 from prunus.training.losses import Loss
 from prunus.training.native_engine import NativeEngine
 from prunus.training.native_engine import why_not as why_not_native
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.processes import processes
 from prunus.training.samples import Samples, TrainingSamples
 from prunus.training.schedules import Pace
@@ -56,7 +56,7 @@ class Trainer:
         the attribute ``settled`` with the value False are not kept and do not count for early stopping.
     loss : callable
         ``loss(output, target)``, see `prunus.training.Loss`.
-    options : TrainingOptions
+    options : TrainerOptions
     callbacks : iterable, optional
         Objects with a method ``on_epoch_end(record)``, or functions of the record. The run stops if one returns True.
     refresh_masses : callable, optional
@@ -70,7 +70,7 @@ class Trainer:
     >>> from prunus.training import find_loss
     >>> model = TreeModel(TreeLayer(LinearSplit(2, depth=2), depth=2), ConstantHead(2, depth=2, out_features=1))
     >>> x = torch.rand(100, 2)
-    >>> trainer = Trainer(model, find_loss("squared_error"), TrainingOptions(max_epochs=3))
+    >>> trainer = Trainer(model, find_loss("squared_error"), TrainerOptions(max_epochs=3))
     >>> history = trainer.fit(Samples(x, x[:, :1]))
     >>> history["epoch"]
     [1, 2, 3]
@@ -80,7 +80,7 @@ class Trainer:
         self,
         model: nn.Module,
         loss: Loss,
-        options: TrainingOptions,
+        options: TrainerOptions,
         *,
         callbacks: Iterable[Any] | None = None,
         refresh_masses: RefreshMasses | None = None,

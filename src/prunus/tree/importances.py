@@ -1,7 +1,9 @@
-"""Feature importances: how much the outputs of a tree change if the values of a column are shuffled."""
+"""How much each column matters for the predictions of a tree, and records with columns left out."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +13,48 @@ from torch.nn import functional
 
 from prunus.ops.routes import tree_leaves, tree_routes
 from prunus.tree.prediction import after_first_layer
-from prunus.tree.record import Floats, Layers, Tree
+from prunus.tree.record import Floats, Layers, Splits, Tree
 
-__all__ = ["Compare", "importances"]
-
+__all__ = ["Compare", "importances", "without_columns"]
 Doubles = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.int64]
-
 Compare = Callable[[Doubles], Doubles]
 """Puts outputs, (n, k), on a scale where squared differences mean the same everywhere, see `Target.compared`."""
 MOST_ROWS, FEWEST_ROWS = 1_024, 128
 """Values are shuffled among at most, and at least, this many of the training rows."""
 PRODUCTS = 1 << 24
 """Between these limits there are so many rows that all features together need about so many products."""
+
+
+def without_columns(tree: Tree, left_out: npt.NDArray[np.bool_]) -> Tree:
+    """The tree that predicts of any row what the given one predicts if the columns that are left out, (d,), are 0."""
+    leaves, d = tree.leaves, len(left_out)
+    arrays: dict[str, Any] = {
+        name: np.where(left_out, np.float32(0), part)
+        for name in ("slope", "shared")
+        if (part := getattr(leaves, name)) is not None
+    }
+    network = leaves.network
+    if network is not None:  # its inputs are the columns and, behind them, the routes
+        routes = np.zeros(network.weights[0].shape[1] - d, dtype=bool)
+        network = _without(network, np.concatenate((left_out, routes)))
+    return replace(tree, splits=_splits(tree.splits, left_out), leaves=replace(leaves, **arrays, network=network))
+
+
+def _splits(splits: Splits, left_out: npt.NDArray[np.bool_]) -> Splits:
+    if splits.layers is not None:
+        return replace(splits, layers=_without(splits.layers, left_out))
+    assert splits.function is not None
+    return replace(splits, function=partial(_seeing, torch.from_numpy(~left_out), splits.function))
+
+
+def _seeing(seen: Tensor, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    return function(x * seen)
+
+
+def _without(layers: Layers, left_out: npt.NDArray[np.bool_]) -> Layers:
+    first, *others = layers.weights
+    return replace(layers, weights=(np.where(left_out, np.float32(0), first), *others))
 
 
 @torch.inference_mode()

@@ -5,7 +5,7 @@ on another device, from scores of all splits and routes to all nodes, up to roun
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from prunus.ops.backends import kernels_for
 from prunus.ops.heap import depth_of_nodes
 from prunus.ops.library import chunked
 from prunus.ops.routes import tree_leaves, tree_routes
-from prunus.tree.paths import path_sums
+from prunus.tree.paths import path_nodes, path_sums
 from prunus.tree.record import Floats, Layers, Leaves, Splits, Tree
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
     "has_network",
     "has_split_network",
     "node_outputs",
+    "outputs_along",
+    "outputs_at",
     "path_outputs",
     "row_outputs",
     "score_rows",
@@ -53,6 +55,7 @@ FEWEST_ROWS, MOST_ROWS = 1 << 10, 1 << 18
 CELLS = 1 << 27
 """Numbers, rows times the widest step of a computation, that another device computes at once at most: 512 MiB."""
 UNITS: dict[str, Callable[[Tensor], Tensor]] = {"elu": functional.elu, "relu": functional.relu}
+Doubles = npt.NDArray[np.float64]
 
 
 def has_split_network(tree: Tree) -> bool:
@@ -334,3 +337,41 @@ def device_path_outputs(tree: Tree, x: Floats, ends: Nodes, device: torch.device
         of_rows = (torch.from_numpy(values[rows]).to(device) for values in (x, ends))
         found[rows] = placed.path_outputs(*of_rows).cpu().numpy()
     return found
+
+
+class LinearOutputs(NamedTuple):
+    """The function ``weight @ x + constant`` of an encoded row, x of shape (d,)."""
+
+    weight: Doubles
+    """(k, d)."""
+    constant: Doubles
+    """(k,)."""
+
+
+def outputs_at(tree: Tree, t: int) -> LinearOutputs:
+    """The outputs of rows whose one path ends in node t, before they are limited, and without the network of a leaf."""
+    path, _ = path_nodes(np.array([t]))
+    found = _sum(tree, path, tree.mass[path])
+    return LinearOutputs(found.weight, found.constant + tree.correction[t])
+
+
+def outputs_along(tree: Tree, z: Floats) -> LinearOutputs:
+    """The outputs of a row with these routes, (T,), before they are limited, and without the network of a leaf."""
+    nodes = np.flatnonzero(z)
+    return _sum(tree, nodes, z[nodes])
+
+
+def _sum(tree: Tree, nodes: npt.NDArray[np.int64], amounts: Floats) -> LinearOutputs:
+    """The sum of the functions of some nodes, each multiplied by an amount, and of what all rows share."""
+    leaves, part = tree.leaves, amounts.astype(np.float64)
+    constant = leaves.bias.astype(np.float64)
+    if leaves.constant is not None:
+        constant = constant + part @ leaves.constant[nodes]
+    if leaves.slope is None:
+        d = 0 if leaves.shared is None else leaves.shared.shape[1]
+        weight = np.zeros((tree.n_outputs, d))
+    else:
+        weight = np.tensordot(part, leaves.slope[nodes], 1)
+    if leaves.shared is not None:
+        weight = weight + leaves.shared
+    return LinearOutputs(weight, constant)

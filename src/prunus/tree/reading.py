@@ -1,4 +1,4 @@
-"""Making the record of a tree from its trained splits and leaves and the training rows."""
+"""From a trained model to the record of its tree: statistics of the training rows, and what they correct."""
 
 import math
 from collections.abc import Callable
@@ -10,18 +10,16 @@ import numpy.typing as npt
 import torch
 
 from prunus.ops import integer_pruning
+from prunus.ops.heap import depth_of_nodes, level
 from prunus.tree.importances import Compare, importances
 from prunus.tree.paths import last_kept, parts_rows, passing
 from prunus.tree.prediction import device_path_outputs, find_leaves, hard_outputs, path_outputs, soft_outputs
 from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
-from prunus.tree.statistics import node_statistics
 
-__all__ = ["Agree", "Correct", "Prune", "TrainedRows", "best_pruning", "keep_largest", "keep_pairs", "read_tree"]
-
+__all__ = ["Prune", "TrainedRows", "best_pruning", "keep_largest", "keep_pairs", "node_statistics", "read_tree"]
 Bools = npt.NDArray[np.bool_]
 Nodes = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
-
 Agree = Callable[[Doubles, Doubles], float]
 """Tells how far soft and hard predictions agree, given the outputs of both, (n, k)."""
 Prune = Callable[[Doubles, Nodes], Bools]
@@ -31,6 +29,42 @@ Correct = Callable[[npt.NDArray[np.floating], Floats, Doubles | None, Nodes, int
 weights, (n,), the nodes that they end in, (n,), and the number of nodes, T."""
 COMPARED = 10_000
 """Soft and hard predictions are compared on at most this many of the training rows."""
+
+
+class NodeStatistics(NamedTuple):
+    """Statistics of values, (n, k), over the rows that pass each node of a tree."""
+
+    mean: Doubles
+    """Means, (T, k); a node that no row passes has the mean of its parent."""
+    spread: Doubles
+    """Standard deviations, (T, k); 0 for a node that no row passes."""
+
+
+def node_statistics(
+    values: npt.NDArray[np.floating], ends: npt.NDArray[np.int64], weight: Doubles | None, n_nodes: int
+) -> NodeStatistics:
+    """Means and standard deviations, given the node that the path of each row ends in, (n,).
+
+    Examples
+    --------
+    >>> node_statistics(np.array([[1.0], [3.0]]), np.array([1, 2]), None, 3).mean.tolist()
+    [[2.0], [1.0], [3.0]]
+    """
+    total = passing(ends, weight, n_nodes)
+    mean, spread = np.zeros((2, n_nodes, values.shape[1]))
+    for k in range(values.shape[1]):
+        column = values[:, k].astype(np.float64)
+        middle = np.average(column, weights=weight)  # sums of squares around it lose fewer digits
+        column -= middle
+        first = column if weight is None else column * weight
+        mean[:, k] = passing(ends, first, n_nodes) / np.maximum(total, 1e-30)
+        square = passing(ends, first * column, n_nodes) / np.maximum(total, 1e-30)
+        spread[:, k] = np.sqrt(np.maximum(square - mean[:, k] ** 2, 0.0))
+        mean[:, k] = np.clip(mean[:, k] + middle, values[:, k].min(), values[:, k].max())  # up to rounding it is there
+    for d in range(1, depth_of_nodes(n_nodes) + 1):
+        empty = np.arange(n_nodes)[level(d)][total[level(d)] <= 0]
+        mean[empty] = mean[(empty - 1) // 2]
+    return NodeStatistics(mean, spread)
 
 
 class TrainedRows(NamedTuple):

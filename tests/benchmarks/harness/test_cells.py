@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.cells import Cell, CellStore, Progress, run_cells
+from benchmarks.harness.cells import Cell, CellStore, run_cells
 from benchmarks.harness.limits import run_limited
 
 ROOT = Path(__file__).parents[3]
@@ -54,14 +54,6 @@ def test_a_cell_is_finished_if_it_has_a_result_with_as_many_trials() -> None:
     assert not store.is_finished(Cell("a", 2, "tuned"), 4)
 
 
-def test_cells_can_be_forgotten(tmp_path: Path) -> None:
-    store = store_of(tmp_path / "cells.csv")
-    for cell in CELLS:
-        store.add(Row(*cell, "ok", 1))
-    store.forget(CELLS[:2])
-    assert list(store_of(store.path).rows) == CELLS[2:]
-
-
 def test_cells_are_stored_as_they_finish_and_failures_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,18 +72,6 @@ def test_cells_are_stored_as_they_finish_and_failures_are_told(
     failing = run_cells(CELLS[:1], lambda cell: Row(*cell, "failed: no rows", 1), store, lambda row: row.status, jobs=1)
     assert failing
     assert "[1/1] small 1 fast: failed: no rows" in capsys.readouterr().err
-
-
-def test_the_time_left_follows_the_sizes_of_the_sets(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clock = iter([0.0, 10.0])
-    monkeypatch.setattr("benchmarks.harness.cells.time.monotonic", lambda: next(clock))
-    progress = Progress(CELLS, jobs=2, sizes={"small": 10, "large": 600})
-    progress.timed(lambda cell: Row(*cell, "ok", 1))(CELLS[0])
-    progress.report(CELLS[0], "done")
-    assert progress.seconds_left() == (10 + 600) / 2  # a second for each row, two cells at a time
-    assert capsys.readouterr().err == "[1/3] small 1 fast: done; 5 min left\n"
 
 
 def measure_for_long(cell: Cell) -> Row:

@@ -32,12 +32,6 @@ def part_of(module: str) -> str | None:
     return next((part for part in (*ALLOWED, "prunus", "tests") if f"{module}.".startswith(f"{part}.")), None)
 
 
-def test_imports_are_absolute() -> None:
-    for path in sorted((ROOT / REST).rglob("*.py")):
-        relative = [node.lineno for node in nodes(path) if isinstance(node, ast.ImportFrom) and node.level > 0]
-        assert not relative, f"{path.relative_to(ROOT)}, lines {relative}"
-
-
 def test_the_benchmark_of_gpus_needs_torch_alone() -> None:
     script = "import json, benchmarks.gpu; print(json.dumps(len(benchmarks.gpu.GRID)))"
     assert run_without(("sklearn", "pandas", "scipy", "matplotlib", "optuna"), script) == 16

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.harness.fitting import Fit, fit_limited
 from benchmarks.harness.limits import FAILED, OK, OOM, OOT, run_limited
-from prunus.errors import InputValueError
 
 GREEDY = "tests.benchmarks.harness.greedy_methods"
 
@@ -40,28 +39,12 @@ def test_the_time_limit_begins_anew_with_the_clock() -> None:
     assert 0.5 <= late.seconds < 5
 
 
-def test_a_fresh_process_has_the_same_limits() -> None:
-    options: dict[str, Any] = {"seconds": 0.5, "fresh": True}
-    assert run_limited(f"{GREEDY}:echo", {"name": "a"}, **options).values == {"name": "a"}
-    assert run_limited(f"{GREEDY}:echo", {"sleeps": [100]}, **options).status == OOT
-    failed = run_limited(f"{GREEDY}:echo", {"sleeps": "a"}, **options)
-    assert failed.status == FAILED
-    assert "TypeError" in failed.message
-
-
 def test_a_fit_within_its_limits_is_told_with_predictions_time_and_size() -> None:
     found = fit("CART")
     assert found.status == OK
     assert found.predictions["new"].tolist() == [0.0, 1.0]
     assert (found.n_parameters, found.valid_loss) == (4, None)
     assert 0 < found.seconds < 5
-
-
-def test_the_second_fit_of_a_method_needs_no_imports() -> None:
-    fit("CART")
-    begin = time.monotonic()
-    assert fit("CART").status == OK
-    assert time.monotonic() - begin < 1.5  # scikit-learn alone takes as long
 
 
 def test_a_fit_that_takes_too_long_is_ended() -> None:
@@ -77,24 +60,5 @@ def test_a_fit_that_holds_too_much_memory_is_ended(method: str, options: dict[st
     assert fit(f"{GREEDY}:{method}", limit_mb=500, **options).status == OOM
 
 
-def test_memory_is_watched_while_it_grows() -> None:
-    arguments = {"method": f"{GREEDY}:Constant", "task": "values", "options": {"megabytes": 4000}, "random_state": 0}
-    arrays: dict[str, Any] = {"x": np.zeros((2, 1), np.float32), "y": np.zeros(2)}
-    outcome = run_limited("benchmarks.harness.fitting:fit", arguments, arrays, seconds=60.0, megabytes=500)
-    assert outcome.status == OOM
-    assert 500 < outcome.peak_mb < 2000
-
-
 def test_an_error_is_told() -> None:
     assert fit(f"{GREEDY}:Broken").status == f"{FAILED}: RuntimeError: no tree today"
-
-
-def test_limits_must_be_positive() -> None:
-    with pytest.raises(InputValueError, match="seconds and megabytes must be positive, got seconds=0"):
-        fit("CART", seconds=0)
-
-
-def test_a_method_that_cannot_be_imported_has_failed() -> None:
-    found = fit("benchmarks.harness.methods.there_is_none:Such")
-    assert found.status.startswith(FAILED)
-    assert "there_is_none" in found.status

@@ -3,10 +3,7 @@
 import functools
 import gzip
 import hashlib
-import json
-import lzma
 import threading
-import zipfile
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,14 +14,13 @@ import pandas as pd
 import pytest
 
 from benchmarks.harness.sets.catalog import SETS, STAND_INS
-from benchmarks.harness.sets.files import DamagedDataError, MissingDataError, download, locate
+from benchmarks.harness.sets.files import DamagedDataError, locate
 from benchmarks.harness.sets.indexed import read_index
 from benchmarks.harness.sets.loading import load_scaled, load_table
 from benchmarks.harness.sets.preprocessing import leave_one_out, to_normal, to_z_scores
-from benchmarks.harness.sets.readers import read_click, read_higgs, read_microsoft, read_yahoo, read_year
-from benchmarks.harness.sets.sources import SOURCES, DataFile, Source
+from benchmarks.harness.sets.readers import read_click, read_higgs, read_microsoft, read_year
+from benchmarks.harness.sets.sources import DataFile, Source
 from benchmarks.harness.splits import official_parts, shuffled_parts
-from prunus.errors import InputValueError
 from tests.benchmarks.harness.folders import write_tables
 
 CONTENT = b"1,2\n3,4\n"
@@ -85,18 +81,6 @@ def test_files_of_the_given_folder_come_first(folder: Path, cache: Path, place: 
     assert len(load_scaled("Glass").train.x) == 36
 
 
-def test_files_may_be_compressed(folder: Path) -> None:
-    write_glass(folder / "plain")
-    content = (folder / "plain").read_bytes()
-    plain = SETS["Glass"].read([folder / "plain"])
-    (folder / "glass.data.gz").write_bytes(gzip.compress(content))
-    (folder / "glass.data.xz").write_bytes(lzma.compress(content))
-    with zipfile.ZipFile(folder / "glass.data.zip", "w") as archive:
-        archive.writestr("glass.data", content)
-    for suffix in ("gz", "xz", "zip"):
-        pd.testing.assert_frame_equal(SETS["Glass"].read([folder / f"glass.data.{suffix}"]).numbers, plain.numbers)
-
-
 def test_a_missing_file_is_downloaded_once(tmp_path: Path, cache: Path, server: str) -> None:
     served = tmp_path / "served" / "some.data.gz"
     served.write_bytes(gzip.compress(CONTENT))
@@ -113,69 +97,11 @@ def test_a_download_of_other_content_is_refused_and_removed(tmp_path: Path, cach
     assert list(cache.iterdir()) == []
 
 
-def test_a_download_that_ends_early_leaves_nothing(
-    tmp_path: Path, cache: Path, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "served" / "some.data").write_bytes(CONTENT)
-    monkeypatch.setattr(QuietHandler, "copyfile", lambda _, source, target: target.write(source.read()[:3]))
-    with pytest.raises(OSError, match="ended after 3 of 8 bytes"):
-        download(f"{server}/some.data", cache / "some.data")
-    assert list(cache.iterdir()) == []
-
-
-def test_a_web_page_is_no_data(tmp_path: Path, cache: Path) -> None:
-    (tmp_path / "login.html").write_text("<html>")
-    with pytest.raises(MissingDataError, match="a web page instead of the file"):
-        locate("Some", source_of((tmp_path / "login.html").as_uri()))
-    assert list(cache.iterdir()) == []
-
-
-def test_a_file_of_unknown_checksum_must_stay_as_it_was_first(tmp_path: Path, cache: Path) -> None:
-    (tmp_path / "some.data").write_bytes(CONTENT)
-    source = source_of((tmp_path / "some.data").as_uri())
-    (path,) = locate("Some", source)
-    assert (cache / "some.data.sha256").read_text() == f"{SHA256}  some.data\n"
-    assert locate("Some", source) == [path]
-    path.write_bytes(b"other")
-    with pytest.raises(DamagedDataError, match=r"the file that was there first, see some\.data\.sha256"):
-        locate("Some", source)
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zip"])
 def test_a_damaged_file_of_the_folder_is_met_by_its_checksum(folder: Path, suffix: str) -> None:
     (folder / f"some.data{suffix}").write_bytes(b"other")
     with pytest.raises(DamagedDataError, match="Delete it or replace it"):
         locate("Some", source_of(None, SHA256), folder)
-
-
-def test_nothing_is_written_to_the_given_folder(folder: Path) -> None:
-    (folder / "some.data").write_bytes(CONTENT)
-    locate("Some", source_of(None), folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["raw", "some.data"]
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_without_file_and_network_an_error_says_what_to_put_where(name: str, folder: Path, cache: Path) -> None:
-    with pytest.raises(MissingDataError) as caught:
-        load_scaled(name, folder)
-    message, file = str(caught.value), SOURCES[name].files[0].name
-    assert f"put it at {folder / file} or {cache / file}" in message
-    assert f"From {SOURCES[name].page}" in message
-
-
-def test_the_papers_ten_sets_have_sources() -> None:
-    assert len(SOURCES) == 10
-    assert {info.source for info in SETS.values()} == set(SOURCES)
-
-
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InputValueError, match=r"name must be one of Year, .*, got 'year'"):
-        load_scaled("year")
-
-
-def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputValueError, match=r"folder must be a folder, got .*nowhere"):
-        load_scaled("Glass", tmp_path / "nowhere")
 
 
 # Reading
@@ -191,33 +117,11 @@ def test_mushrooms_are_one_hot(folder: Path) -> None:
     assert set(data.train.y) == {0, 1}
 
 
-def test_tictactoe_is_one_hot(folder: Path) -> None:
-    rows = [",".join([*("xob"[(i + j) % 3] for j in range(9)), ["negative", "positive"][i % 2]]) for i in range(30)]
-    (folder / "tic-tac-toe.data").write_text("\n".join(rows))
-    data = load_scaled("Tictactoe", folder)
-    assert data.test.x.shape == (6, 27)
-    assert data.test.x.dtype == np.float32
-    assert data.feature_names[-1] == "bottom-right = x"
-
-
 def write_fico(path: Path) -> None:
     """40 rows of two columns: one in ten has no value at all, one in ten a code in its second column."""
     rows = [f"{['Bad', 'Good'][i % 2]},{60 + i},{-8 if i % 10 == 3 else i}" for i in range(36)]
     header = "RiskPerformance,ExternalRiskEstimate,NetFractionInstallBurden"
     path.write_text("\r\n".join([header, *rows, *["Bad,-9,-9"] * 4]))
-
-
-def test_codes_of_fico_are_missing_values_with_a_flag(folder: Path) -> None:
-    write_fico(folder / "heloc_dataset_v1.csv")
-    data = load_scaled("FICO", folder)
-    assert data.feature_names == [
-        "ExternalRiskEstimate",
-        "NetFractionInstallBurden",
-        "NetFractionInstallBurden: no usable trades",
-    ]
-    x = np.concatenate([data.train.x, data.valid.x, data.test.x])
-    assert (x[x[:, 2] == 1, 1] == 0).all()
-    assert (x[:, 2] == 1).sum() == 4
 
 
 def test_rows_of_fico_without_values_are_dropped_unless_all_are_asked_for(folder: Path) -> None:
@@ -254,12 +158,6 @@ def test_year_and_higgs_test_on_their_last_rows(tmp_path: Path) -> None:
         assert (len(train), len(valid)) == (12, 3)
 
 
-def test_a_file_without_training_rows_is_refused(folder: Path) -> None:
-    np.savetxt(folder / "YearPredictionMSD.txt", np.zeros((3, 91)), delimiter=",")
-    with pytest.raises(InputValueError, match="more than 51,630 rows, got 3"):
-        load_scaled("Year", folder)
-
-
 def test_microsoft_trains_and_tests_on_the_parts_of_fold_1(folder: Path) -> None:
     fold = folder / "MSLR-WEB10K" / "Fold1"
     fold.mkdir(parents=True)
@@ -270,14 +168,6 @@ def test_microsoft_trains_and_tests_on_the_parts_of_fold_1(folder: Path) -> None
     data = load_scaled("Microsoft", folder)
     assert data.test.y.tolist() == [0.0, 1.0, 2.0]
     assert (len(data.train.x), len(data.valid.x)) == (16, 4)
-
-
-def test_yahoo_has_three_official_parts(folder: Path) -> None:
-    for part, n in (("train", 6), ("valid", 4), ("test", 3)):
-        (folder / f"set1.{part}.txt").write_text("".join(f"{i % 5} qid:1 2:{i} 699:1\n" for i in range(n)))
-    assert read_yahoo([folder / f"set1.{part}.txt" for part in ("train", "test")]).numbers.shape == (9, 699)
-    data = load_scaled("Yahoo", folder)
-    assert [len(y) for y in parts(data)] == [6, 4, 3]
 
 
 def write_click(path: Path, n: int, index: bool) -> None:
@@ -299,50 +189,12 @@ def test_click_has_keys_and_tests_on_its_last_rows(tmp_path: Path) -> None:
 # Tables that stand in
 
 
-def write_index(folder: Path, **more: str) -> None:
-    write_click(folder / "click_small.csv.gz", 40, index=False)
-    (folder / "index.json").write_text(
-        json.dumps({"click_small": {"file": "click_small.csv.gz", "task": "binary", **more}})
-    )
-
-
-def test_a_stand_in_is_read_from_a_folder_of_benchmark_tables(folder: Path) -> None:
-    write_index(folder)
-    data = load_scaled("click_small", folder)
-    assert data.note == "stands in for Click"
-    assert data.train.x.shape == (24, 9)
-    assert data.feature_names[:2] == ["depth", "url_hash"]
-
-
-def test_a_stand_in_must_have_the_checksum_of_the_index(folder: Path) -> None:
-    write_index(folder, sha256="0" * 64)
-    with pytest.raises(DamagedDataError, match=r"must be the file of index\.json, of SHA-256"):
-        load_scaled("click_small", folder)
-
-
-def test_a_stand_in_that_is_missing_is_asked_for(folder: Path, cache: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"higgs_11k\.csv\.gz, and an index\.json") as caught:
-        load_scaled("higgs_11k", folder)
-    assert f"in {folder} or {cache}" in str(caught.value)
-
-
-def test_every_stand_in_stands_for_a_set() -> None:
-    assert {info.stands_for for info in STAND_INS.values()} <= set(SOURCES)
-
-
 # Tables of an index
 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
     return write_tables(tmp_path)
-
-
-def test_the_index_says_what_a_table_has(tables: Path, tmp_path: Path) -> None:
-    entry = read_index(tables)["pets"]
-    assert (entry.task, entry.rows, entry.features, entry.categorical) == ("classes", 100, 3, ("kind",))
-    assert read_index(tables)["airfoil"].task == "values"
-    assert read_index(tmp_path / "elsewhere") == {}
 
 
 def test_a_split_table_has_every_row_once(tables: Path) -> None:
@@ -358,15 +210,6 @@ def test_classes_keep_their_shares_and_categories_their_levels(tables: Path) -> 
     assert np.bincount(data.train.y).tolist() == [20, 20, 20]
     assert data.test.x["x2"].cat.categories.tolist() == ["cat", "none"]
     assert data.x["x0"].isna().sum() == 1
-
-
-def test_targets_are_scaled_by_the_training_part(tables: Path) -> None:
-    data = load_table(tables, read_index(tables)["airfoil"], seed=1)
-    assert data.n_classes == 0
-    assert abs(data.train.y.mean()) < 1e-9
-    assert abs(data.train.y.std() - 1) < 1e-9
-    assert np.corrcoef(data.test.x["x0"], data.test.y)[0, 1] > 1 - 1e-9
-    assert abs(data.test.y.mean()) > 1e-9
 
 
 # Splits
@@ -391,13 +234,6 @@ def test_the_two_rules_choose_other_rows_for_the_same_seed(folder: Path) -> None
     assert sorted(shuffled.valid) != official.valid.tolist()
 
 
-def test_the_seed_decides_the_parts(folder: Path) -> None:
-    write_glass(folder / "glass.data", n=60)
-    first, again, other = (load_scaled("Glass", folder, seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first.test.x, again.test.x)
-    assert (first.test.x != other.test.x).any()
-
-
 # Preprocessing
 
 
@@ -411,33 +247,12 @@ def test_z_scores_are_those_of_the_training_rows() -> None:
     np.testing.assert_array_equal(to_z_scores(x, train)[train], z[train])
 
 
-def test_quantiles_make_any_column_normal() -> None:
-    x = np.exp(np.random.default_rng(0).normal(size=(2000, 1)) * 3).astype(np.float32)
-    normal = to_normal(x, np.arange(1500), seed=0)[1500:]
-    assert abs(normal.mean()) < 0.1
-    assert abs(normal.std() - 1) < 0.1
-
-
-def test_quantiles_keep_a_symmetric_flag_symmetric() -> None:
-    x = (np.arange(2000) % 2).astype(np.float32)[:, None]
-    low, high = to_normal(x, np.arange(2000), seed=0)[:2, 0]
-    assert low == pytest.approx(-high, abs=0.1)
-    assert high == pytest.approx(0.674, abs=0.1)  # the middle of the upper half
-
-
 def test_quantiles_make_missing_values_and_constant_columns_0() -> None:
     x = np.column_stack([np.arange(50), np.full(50, 7)]).astype(np.float32)
     x[3, 0] = np.nan
     normal = to_normal(x, np.arange(40), seed=0)
     assert normal[3, 0] == 0
     assert (normal[:, 1] == 0).all()
-
-
-def test_quantiles_can_be_asked_for_and_declined(folder: Path) -> None:
-    write_glass(folder / "glass.data", n=60)
-    default, asked, declined = (load_scaled("Glass", folder, quantile=quantile) for quantile in (None, True, False))
-    np.testing.assert_array_equal(default.train.x, declined.train.x)
-    assert (asked.train.x != default.train.x).any()
 
 
 def test_a_training_row_is_left_out_of_its_own_code() -> None:

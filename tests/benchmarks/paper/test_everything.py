@@ -1,7 +1,6 @@
 """One way in for all tables and figures, and whether what is stored says what its numbers say."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,46 +13,6 @@ from benchmarks.paper.tables.cells import TableRow
 from benchmarks.paper.tables.paper_tables import TABLES
 
 RESULTS = Path(everything.__file__).parent / "results"
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    found: list[Any] = []
-
-    def record(*arguments: Any) -> int:
-        found.append(arguments)
-        return 0
-
-    for name in ("make_table", "make_figure", "make_clustering"):
-        monkeypatch.setattr(everything, name, record)
-    return found
-
-
-def test_all_is_made_by_default_tables_first(calls: list[Any], tmp_path: Path) -> None:
-    assert everything.main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 0
-    first = [arguments[0] for arguments in calls]
-    names = [one[0] if isinstance(one, list) else "clustering" if one == tmp_path else one for one in first]
-    assert names == list(everything.NAMES)
-    assert names.index("regression") < names.index("error-time")
-    assert calls[0][0][1:] == ["--out", str(tmp_path), "--data", str(tmp_path), "--jobs", "2"]
-
-
-def test_one_is_made_by_its_name(calls: list[Any]) -> None:
-    assert everything.main(["small", "--trials", "3"]) == 0
-    assert [arguments[0][0] for arguments in calls] == ["small"]
-    assert calls[0][0][-4:] == ["--trials", "3", "--jobs", "2"]
-
-
-def test_what_is_not_there_does_not_stop_the_rest(calls: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert everything.main(["clustering", "glass-routing"]) == 1
-    assert "clustering: --data must name the folder" in capsys.readouterr().err
-    assert len(calls) == 1
-
-
-def test_names_that_are_not_there_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        everything.main(["smal"])
-    assert "got 'smal'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if (RESULTS / f"{name}_cells.csv").exists()])

@@ -5,7 +5,6 @@ import pytest
 
 from benchmarks.harness.methods import find_method
 from benchmarks.harness.spaces import suggest
-from benchmarks.paper.tables.paper_tables import OURS, TABLES
 from benchmarks.paper.tables.tuning import TUNINGS
 
 PACKAGES = {"GOSDT": "gosdt", "Optree": "pystreed"}
@@ -23,10 +22,6 @@ def test_options_of_starts_and_trials_are_accepted(name: str) -> None:
         assert method("classes", **options).task == "classes"
 
 
-def test_all_methods_of_the_tables_are_tuned() -> None:
-    assert {method for info in TABLES.values() for method in info.methods} == set(TUNINGS)
-
-
 def test_cart_is_tuned_in_the_ranges_of_the_paper() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     drawn = [suggest(TUNINGS["CART"].space, study.ask()) for _ in range(50)]
@@ -35,9 +30,3 @@ def test_cart_is_tuned_in_the_ranges_of_the_paper() -> None:
     assert all(0 <= options["min_impurity_decrease"] <= 1 for options in drawn)
     assert all(1e-16 <= options["ccp_alpha"] <= 1e2 for options in drawn)
     assert sum(options["ccp_alpha"] < 1e-7 for options in drawn) > 10
-
-
-def test_ours_starts_otherwise_for_numbers_than_for_classes() -> None:
-    starts = [TUNINGS[OURS].starts_for(task) for task in ("classes", "values")]
-    assert starts[0] != starts[1]
-    assert all(found[0] == {} for found in starts)

@@ -12,7 +12,7 @@ from prunus.ops.masses import MAX_GPU_DEPTH
 from prunus.training.callbacks import EpochRecord
 from prunus.training.flat_engine import FlatEngine, why_not_flat, why_not_run
 from prunus.training.losses import Loss, NamedLoss
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.processes import processes
 from prunus.training.samples import Samples, TrainingSamples
 from prunus.training.schedules import Pace
@@ -24,7 +24,7 @@ __all__ = ["FusedEngine", "Joined", "why_not_fused"]
 def why_not_fused(
     model: nn.Module,
     loss: Loss,
-    options: TrainingOptions,
+    options: TrainerOptions,
     refresh: RefreshMasses | None,
     train: TrainingSamples,
 ) -> str | None:
@@ -61,7 +61,7 @@ class FusedEngine(FlatEngine):
         self,
         model: TreeModel,
         loss: NamedLoss,
-        options: TrainingOptions,
+        options: TrainerOptions,
         pace: Pace,
         refresh: RefreshMasses | None,
         train: TrainingSamples,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from prunus.nn import TreeLayer
 from prunus.training.gpu.graphs import StepGraphs
 from prunus.training.losses import Loss
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.processes import processes
 from prunus.training.samples import Samples, TrainingSamples
 from prunus.training.schedules import COLUMNS, FORGET, RATE, SCALE, StepPlan
@@ -22,7 +22,7 @@ __all__ = ["GraphEngine", "why_not_graph"]
 def why_not_graph(
     model: nn.Module,
     _loss: Loss,
-    options: TrainingOptions,
+    options: TrainerOptions,
     _refresh: RefreshMasses | None,
     train: TrainingSamples,
 ) -> str | None:
@@ -64,7 +64,7 @@ class GraphEngine(TorchEngine):
 
     name = "graph"
 
-    def __init__(self, model: nn.Module, loss: Loss, options: TrainingOptions, *rest: Any) -> None:
+    def __init__(self, model: nn.Module, loss: Loss, options: TrainerOptions, *rest: Any) -> None:
         super().__init__(model, loss, options, *rest)
         modules = list(model.modules())
         self.trees, self.choosers = _trees(modules), _choosers(modules)

@@ -13,7 +13,7 @@ from prunus.ops.triton.step import blocks_of
 from prunus.training.gpu.layout import GpuLayout
 from prunus.training.losses import NamedLoss, compared, mean_loss
 from prunus.training.masses import sampling_step
-from prunus.training.options import TrainingOptions
+from prunus.training.options import TrainerOptions
 from prunus.training.samples import Samples, TrainingSamples
 from prunus.training.schedules import Pace
 
@@ -32,7 +32,7 @@ class Learner(NamedTuple):
 
     model: TreeModel
     loss: NamedLoss
-    options: TrainingOptions
+    options: TrainerOptions
     pace: Pace
     train: TrainingSamples
     valid: Samples | None
