@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import prunus
-from prunus.cli.command import Outcome, pairs, quoted, say
+from prunus.cli.command import Outcome, flag, pairs, quoted, say, table_argument, value
 from prunus.cli.description import cluster_scores, model_lines, model_record
 from prunus.cli.errors import CliError, require
 from prunus.cli.fit import check_file
@@ -36,14 +36,10 @@ OPTIONS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``cluster``."""
-    parser.add_argument(
-        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
-    )
-    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, such as customers.prunus")
-    parser.add_argument("--force", action="store_true", help="replace files if they exist")
-    parser.add_argument(
-        "--n-clusters", type=int, metavar="K", help="number of flat clusters (default: the leaves of the tree)"
-    )
+    table_argument(parser)
+    value(parser, "--out", "MODEL", "the file to write, such as customers.prunus", required=True)
+    flag(parser, "--force", "replace files if they exist")
+    value(parser, "--n-clusters", "K", "number of flat clusters (default: the leaves of the tree)", type=int)
     parser.add_argument(
         "--max-leaf-nodes",
         "--max-leaves",
@@ -51,13 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="largest number of clusters at the bottom of the hierarchy (default: 64)",
     )
-    parser.add_argument(
-        "--labels", metavar="FILE", help="write the cluster of each row to FILE: .csv, .tsv, .parquet or .feather"
-    )
-    parser.add_argument(
+    value(parser, "--labels", "FILE", "write the cluster of each row to FILE: .csv, .tsv, .parquet or .feather")
+    value(
+        parser,
         "--target",
-        metavar="COLUMN",
-        help="a column with known classes: not used for clustering, only compared with the clusters",
+        "COLUMN",
+        "a column with known classes: not used for clustering, only compared with the clusters",
     )
     add_column_options(parser)
     add_reading_options(parser)

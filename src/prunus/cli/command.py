@@ -7,7 +7,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-__all__ = ["Outcome", "Parser", "common_options", "number", "pairs", "plain", "quoted", "say", "shortened", "table"]
+__all__ = [
+    "Outcome",
+    "Parser",
+    "common_options",
+    "flag",
+    "model_argument",
+    "number",
+    "pairs",
+    "plain",
+    "quoted",
+    "repeated",
+    "say",
+    "shortened",
+    "table",
+    "table_argument",
+    "value",
+]
 
 LONGEST = 80
 """An error quotes at most this many characters of an argument."""
@@ -41,10 +57,35 @@ class Parser(argparse.ArgumentParser):
 def common_options() -> Parser:
     """Make a parser with the options that every command has."""
     parser = Parser(add_help=False)
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object, for programs")
-    parser.add_argument("--quiet", action="store_true", help="report no progress on stderr")
-    parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
+    flag(parser, "--json", "print the result as one JSON object, for programs")
+    flag(parser, "--quiet", "report no progress on stderr")
+    flag(parser, "--traceback", "show where in the code an error was raised")
     return parser
+
+
+def flag(parser: Any, name: str, words: str) -> None:
+    """Add an option that is given or not."""
+    parser.add_argument(name, action="store_true", help=words)
+
+
+def value(parser: Any, name: str, metavar: str, words: str, **settings: Any) -> None:
+    """Add an argument or an option that has a value."""
+    parser.add_argument(name, metavar=metavar, help=words, **settings)
+
+
+def repeated(parser: Any, name: str, metavar: str, words: str) -> None:
+    """Add an option that can be given more than once; its value is a list."""
+    parser.add_argument(name, action="append", default=[], metavar=metavar, help=words)
+
+
+def model_argument(parser: Any) -> None:
+    """Add the model that a command uses."""
+    value(parser, "model", "MODEL", "a file that `prunus fit` or `prunus cluster` wrote")
+
+
+def table_argument(parser: Any) -> None:
+    """Add the one table that a command reads."""
+    value(parser, "data", "DATA", "a table: CSV, Parquet or Feather; - is stdin", nargs="?", default="-")
 
 
 def say(options: argparse.Namespace, text: str) -> None:

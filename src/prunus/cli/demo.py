@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import prunus
-from prunus.cli.command import Outcome, say, table
+from prunus.cli.command import Outcome, flag, say, table, value
 from prunus.cli.errors import require
 from prunus.cli.models import check_output
 from prunus.metrics import dendrogram_purity
@@ -51,10 +51,8 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``demo``."""
-    parser.add_argument(
-        "--html", default="tree.html", metavar="FILE", help="the web page to write (default: tree.html)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    value(parser, "--html", "FILE", "the web page to write (default: tree.html)", default="tree.html")
+    flag(parser, "--force", "replace FILE if it exists")
 
 
 def run(options: argparse.Namespace) -> Outcome:

@@ -32,6 +32,14 @@ __all__ = [
 
 Scores = dict[str, float]
 Outputs = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+FOLDS, REPEATS, SMALL = 10, 3, 2_000
+"""Small tables are cross-validated with this many folds, more than once; of larger ones one fold is held out."""
+MOST_ROWS = 30_000
+"""The others learn from at most this many rows of a larger table, as the search does."""
+TREES, ROUNDS = 100, 50
+"""Trees of the random forest, and of the boosted ensemble for each class."""
 
 
 def model_record(estimator: Any) -> dict[str, Any]:
@@ -208,17 +216,6 @@ def cluster_scores(model: Any, X: Any, classes: Any = None) -> Scores:  # noqa: 
     return found | {"hard_soft_agreement": float(prunus.tree_summary(model, X).agreement or 0.0)}
 
 
-Doubles = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-
-FOLDS, REPEATS, SMALL = 10, 3, 2_000
-"""Small tables are cross-validated with this many folds, more than once; of larger ones one fold is held out."""
-MOST_ROWS = 30_000
-"""The others learn from at most this many rows of a larger table, as the search does."""
-TREES, ROUNDS = 100, 50
-"""Trees of the random forest, and of the boosted ensemble for each class."""
-
-
 def compare(estimator: Any, problem: "Problem") -> dict[str, Any] | None:
     """The score, accuracy or R^2, of a readable tree, of CART with as many leaves, and of an ensemble.
 
@@ -275,7 +272,7 @@ def compared_text(compared: dict[str, Any]) -> str:
 class _Rivals:
     """Other methods on the same rows, with the same options as far as they have them."""
 
-    def __init__(self, estimator: Any, x: npt.NDArray[np.float32], y: Any, weight: Doubles, valid: Rows) -> None:
+    def __init__(self, estimator: Any, x: npt.NDArray[np.float32], y: Any, weight: Outputs, valid: Rows) -> None:
         from sklearn.model_selection import RepeatedKFold
 
         self.x, self.y, self.weight = x, y, weight

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from prunus.cli.command import Outcome, pairs
+from prunus.cli.command import Outcome, model_argument, pairs, table_argument, value
 from prunus.cli.description import cluster_scores, scores
 from prunus.cli.errors import CliError
 from prunus.cli.models import columns_as_text, date_orders, is_clusterer, load_estimator, needed_columns, read_truth
@@ -16,14 +16,13 @@ EPILOG = "Example: prunus evaluate houses.prunus test.csv --target price"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``evaluate``."""
-    parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument(
-        "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
-    )
-    parser.add_argument(
+    model_argument(parser)
+    table_argument(parser)
+    value(
+        parser,
         "--target",
-        metavar="COLUMN",
-        help="the column with the true values (default: the one that was learned); for clusters, known classes",
+        "COLUMN",
+        "the column with the true values (default: the one that was learned); for clusters, known classes",
     )
     add_reading_options(parser)
 

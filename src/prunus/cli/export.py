@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import prunus
-from prunus.cli.command import Outcome, pairs, say
+from prunus.cli.command import Outcome, flag, model_argument, pairs, repeated, say, value
 from prunus.cli.errors import CliError, require
 from prunus.cli.models import check_outputs, is_classifier, is_clusterer, is_forest, is_hard, load_estimator
 from prunus.files import write_bytes
@@ -19,29 +19,28 @@ EPILOG = "Example: prunus export houses.prunus --sql houses.sql --table houses -
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``export``."""
-    parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument("--force", action="store_true", help="replace files if they exist")
-    parser.add_argument(
+    model_argument(parser)
+    flag(parser, "--force", "replace files if they exist")
+    flag(
+        parser,
         "--hard",
-        action="store_true",
-        help="let rows follow one path through the tree; --sql and --python need it unless the tree was learned with "
+        "let rows follow one path through the tree; --sql and --python need it unless the tree was learned with "
         "--kind readable or --kind hard",
     )
     files = parser.add_argument_group("files to write, at least one of them; - is stdout, but not for ONNX")
-    files.add_argument("--onnx", metavar="FILE", help="an ONNX file, which predicts in any language")
-    files.add_argument("--sql", metavar="FILE", help="a SELECT statement, which predicts the rows of a table")
-    files.add_argument("--python", metavar="FILE", help="a Python function that needs no imports")
-    files.add_argument("--rules", metavar="FILE", help="a rule for each leaf, as text")
+    value(files, "--onnx", "FILE", "an ONNX file, which predicts in any language")
+    value(files, "--sql", "FILE", "a SELECT statement, which predicts the rows of a table")
+    value(files, "--python", "FILE", "a Python function that needs no imports")
+    value(files, "--rules", "FILE", "a rule for each leaf, as text")
     code = parser.add_argument_group("options of --sql and --python")
-    code.add_argument("--table", metavar="NAME", help="the table of --sql, such as houses or sales.houses")
-    code.add_argument(
+    value(code, "--table", "NAME", "the table of --sql, such as houses or sales.houses")
+    repeated(
+        code,
         "--copy",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column of the table, such as a key, that is part of the result of --sql; repeatable",
+        "COLUMN",
+        "a column of the table, such as a key, that is part of the result of --sql; repeatable",
     )
-    code.add_argument("--proba", action="store_true", help="also the probabilities of the classes")
+    flag(code, "--proba", "also the probabilities of the classes")
 
 
 def run(options: argparse.Namespace) -> Outcome:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import prunus
-from prunus.cli.command import Outcome, number, pairs, say
+from prunus.cli.command import Outcome, flag, number, pairs, say, value
 from prunus.cli.description import compare, compared_text, model_lines, model_record, model_warning, note_lines
 from prunus.cli.errors import CliError, Interrupted, describe
-from prunus.cli.files import add_memory_option, draw_data, input_files, open_data, read_data
 from prunus.cli.models import check_other, check_output, finish_model, is_readable
 from prunus.cli.problem import FileProblem, Problem, add_problem_options, read_file_problem, read_problem
-from prunus.cli.reading import add_reading_options
+from prunus.cli.reading import add_memory_option, add_reading_options, draw_data, input_files, open_data, read_data
 from prunus.cli.tree_options import (
     KINDS,
     OF_KINDS,
@@ -37,15 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``fit``."""
     add_problem_options(parser, files=True)
     add_memory_option(parser)
-    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, such as houses.prunus")
-    parser.add_argument(
-        "--force", action="store_true", help="replace MODEL if it exists, and discard an interrupted run"
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="continue a run that was interrupted; not with --kind readable"
-    )
+    value(parser, "--out", "MODEL", "the file to write, such as houses.prunus", required=True)
+    flag(parser, "--force", "replace MODEL if it exists, and discard an interrupted run")
+    flag(parser, "--resume", "continue a run that was interrupted; not with --kind readable")
     add_kind_option(parser, *KINDS)
-    parser.add_argument("--forest", type=int, metavar="N", help="learn a forest of N trees (default: 16)")
+    value(parser, "--forest", "N", "learn a forest of N trees (default: 16)", type=int)
     parser.add_argument("--class-weight", choices=["balanced"], help="give all classes the same total weight")
     add_reading_options(parser)
     add_tree_options(parser, auto=True)

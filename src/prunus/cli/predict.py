@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from prunus.cli.command import Outcome, say
+from prunus.cli.command import Outcome, flag, model_argument, repeated, say, value
 from prunus.cli.errors import CliError, require
-from prunus.cli.files import add_data_option, add_memory_option, frame_of, input_files, open_data, read_data, shown
 from prunus.cli.models import (
     check_output,
     check_table_name,
@@ -22,7 +21,16 @@ from prunus.cli.models import (
     needed_columns,
     text_columns,
 )
-from prunus.cli.reading import add_reading_options
+from prunus.cli.reading import (
+    add_data_option,
+    add_memory_option,
+    add_reading_options,
+    frame_of,
+    input_files,
+    open_data,
+    read_data,
+    shown,
+)
 from prunus.cli.writing import csv_text, write_predictions, write_table
 
 __all__ = ["add_arguments", "run"]
@@ -39,40 +47,31 @@ EPILOG = "Example: prunus predict houses.prunus new.csv > prices.csv"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``predict``."""
-    parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
+    model_argument(parser)
     add_data_option(parser)
     add_memory_option(parser)
-    parser.add_argument(
-        "--out", metavar="FILE", help="write to FILE, .csv, .tsv, .parquet or .feather, instead of CSV on stdout"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument("--proba", action="store_true", help="also write the probabilities of the classes")
-    parser.add_argument(
-        "--hard", action="store_true", help="let rows follow one path through the tree, as a person would"
-    )
-    parser.add_argument(
+    value(parser, "--out", "FILE", "write to FILE, .csv, .tsv, .parquet or .feather, instead of CSV on stdout")
+    flag(parser, "--force", "replace FILE if it exists")
+    flag(parser, "--proba", "also write the probabilities of the classes")
+    flag(parser, "--hard", "let rows follow one path through the tree, as a person would")
+    value(
+        parser,
         "--device",
-        metavar="NAME",
-        help="where to compute: cpu, cuda, ... (default: a GPU if there is one, the tree has a network, and the table "
+        "NAME",
+        "where to compute: cpu, cuda, ... (default: a GPU if there is one, the tree has a network, and the table "
         "has many rows)",
     )
-    parser.add_argument(
+    flag(
+        parser,
         "--explain",
-        action="store_true",
-        help="also write the three strongest reasons for each prediction: columns, their values, and how much they "
+        "also write the three strongest reasons for each prediction: columns, their values, and how much they "
         "moved the prediction, or the probability of the class, compared with a row of typical values",
     )
-    parser.add_argument(
-        "--copy",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="copy a column of DATA, such as an id, as it is written there; repeatable",
-    )
-    parser.add_argument(
+    repeated(parser, "--copy", "COLUMN", "copy a column of DATA, such as an id, as it is written there; repeatable")
+    flag(
+        parser,
         "--guard-formulas",
-        action="store_true",
-        help="in CSV, write an apostrophe before text that spreadsheets would take for a formula: text that begins "
+        "in CSV, write an apostrophe before text that spreadsheets would take for a formula: text that begins "
         "with =, +, -, @, a tab or a carriage return, and is not a number",
     )
     add_reading_options(parser)

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.cli.columns import Dropped, drop_useless
-from prunus.cli.command import quoted
+from prunus.cli.command import quoted, repeated, table_argument, value
 from prunus.cli.description import Scores, mean_scores, scores
 from prunus.cli.errors import CliError
-from prunus.cli.files import add_data_option, frame_of, open_data, shown
 from prunus.cli.models import is_forest, is_readable
-from prunus.cli.reading import InputTable, check_finite, read_input
+from prunus.cli.reading import InputTable, add_data_option, check_finite, frame_of, open_data, read_input, shown
 from prunus.cli.targets import TASKS, Target, read_target
 
 if TYPE_CHECKING:
@@ -143,16 +142,8 @@ def _task_line(target: Target) -> tuple[str, str]:
 
 def add_column_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose the features."""
-    parser.add_argument(
-        "--drop", action="append", default=[], metavar="COLUMN", help="leave out a column; can be repeated"
-    )
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="keep a column that would be left out as useless; can be repeated",
-    )
+    repeated(parser, "--drop", "COLUMN", "leave out a column; can be repeated")
+    repeated(parser, "--keep", "COLUMN", "keep a column that would be left out as useless; can be repeated")
 
 
 def add_problem_options(parser: argparse.ArgumentParser, *, files: bool = False) -> None:
@@ -160,23 +151,22 @@ def add_problem_options(parser: argparse.ArgumentParser, *, files: bool = False)
     if files:
         add_data_option(parser)
     else:
-        parser.add_argument(
-            "data", metavar="DATA", nargs="?", default="-", help="a table: CSV, Parquet or Feather; - is stdin"
-        )
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
+        table_argument(parser)
+    value(parser, "--target", "COLUMN", "the column to predict", required=True)
     parser.add_argument(
         "--task",
         choices=["auto", *TASKS],
         default="auto",
         help="the kind of prediction; auto decides by the values of the target (default)",
     )
-    parser.add_argument("--weights", metavar="COLUMN", help="the column with the weights of the rows")
-    parser.add_argument(
+    value(parser, "--weights", "COLUMN", "the column with the weights of the rows")
+    value(
+        parser,
         "--validation-fraction",
-        type=float,
-        metavar="X",
-        help=f"share of the rows that are held out (default: {VALIDATION_FRACTION}; `prunus fit` holds out none "
+        "X",
+        f"share of the rows that are held out (default: {VALIDATION_FRACTION}; `prunus fit` holds out none "
         f"of fewer than {SMALL} rows, and none for a readable tree, which is judged by cross-validation)",
+        type=float,
     )
     add_column_options(parser)
 

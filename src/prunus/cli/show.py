@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import prunus
-from prunus.cli.command import Outcome, say
+from prunus.cli.command import Outcome, flag, model_argument, say, value
 from prunus.cli.errors import CliError, require
 from prunus.cli.models import (
     check_ending,
@@ -35,37 +35,34 @@ EPILOG = "Example: prunus show houses.prunus --html houses.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``show``."""
-    parser.add_argument("model", metavar="MODEL", help="a file that `prunus fit` or `prunus cluster` wrote")
-    parser.add_argument(
-        "--text", action="store_true", help="print the tree as text; this is the default if no file is given"
-    )
-    parser.add_argument("--html", metavar="FILE", help="write a web page that needs no network")
-    parser.add_argument("--plot", metavar="FILE", help="write a picture of the tree: .png, .svg or .pdf")
-    parser.add_argument(
-        "--curves", metavar="FILE", help="write a picture of the curves of additive leaves: .png, .svg or .pdf"
-    )
-    parser.add_argument(
+    model_argument(parser)
+    flag(parser, "--text", "print the tree as text; this is the default if no file is given")
+    value(parser, "--html", "FILE", "write a web page that needs no network")
+    value(parser, "--plot", "FILE", "write a picture of the tree: .png, .svg or .pdf")
+    value(parser, "--curves", "FILE", "write a picture of the curves of additive leaves: .png, .svg or .pdf")
+    value(
+        parser,
         "--tree",
+        "K",
+        "the tree of a forest to show, counted from 0 (default: 0; the web page then contains all trees)",
         type=int,
-        metavar="K",
-        help="the tree of a forest to show, counted from 0 (default: 0; the web page then contains all trees)",
     )
-    parser.add_argument(
+    value(
+        parser,
         "--max-depth",
+        "N",
+        "deepest level of the text (default: 10) and of the picture (default: all levels that are legible)",
         type=int,
-        metavar="N",
-        help="deepest level of the text (default: 10) and of the picture (default: all levels that are legible)",
     )
-    parser.add_argument(
-        "--figure-size", metavar="W,H", help="width and height of pictures in inches (default: what they need)"
-    )
-    parser.add_argument(
+    value(parser, "--figure-size", "W,H", "width and height of pictures in inches (default: what they need)")
+    value(
+        parser,
         "--data",
-        metavar="DATA",
-        help="a table with rows for the web page and for the curves, and to compare hard with soft predictions",
+        "DATA",
+        "a table with rows for the web page and for the curves, and to compare hard with soft predictions",
     )
-    parser.add_argument("--target", metavar="COLUMN", help="the column of DATA with the true values, for the web page")
-    parser.add_argument("--force", action="store_true", help="replace files if they exist")
+    value(parser, "--target", "COLUMN", "the column of DATA with the true values, for the web page")
+    flag(parser, "--force", "replace files if they exist")
     add_reading_options(parser)
 
 

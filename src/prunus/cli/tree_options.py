@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import prunus
-from prunus.cli.command import number, quoted
+from prunus.cli.command import flag, number, quoted, value
 from prunus.cli.errors import CliError
 
 if TYPE_CHECKING:
@@ -179,19 +179,20 @@ def add_tree_options(parser: argparse.ArgumentParser, *names: str, auto: bool = 
     for name in names or OPTIONS:
         group.add_argument(as_written(name), **OPTIONS[name].settings(auto=auto))
     if auto:
-        group.add_argument(
+        flag(
+            group,
             "--auto",
-            action="store_true",
-            help="let candidates compete, and learn with the best: --leaf auto --depth auto --pieces auto, but for "
+            "let candidates compete, and learn with the best: --leaf auto --depth auto --pieces auto, but for "
             "those of them that are given",
         )
-        group.add_argument(
+        value(
+            group,
             "--tuning-seconds",
+            "X",
+            "start no new candidate after this many seconds; the first always runs (default: no limit)",
             type=float,
-            metavar="X",
-            help="start no new candidate after this many seconds; the first always runs (default: no limit)",
         )
-    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of all random choices (default: 0)")
+    value(group, "--seed", "N", "seed of all random choices (default: 0)", type=_seed, default=0)
 
 
 def as_written(name: str) -> str:

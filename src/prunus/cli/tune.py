@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import prunus
-from prunus.cli.command import Outcome, number, pairs, say
+from prunus.cli.command import Outcome, flag, number, pairs, say, value
 from prunus.cli.description import leaves_text, main_score, model_lines, model_record, model_warning, note_lines, scores
 from prunus.cli.errors import CliError, Interrupted, ProcessFailure, describe, exit_code, require
 from prunus.cli.models import check_output, finish_model
@@ -87,13 +87,11 @@ class Failure(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``tune``."""
     add_problem_options(parser)
-    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write the best model to")
-    parser.add_argument("--force", action="store_true", help="replace MODEL if it exists")
-    parser.add_argument("--study", metavar="FILE", help="SQLite database of the trials (default: MODEL.study.db)")
-    parser.add_argument(
-        "--trials", type=int, default=20, metavar="N", help="number of trials of the whole study (default: 20)"
-    )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes to start (default: 1)")
+    value(parser, "--out", "MODEL", "the file to write the best model to", required=True)
+    flag(parser, "--force", "replace MODEL if it exists")
+    value(parser, "--study", "FILE", "SQLite database of the trials (default: MODEL.study.db)")
+    value(parser, "--trials", "N", "number of trials of the whole study (default: 20)", type=int, default=20)
+    value(parser, "--jobs", "N", "number of processes to start (default: 1)", type=int, default=1)
     parser.add_argument(
         "--space",
         choices=SPACES,
