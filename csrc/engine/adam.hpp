@@ -26,7 +26,7 @@ struct Update {
     Real keep;     // what weight decay leaves of a parameter
     Real rate;     // corrected for the bias of m
     Real root;     // factor on the square root of v
-    Real forget;   // share of the newest parameters in their average
+    Real ema_weight;  // share of the newest parameters in their average
 };
 
 template <bool Averages, class Real>
@@ -43,7 +43,7 @@ PRUNUS_INLINE void sweep_of(const Moments<Real>& all, std::int64_t begin, std::i
         v[i] = second;
         theta[i] = next;
         grad[i] = 0;
-        if constexpr (Averages) average[i] += u.forget * (next - average[i]);
+        if constexpr (Averages) average[i] += u.ema_weight * (next - average[i]);
     }
 }
 

@@ -29,7 +29,7 @@ struct Plan {
     std::int64_t steps;
     const double* rate;              // the learning rate
     const double* scale;             // of the scores
-    const double* forget;            // share of the newest parameters in their average
+    const double* ema_weight;        // share of the newest parameters in their average
     const std::int64_t* most_columns;  // in each split; not read if all inputs are used
 };
 
@@ -70,7 +70,7 @@ class Engine {
             double squares;
             const double loss = gradients_(batch_, View<Real>(shape_, all.theta), static_cast<Real>(plan.scale[step]),
                                            objective_, columns, workers_, processes_, View<Real>(shape_, all.grad), squares);
-            update(all, optimizer, plan.rate[step], plan.forget[step], steps_before + step + 1, squares);
+            update(all, optimizer, plan.rate[step], plan.ema_weight[step], steps_before + step + 1, squares);
             progress.loss += loss * static_cast<double>(count);
             progress.row += processes_ ? batch_size : count;
         } while (progress.row < last && std::chrono::steady_clock::now() < end);
@@ -129,7 +129,7 @@ class Engine {
         scan.network.forward(rows, view, scan.out.data());
     }
 
-    void update(const Moments<Real>& all, const Optimizer& optimizer, double rate, double forget, std::int64_t steps,
+    void update(const Moments<Real>& all, const Optimizer& optimizer, double rate, double ema_weight, std::int64_t steps,
                 double squares) {
         const double norm = std::sqrt(squares);
         const double factor = optimizer.clip > 0 ? std::min(1.0, optimizer.clip / (norm + 1e-6)) : 1.0;
@@ -141,7 +141,7 @@ class Engine {
             const double decay = optimizer.has_decay[part] != 0 ? rate * optimizer.weight_decay : 0.0;
             const Update<Real> update{static_cast<Real>(factor), static_cast<Real>(1 - decay),
                                       static_cast<Real>(rate / to_m), static_cast<Real>(1 / std::sqrt(to_v)),
-                                      static_cast<Real>(forget)};
+                                      static_cast<Real>(ema_weight)};
             constexpr std::int64_t block = std::int64_t{1} << 16;  // the sweep of a smaller one is not worth a thread
             workers_.run((sizes[part] + block - 1) / block, [&](std::int64_t p) {
                 const std::int64_t first = begin + p * block;

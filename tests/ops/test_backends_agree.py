@@ -7,69 +7,47 @@ from torch import Tensor
 from prunus.ops import path_rewards, tree_argmin, tree_traverse
 from tests.ops.conftest import Target
 from tests.ops.problems import (
-    Evaluation,
+    OPERATORS,
     Operator,
     Upstream,
+    assert_all_same,
     evaluate,
+    matrix,
     pools,
     rewards,
     scores,
     smooth_upstream,
     weights,
 )
-from tests.tolerances import assert_same
 
 pytestmark = pytest.mark.usefixtures("poisoned_memory")
+over_operators = pytest.mark.parametrize("operator", OPERATORS)
 
-SIZES = [
-    (1, 0),
-    (1, 3),
-    (2, 1),
-    (2, 5),
-    (63, 0),
-    (63, 4),
-    (63, 9),
-    (500, 2),
-    (500, 6),
-    (1000, 3),
-    (1000, 8),
-    (3, 12),
-]
+SIZES = [(1, 0), (1, 3), (2, 1), (2, 5), (63, 0), (63, 4), (63, 9), (500, 2), (500, 6), (1000, 3), (1000, 8), (3, 12)]
+FEW_SIZES = [(500, 6), (63, 4), (1, 0), (63, 4), (500, 6)]
 POOLING_SIZES = [(1, 1), (2, 3), (63, 2), (63, 7), (500, 5), (1000, 4)]
 STRENGTHS = [0.0, 1e-3, 1.0, 30.0, 1e4]
 POOLING_STRENGTHS = [0.0, 1e-3, 1.0, 30.0, 300.0, 1e4]
 
 
-def paired(sizes: list[tuple[int, int]], strengths: list[float], *, each: int) -> list[tuple[int, int, float]]:
+def paired(sizes: list[tuple[int, int]], strengths: list[float], *, each: int = 1) -> list[tuple[int, int, float]]:
     """Every size with `each` of the strengths, taken in turn, so that every strength is tried as well."""
     return [(*size, strengths[(each * i + j) % len(strengths)]) for i, size in enumerate(sizes) for j in range(each)]
 
 
-def assert_agrees(
-    target: Target,
-    operator: Operator,
-    x: Tensor,
-    lam: float,
-    weight: Tensor | None = None,
-    upstream: Upstream | None = None,
-) -> None:
+def over(cases: list[tuple[int, int, float]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("n", "depth", "lam"), cases)
+
+
+def assert_agrees(target: Target, operator: Operator, x: Tensor, lam: float, weight: Tensor | None = None) -> None:
     """The target's evaluation at x, rounded to its dtype, is that of the reference at the same numbers."""
     given, given_weight = target.tensor(x), None if weight is None else target.tensor(weight)
     x, weight = given.double().cpu(), None if given_weight is None else given_weight.double().cpu()
-    if upstream is None:
-        upstream = smooth_upstream(
-            operator, x, operator(x, lam, sample_weight=weight, backend="reference").a, target.dtype
-        )
+    a = operator(x, lam, sample_weight=weight, backend="reference").a
+    upstream = smooth_upstream(operator, x, a, target.dtype)
     expected = evaluate(operator, x, lam, weight, upstream=upstream)
     upstream = Upstream(*map(target.tensor, upstream))
     assert_all_same(evaluate(operator, given, lam, given_weight, upstream=upstream, backend=target.backend), expected)
-
-
-def assert_all_same(actual: Evaluation, expected: Evaluation) -> None:
-    for name in Evaluation._fields:
-        value, truth = getattr(actual, name), getattr(expected, name)
-        if truth is not None:
-            assert_same(value, truth)
 
 
 def test_new_memory_is_poisoned() -> None:
@@ -77,65 +55,38 @@ def test_new_memory_is_poisoned() -> None:
     assert torch.empty_like(torch.zeros(2, 2)).isnan().all()
 
 
-@pytest.mark.parametrize(
-    ("n", "depth", "lam"), [*paired(SIZES, STRENGTHS, each=1), *((63, 3, lam) for lam in STRENGTHS)]
-)
+@over([*paired(SIZES, STRENGTHS), *((63, 3, lam) for lam in STRENGTHS)])
 def test_traverse(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_traverse, scores(n, depth), lam)
 
 
-@pytest.mark.parametrize(
-    ("n", "depth", "lam"), paired([(500, 6), (63, 4), (2, 0), (63, 4), (500, 6)], STRENGTHS, each=1)
-)
-def test_traverse_with_weights(target: Target, n: int, depth: int, lam: float) -> None:
+@over(paired(FEW_SIZES, STRENGTHS))
+def test_traverse_with_weights_and_argmin_of_path_rewards(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n))
+    assert_agrees(target, tree_argmin, path_rewards(scores(n, depth)), lam, weights(n))
 
 
-@pytest.mark.parametrize(
-    ("n", "depth", "lam", "weighted"),
-    [
-        (3001, 5, 1.0, False),
-        (3001, 5, 1e-3, True),
-        (2500, 7, 1e-3, False),
-        (2500, 3, 300.0, False),
-        (2500, 3, 300.0, True),
-        (4096, 0, 1e4, True),
-    ],
-)
+@pytest.mark.parametrize("weighted", [False, True])
+@over([(3001, 5, 1.0), (3001, 5, 1e-3), (2500, 7, 1e-3), (2500, 3, 300.0), (4096, 0, 1e4)])
 def test_traverse_of_many_samples(target: Target, n: int, depth: int, lam: float, weighted: bool) -> None:
     assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n) if weighted else None)
 
 
-@pytest.mark.parametrize(("n", "depth", "lam"), [(63, 4, 1.0), (63, 4, 30.0), (500, 6, 1e-3), (500, 6, 30.0)])
-def test_traverse_of_scores_within_the_margin(target: Target, n: int, depth: int, lam: float) -> None:
+@over([(63, 4, 1.0), (63, 4, 30.0), (500, 6, 1e-3), (500, 6, 30.0)])
+def test_traverse_of_small_and_large_scores(target: Target, n: int, depth: int, lam: float) -> None:
     s = scores(n, depth, scale=0.1)
-    assert (path_rewards(s) > -0.5).all()
+    assert (path_rewards(s) > -0.5).all()  # within the margin
     assert_agrees(target, tree_traverse, s, lam)
+    assert_agrees(target, tree_traverse, 1000 * s, lam)
 
 
-@pytest.mark.parametrize(("n", "depth", "lam"), [(63, 4, 1.0), (63, 4, 30.0), (500, 6, 1e-3), (500, 6, 30.0)])
-def test_traverse_of_large_scores(target: Target, n: int, depth: int, lam: float) -> None:
-    assert_agrees(target, tree_traverse, scores(n, depth, scale=100.0), lam)
-
-
-@pytest.mark.parametrize(
-    ("n", "depth", "lam"), paired([(500, 6), (63, 4), (1, 0), (63, 4), (500, 6)], STRENGTHS, each=1)
-)
-def test_argmin_of_path_rewards(target: Target, n: int, depth: int, lam: float) -> None:
-    assert_agrees(target, tree_argmin, path_rewards(scores(n, depth)), lam, weights(n))
-
-
-@pytest.mark.parametrize(("n", "depth", "lam"), paired(POOLING_SIZES, POOLING_STRENGTHS, each=2))
+@over([*paired(POOLING_SIZES, POOLING_STRENGTHS, each=2), *paired(POOLING_SIZES[::-1], POOLING_STRENGTHS)])
 def test_argmin_with_pooling(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_argmin, rewards(n, depth), lam)
-
-
-@pytest.mark.parametrize(("n", "depth", "lam"), paired(POOLING_SIZES[::-1], POOLING_STRENGTHS, each=1))
-def test_argmin_with_pooling_and_weights(target: Target, n: int, depth: int, lam: float) -> None:
     assert_agrees(target, tree_argmin, rewards(n, depth), lam, weights(n))
 
 
-@pytest.mark.parametrize(("n", "depth", "lam"), [(63, 4, 1e-3), (63, 4, 30.0), (500, 5, 1.0), (500, 5, 30.0)])
+@over([(63, 4, 1e-3), (63, 4, 30.0), (500, 5, 1.0), (500, 5, 30.0)])
 def test_argmin_with_pooling_of_masses_below_one(target: Target, n: int, depth: int, lam: float) -> None:
     q = rewards(n, depth) / 4
     assert pools(tree_argmin(q, lam, backend="reference").a)
@@ -150,10 +101,9 @@ def test_argmin_pools_over_several_levels(target: Target, lam: float) -> None:
 
 
 @pytest.mark.parametrize("lam", [0.7371, 30.0])
-@pytest.mark.parametrize("operator", [tree_traverse, tree_argmin])
+@over_operators
 def test_tied_inputs(target: Target, operator: Operator, lam: float) -> None:
-    x = scores(63, 4) if operator is tree_traverse else rewards(63, 4)
-    assert_agrees(target, operator, (4 * x).round() / 4, lam)
+    assert_agrees(target, operator, (4 * matrix(operator, 63, 4)).round() / 4, lam)
 
 
 @pytest.mark.parametrize("value", [-0.75, -0.25, 0.0, 0.25, 2.0])
@@ -166,48 +116,30 @@ def test_all_samples_on_one_side(target: Target, side: int) -> None:
     assert_agrees(target, tree_traverse, side * scores(500, 5).abs(), 1.0, weights(500))
 
 
-@pytest.mark.parametrize("operator", [tree_traverse, tree_argmin])
-def test_all_weights_zero(target: Target, operator: Operator) -> None:
-    x = scores(63, 3) if operator is tree_traverse else rewards(63, 3)
-    assert_agrees(target, operator, x, 1.0, torch.zeros(63, dtype=torch.float64))
+@over_operators
+def test_all_weights_zero_and_no_samples(target: Target, operator: Operator) -> None:
+    assert_agrees(target, operator, matrix(operator, 63), 1.0, torch.zeros(63, dtype=torch.float64))
+    for depth, lam in ((0, 1.0), (3, 0.0)):
+        assert_agrees(target, operator, matrix(operator, 0, depth), lam, weights(0))
 
 
-@pytest.mark.parametrize(("depth", "lam"), [(0, 1.0), (3, 0.0)])
-@pytest.mark.parametrize("operator", [tree_traverse, tree_argmin])
-def test_no_samples(target: Target, operator: Operator, depth: int, lam: float) -> None:
-    x = scores(0, depth) if operator is tree_traverse else rewards(0, depth)
-    assert_agrees(target, operator, x, lam, weights(0))
-
-
-@pytest.mark.parametrize("operator", [tree_traverse, tree_argmin])
-def test_transposed_input(target: Target, operator: Operator) -> None:
-    x = target.tensor(scores(63, 4) if operator is tree_traverse else rewards(63, 4))
-    transposed = x.t().contiguous().t()
+@over_operators
+def test_strided_inputs(target: Target, operator: Operator) -> None:
+    x, w = target.tensor(matrix(operator, 126, 4)), target.tensor(weights(126))
+    transposed, every_second = x.t().contiguous().t(), x[::2]
     assert not transposed.is_contiguous()
-    backend = target.backend
-    assert_all_same(evaluate(operator, transposed, 1.0, backend=backend), evaluate(operator, x, 1.0, backend=backend))
+    for given, weight in ((transposed, w), (every_second, w[::2])):
+        expected = evaluate(operator, given.contiguous(), 1.0, weight.contiguous(), backend=target.backend)
+        assert_all_same(evaluate(operator, given, 1.0, weight, backend=target.backend), expected)
 
 
-@pytest.mark.parametrize("operator", [tree_traverse, tree_argmin])
-def test_every_second_sample_and_weight(target: Target, operator: Operator) -> None:
-    x = target.tensor(scores(126, 4) if operator is tree_traverse else rewards(126, 4))[::2]
-    w = target.tensor(weights(126))[::2]
-    expected = evaluate(operator, x.contiguous(), 1.0, w.contiguous(), backend=target.backend)
-    assert_all_same(evaluate(operator, x, 1.0, w, backend=target.backend), expected)
-
-
-@pytest.mark.parametrize("operator", [tree_traverse, tree_argmin])
-def test_expanded_gradients(target: Target, operator: Operator) -> None:
-    x = target.tensor(scores(63, 4) if operator is tree_traverse else rewards(63, 4))
-    one = torch.ones((), dtype=x.dtype, device=x.device)
-    expanded = evaluate(operator, x, 1.0, upstream=Upstream(one.expand(63, 31), one.expand(31)), backend=target.backend)
-    assert_all_same(expanded, evaluate(operator, x, 1.0, backend=target.backend))
-
-
-@pytest.mark.parametrize("operator", [tree_traverse, tree_argmin])
-def test_transposed_gradients(target: Target, operator: Operator) -> None:
-    x = target.tensor(scores(63, 4) if operator is tree_traverse else rewards(63, 4))
-    grad_z, grad_a = target.tensor(rewards(63, 4, seed=1)), target.tensor(rewards(1, 4, seed=2)[0])
-    transposed = Upstream(grad_z.t().contiguous().t(), grad_a)
-    expected = evaluate(operator, x, 1.0, upstream=Upstream(grad_z, grad_a), backend=target.backend)
-    assert_all_same(evaluate(operator, x, 1.0, upstream=transposed, backend=target.backend), expected)
+@over_operators
+def test_strided_gradients(target: Target, operator: Operator) -> None:
+    x = target.tensor(matrix(operator, 63, 4))
+    one, grad_z, grad_a = (target.tensor(g) for g in (torch.ones(()), rewards(63, 4, seed=1), rewards(1, 4, seed=2)[0]))
+    for upstream, same in (
+        (Upstream(one.expand(63, 31), one.expand(31)), None),
+        (Upstream(grad_z.t().contiguous().t(), grad_a), Upstream(grad_z, grad_a)),
+    ):
+        expected = evaluate(operator, x, 1.0, upstream=same, backend=target.backend)
+        assert_all_same(evaluate(operator, x, 1.0, upstream=upstream, backend=target.backend), expected)

@@ -7,171 +7,128 @@ from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
 from prunus.ops import tree_argmin, tree_traverse
-from tests.ops.problems import Operator, generator, pools, rewards, scores, weights
+from prunus.ops.routes import tree_routes
+from tests.ops.problems import OPERATORS, Operator, generator, matrix, pools, rewards, scores, weights
 from tests.tolerances import FINITE_DIFFERENCE, assert_same
 
-OPERATORS = [tree_traverse, tree_argmin]
+over_operators = pytest.mark.parametrize("operator", OPERATORS)
 
 
-def inputs(operator: Operator, n: int = 5, depth: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+def inputs(operator: Operator, n: int = 5, depth: int = 2, lam: float = 1.3) -> tuple[Tensor, Tensor, Tensor]:
     """Scores or rewards, lam and weights, away from ties, that all require gradients."""
-    x = scores(n, depth) if operator is tree_traverse else rewards(n, depth)
-    lam = torch.tensor(1.3, dtype=torch.float64)
-    return x.requires_grad_(), lam.requires_grad_(), (weights(n) + 0.1).requires_grad_()
+    given = matrix(operator, n, depth), torch.tensor(lam, dtype=torch.float64), weights(n) + 0.1
+    return tuple(x.requires_grad_() for x in given)  # type: ignore[return-value]
+
+
+def solver(operator: Operator, backend: str, output: str | None = None) -> Operator:
+    """The operator as a function of tensors alone."""
+
+    def solve(x: Tensor, lam: Tensor, w: Tensor | None = None) -> Tensor:
+        found = operator(x, lam, sample_weight=w, backend=backend)
+        return found if output is None else getattr(found, output)  # type: ignore[return-value]
+
+    return solve  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(
     ("n", "depth", "lam"), [(1, 0, 1.3), (1, 2, 0.05), (5, 1, 0.05), (5, 1, 20.0), (4, 3, 1.3), (4, 3, 20.0)]
 )
-@pytest.mark.parametrize("operator", OPERATORS)
+@over_operators
 def test_finite_differences(operator: Operator, n: int, depth: int, lam: float, cpu_backend: str) -> None:
-    x, _, w = inputs(operator, n, depth)
-
-    def solve(x: Tensor, lam: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-        return operator(x, lam, sample_weight=w, backend=cpu_backend)
-
-    strength = torch.tensor(lam, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(solve, (x, strength, w), **FINITE_DIFFERENCE)
+    assert torch.autograd.gradcheck(solver(operator, cpu_backend), inputs(operator, n, depth, lam), **FINITE_DIFFERENCE)
 
 
 def test_finite_differences_where_nodes_pool(cpu_backend: str) -> None:
     q = (rewards(3, 3, seed=3) + torch.linspace(-1, 1, 15, dtype=torch.float64)).requires_grad_()
     lam = torch.tensor(4.0, dtype=torch.float64, requires_grad=True)
     assert pools(tree_argmin(q, lam, backend=cpu_backend).a)
-    assert torch.autograd.gradcheck(
-        lambda q, lam: tree_argmin(q, lam, backend=cpu_backend), (q, lam), **FINITE_DIFFERENCE
-    )
+    assert torch.autograd.gradcheck(solver(tree_argmin, cpu_backend), (q, lam), **FINITE_DIFFERENCE)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@over_operators
 def test_finite_differences_at_no_pruning(operator: Operator, cpu_backend: str) -> None:
     x = inputs(operator)[0]
     assert torch.autograd.gradcheck(lambda x: operator(x, 0.0, backend=cpu_backend), (x,), **FINITE_DIFFERENCE)
 
 
 @pytest.mark.parametrize("output", ["z", "a"])
-@pytest.mark.parametrize("operator", OPERATORS)
+@over_operators
 def test_one_output_alone_is_used(operator: Operator, output: str, cpu_backend: str) -> None:
-    x, lam, w = inputs(operator, n=3)
-
-    def solve(x: Tensor, lam: Tensor, w: Tensor) -> Tensor:
-        chosen: Tensor = getattr(operator(x, lam, sample_weight=w, backend=cpu_backend), output)
-        return chosen
-
-    assert torch.autograd.gradcheck(solve, (x, lam, w), **FINITE_DIFFERENCE)
+    assert torch.autograd.gradcheck(solver(operator, cpu_backend, output), inputs(operator, 3), **FINITE_DIFFERENCE)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_backward_twice_gives_the_same(operator: Operator, cpu_backend: str) -> None:
+@over_operators
+def test_gradients_are_the_same_each_time_and_inputs_stay_as_they_are(operator: Operator, cpu_backend: str) -> None:
     given = inputs(operator)
-    z, a = operator(given[0], given[1], sample_weight=given[2], backend=cpu_backend)
-    loss = (z**2).sum() + a.sum()
-    first = torch.autograd.grad(loss, given, retain_graph=True)
-    second = torch.autograd.grad(loss, given)
-    assert all(map(torch.equal, first, second))
+    before = [x.detach().clone() for x in given]
 
+    def loss(*given: Tensor) -> Tensor:
+        z, a = solver(operator, cpu_backend)(*given)
+        return (z**2).sum() + a.sum()
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_gradients_accumulate(operator: Operator, cpu_backend: str) -> None:
-    x, lam, w = inputs(operator)
+    once = loss(*given)
+    first = torch.autograd.grad(once, given, retain_graph=True)
+    with_graph = torch.autograd.grad(once, given, create_graph=True)  # which is made, but not used
+    later = torch.autograd.grad(checkpoint(loss, *given, use_reentrant=False), given)
+    for again in (with_graph, later, torch.autograd.grad(loss(*given), given)):
+        assert all(map(torch.equal, first, again))
     for _ in range(2):
-        torch.autograd.backward(operator(x, lam, sample_weight=w, backend=cpu_backend).z.sum())
-    once = torch.autograd.grad(operator(x, lam, sample_weight=w, backend=cpu_backend).z.sum(), (x, lam, w))
-    for leaf, grad in zip((x, lam, w), once, strict=True):
+        torch.autograd.backward(loss(*given))
+    for leaf, grad, value in zip(given, first, before, strict=True):
         assert leaf.grad is not None
         assert_same(leaf.grad, 2 * grad)
+        assert torch.equal(leaf, value)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@over_operators
 def test_lam_is_a_parameter_of_another_dtype(operator: Operator, cpu_backend: str) -> None:
-    x = inputs(operator)[0]
-    lam = torch.nn.Parameter(torch.tensor(1.3, dtype=torch.float32))
-    torch.autograd.backward(operator(x, lam, backend=cpu_backend).a.sum())
-    as_double = lam.detach().double().requires_grad_()
-    torch.autograd.backward(operator(x, as_double, backend=cpu_backend).a.sum())
-    assert lam.grad is not None
-    assert as_double.grad is not None
-    assert lam.grad.dtype == torch.float32
-    assert_same(lam.grad, as_double.grad)
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        lam = torch.nn.Parameter(torch.tensor(1.3, dtype=torch.float32).to(dtype))
+        torch.autograd.backward(operator(matrix(operator, 5, 2), lam, backend=cpu_backend).a.sum())
+        assert lam.grad is not None
+        assert lam.grad.dtype == dtype
+        found.append(lam.grad)
+    assert_same(found[0], found[1])
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@over_operators
 def test_only_inputs_that_require_gradients_get_them(operator: Operator, cpu_backend: str) -> None:
     x, lam, w = inputs(operator)
     x, w = x.detach(), w.detach()
     torch.autograd.backward(operator(x, lam, sample_weight=w, backend=cpu_backend).a.sum())
+    assert (x.grad, w.grad) == (None, None)
     assert lam.grad is not None
-    assert x.grad is None
-    assert w.grad is None
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_no_graph_without_gradients(operator: Operator, cpu_backend: str) -> None:
-    x, lam, _ = inputs(operator)
     with torch.no_grad():
-        z, a = operator(x, lam, backend=cpu_backend)
-    assert not z.requires_grad
-    assert not a.requires_grad
+        assert not any(part.requires_grad for part in operator(x, lam, backend=cpu_backend))
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_inputs_are_left_as_they_were(operator: Operator, cpu_backend: str) -> None:
-    given = inputs(operator)
-    before = [x.detach().clone() for x in given]
-    z, a = operator(given[0], given[1], sample_weight=given[2], backend=cpu_backend)
-    torch.autograd.backward(z.sum() + a.sum())
-    assert all(map(torch.equal, before, given))
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
+@over_operators
 def test_second_derivatives_are_refused(operator: Operator, cpu_backend: str) -> None:
-    x = inputs(operator)[0]
-    z, _ = operator(x, 1.3, backend=cpu_backend)
-
-    def second_derivative() -> None:
-        (grad,) = torch.autograd.grad((z**2).sum(), x, create_graph=True)
-        torch.autograd.grad((grad**2).sum(), x)
-
-    with pytest.raises(RuntimeError, match=r"once|twice|second|double"):
-        second_derivative()
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_second_derivatives_are_refused_where_the_loss_is_linear(operator: Operator, cpu_backend: str) -> None:
     x, lam, _ = inputs(operator)
+    (grad,) = torch.autograd.grad((operator(x, 1.3, backend=cpu_backend).z ** 2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"once|twice|second|double"):
+        torch.autograd.grad((grad**2).sum(), x)
     (grad,) = torch.autograd.grad(operator(x, lam, backend=cpu_backend).a.sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match=f"{operator.__name__} can be differentiated once only"):
-        torch.autograd.grad(grad.sum(), lam)  # which is not zero
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_a_graph_that_is_made_but_not_used_changes_nothing(operator: Operator, cpu_backend: str) -> None:
-    given = inputs(operator)
-    z, a = operator(given[0], given[1], sample_weight=given[2], backend=cpu_backend)
-    loss = (z**2).sum() + a.sum()
-    with_graph = torch.autograd.grad(loss, given, create_graph=True)
-    assert all(map(torch.equal, with_graph, torch.autograd.grad(loss, given)))
+        torch.autograd.grad(grad.sum(), lam)  # which is not zero, though the loss is linear
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own use of it
-@pytest.mark.parametrize("operator", OPERATORS)
+@over_operators
 def test_derivatives_in_forward_mode_are_refused(operator: Operator, cpu_backend: str) -> None:
-    x = inputs(operator)[0].detach()
+    x = matrix(operator, 5, 2)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, torch.ones_like(x))  # type: ignore[no-untyped-call]
         with pytest.raises(NotImplementedError, match="forward mode"):
             operator(dual, 1.3, backend=cpu_backend)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_checkpointing_gives_the_same(operator: Operator, cpu_backend: str) -> None:
-    x, lam, w = inputs(operator)
-
-    def loss(x: Tensor, lam: Tensor, w: Tensor) -> Tensor:
-        return (operator(2 * x, lam, sample_weight=w, backend=cpu_backend).z ** 2).sum()
-
-    later = torch.autograd.grad(checkpoint(loss, x, lam, w, use_reentrant=False), (x, lam, w))
-    assert all(map(torch.equal, later, torch.autograd.grad(loss(x, lam, w), (x, lam, w))))
+def test_gradients_of_routes_have_no_derivatives() -> None:
+    s = scores(3, 2).requires_grad_()
+    (grad,) = torch.autograd.grad(tree_routes(s, torch.full((7,), 0.5)).sum(), s, create_graph=True)
+    with pytest.raises(RuntimeError, match="prunus::tree_routes can be differentiated once only"):
+        torch.autograd.grad(grad.sum(), s)
 
 
 def test_gradient_descent_with_learned_lam_lowers_the_loss(cpu_backend: str) -> None:

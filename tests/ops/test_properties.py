@@ -1,5 +1,6 @@
 """What holds for every problem, tried on those that hypothesis makes up: ties, zeros, extremes."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -63,22 +64,16 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 @given(problem=problems())
-def test_solution_obeys_the_constraints_exactly(problem: Problem) -> None:
-    q, lam, w = problem
-    for backend in CPU_BACKENDS:
-        z, a = tree_argmin(q, lam, sample_weight=w, backend=backend)
+@settings(max_examples=100)
+def test_solution_is_optimal_and_obeys_the_constraints_exactly(problem: Problem) -> None:
+    for backend, dtype in itertools.product(CPU_BACKENDS, (torch.float32, torch.float64)):
+        q, w = problem.q.to(dtype), problem.w.to(dtype)
+        z, a = tree_argmin(q, problem.lam, sample_weight=w, backend=backend)
         assert (a <= a[parents(a.numel())]).all()
         assert ((a >= 0) & (a <= 1)).all()
         assert ((z >= 0) & (z <= a)).all()
-
-
-@given(problem=problems())
-@settings(max_examples=100)
-def test_solution_is_optimal(problem: Problem) -> None:
-    q, lam, w = problem
-    for backend in CPU_BACKENDS:
-        z, a = tree_argmin(q, lam, sample_weight=w, backend=backend)
-        assert kkt_residual(q.numpy(), lam, w.numpy(), z.numpy(), a.numpy()) <= KKT
+        if dtype == torch.float64:
+            assert kkt_residual(q.numpy(), problem.lam, w.numpy(), z.numpy(), a.numpy()) <= KKT
 
 
 @given(problem=problems(), data=st.data())
@@ -130,41 +125,27 @@ def test_routes_lose_their_cap_as_lam_vanishes(q: Tensor) -> None:
         assert missing.max() <= lam * q.shape[1] + ROUNDING[torch.float64]  # broke: lam + n is rounded
 
 
-@given(problem=problems())
-def test_masses_vanish_as_lam_grows(problem: Problem) -> None:
-    q, _, w = problem
-    lam = 1e9
-    for backend in CPU_BACKENDS:
-        a = tree_argmin(q, lam, sample_weight=w, backend=backend).a
-        assert a.max() <= float((w.unsqueeze(1) * (q + 0.5).clamp(min=0)).sum()) / lam
-
-
 @given(problem=problems(), factor=st.floats(1.0, 100.0))
-def test_masses_never_grow_with_lam(problem: Problem, factor: float) -> None:
+def test_masses_never_grow_with_lam_and_vanish_in_the_end(problem: Problem, factor: float) -> None:
     q, lam, w = problem
+    most = float((w.unsqueeze(1) * (q + 0.5).clamp(min=0)).sum())
     for backend in CPU_BACKENDS:
-        weaker = tree_argmin(q, lam, sample_weight=w, backend=backend).a
-        stronger = tree_argmin(q, lam * factor, sample_weight=w, backend=backend).a
+        weaker, stronger, last = (
+            tree_argmin(q, strength, sample_weight=w, backend=backend).a for strength in (lam, lam * factor, 1e9)
+        )
         assert_same(torch.maximum(weaker, stronger), weaker)
+        assert last.max() <= most / 1e9
 
 
 @given(s=split_scores, lam=strengths, data=st.data())
-def test_traverse_is_argmin_of_path_rewards(s: Tensor, lam: float, data: st.DataObject) -> None:
-    w = data.draw(weights_of(s))
+def test_traverse_is_argmin_of_path_rewards_which_are_never_pooled(s: Tensor, lam: float, data: st.DataObject) -> None:
+    w, q = data.draw(weights_of(s)), path_rewards(s)
     for backend in CPU_BACKENDS:
         traversed = tree_traverse(s, lam, sample_weight=w, backend=backend)
-        solved = tree_argmin(path_rewards(s), lam, sample_weight=w, backend=backend)
-        assert_same(traversed.a, solved.a)
-        assert_same(traversed.z, solved.z)
-
-
-@given(s=split_scores, lam=strengths)
-def test_path_rewards_are_never_pooled(s: Tensor, lam: float) -> None:
-    q = path_rewards(s)
-    strength = torch.tensor(lam, dtype=torch.float64)
-    for backend in CPU_BACKENDS:
-        group = torch.ops.prunus.tree_argmin(q, strength, None, backend)[2]
-        assert group.tolist() == list(range(q.shape[1]))
+        solved = torch.ops.prunus.tree_argmin(q, torch.tensor(lam, dtype=torch.float64), w, backend)
+        assert_same(traversed.a, solved[1])
+        assert_same(traversed.z, solved[0])
+        assert solved[2].tolist() == list(range(q.shape[1]))
 
 
 @given(s=split_scores)
@@ -181,12 +162,3 @@ def test_integer_pruning_keeps_fewer_nodes_at_a_higher_price(problem: Problem, f
     q, lam, w = problem
     cheap, dear = (integer_pruning(q, price, sample_weight=w) for price in (lam, lam * factor))
     assert (dear <= cheap).all()
-
-
-@given(problem=problems())
-def test_solution_obeys_the_constraints_exactly_in_single_precision(problem: Problem) -> None:
-    q, lam, w = problem
-    for backend in CPU_BACKENDS:
-        z, a = tree_argmin(q.float(), lam, sample_weight=w.float(), backend=backend)
-        assert (a <= a[parents(a.numel())]).all()
-        assert ((z >= 0) & (z <= a)).all()

@@ -213,7 +213,7 @@ class NativeEngine(FlatEngine):
         steps = range(self.steps, self.steps + pace.steps_an_epoch)
         shares = [pace.share(step) for step in steps]
         plan = [[pace.rate(step) for step in steps], [tree.scale_at(share) for share in shares]]
-        plan.append([pace.forget(step) for step in steps])
+        plan.append([pace.ema_weight(step) for step in steps])
         few = self.columns is not None
         return np.array(plan), np.array([split.columns_at(share) for share in shares]) if few else None
 

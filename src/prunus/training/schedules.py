@@ -12,7 +12,7 @@ from prunus.training.options import TrainerOptions
 
 __all__ = [
     "COLUMNS",
-    "FORGET",
+    "EMA_WEIGHT",
     "MEAN_CORRECTION",
     "NUMBERS",
     "RATE",
@@ -173,7 +173,7 @@ class Pace:
         """The share of the training that is over before a step."""
         return min(1.0, step / max(1, self.all_steps - 1))
 
-    def forget(self, step: int) -> float:
+    def ema_weight(self, step: int) -> float:
         """The share of the newest weights in their moving average after a step; 1 if there is no average.
 
         It is larger at first, so that the average soon forgets the starting weights.
@@ -182,7 +182,7 @@ class Pace:
         return 1 - min(self.options.average, (1 + steps) / (10 + steps)) if self.options.average else 1.0
 
 
-RATE, MEAN_CORRECTION, SQUARE_CORRECTION, FORGET, SCALE, COLUMNS = range(6)
+RATE, MEAN_CORRECTION, SQUARE_CORRECTION, EMA_WEIGHT, SCALE, COLUMNS = range(6)
 NUMBERS = 6
 """How many numbers a step has: the learning rate; by how much Adam's two averages are too small, ``1 - beta**step``;
 the share of the newest weights in their average; the scale of the scores; the number of columns in each split."""
@@ -231,7 +231,7 @@ class StepPlan:
         steps = range(first_step, first_step + len(self.numbers))
         numbers = np.ones((len(steps), NUMBERS))
         numbers[:, RATE] = [self.pace.rate(step) for step in steps]
-        numbers[:, FORGET] = [self.pace.forget(step) for step in steps]
+        numbers[:, EMA_WEIGHT] = [self.pace.ema_weight(step) for step in steps]
         for column, beta in zip((MEAN_CORRECTION, SQUARE_CORRECTION), BETAS, strict=True):
             numbers[:, column] = 1 - beta ** (np.array(steps) + 1.0)
         for column, number_at in ((SCALE, self.scale_at), (COLUMNS, self.columns_at)):

@@ -117,7 +117,7 @@ class TorchEngine:
         loss, rate = self._compute_gradients(batch), self.pace.rate(self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self._update(rate, self.pace.forget(self.steps))
+        self._update(rate, self.pace.ema_weight(self.steps))
         self.steps += 1
         return loss
 
@@ -152,19 +152,19 @@ class TorchEngine:
             _allow_tf32(before)
 
     @torch.no_grad()
-    def _update(self, rate: float | Tensor, forget: float | Tensor) -> None:
+    def _update(self, rate: float | Tensor, ema_weight: float | Tensor) -> None:
         """Update the weights, then their moving average; the optimizer knows the rate already."""
         self.optimizer.step()
         for module in self.after_step_modules:
             module.after_step(rate)
         if not self.options.average:
             return
-        if isinstance(forget, Tensor):  # without reading it
+        if isinstance(ema_weight, Tensor):  # without reading it
             change = torch._foreach_sub(self.parameters, self.averaged_parameters)
-            torch._foreach_mul_(change, forget)
+            torch._foreach_mul_(change, ema_weight)
             torch._foreach_add_(self.averaged_parameters, change)
         else:
-            torch._foreach_lerp_(self.averaged_parameters, self.parameters, forget)
+            torch._foreach_lerp_(self.averaged_parameters, self.parameters, ema_weight)
 
     def evaluate(self) -> EpochRecord:
         """The validation loss of the averaged weights, after what `refresh_masses` returns."""

@@ -13,7 +13,7 @@ from prunus.training.losses import Loss
 from prunus.training.options import TrainerOptions
 from prunus.training.processes import processes
 from prunus.training.samples import Samples, TrainingSamples
-from prunus.training.schedules import COLUMNS, FORGET, RATE, SCALE, StepPlan
+from prunus.training.schedules import COLUMNS, EMA_WEIGHT, RATE, SCALE, StepPlan
 from prunus.training.torch_engine import RefreshMasses, TorchEngine
 
 __all__ = ["GraphEngine", "why_not_graph"]
@@ -66,9 +66,8 @@ class GraphEngine(TorchEngine):
 
     def __init__(self, model: nn.Module, loss: Loss, options: TrainerOptions, *rest: Any) -> None:
         super().__init__(model, loss, options, *rest)
-        modules = list(model.modules())
+        modules, device = list(model.modules()), self.train.x.device
         self.trees, self.choosers = _trees(modules), _choosers(modules)
-        device = self.train.x.device
         self.plan = StepPlan(self.pace, device)
         for tree in self.trees:
             self.plan.scale_at = None if tree.final_scale == 1 else tree.scale_at
@@ -79,8 +78,7 @@ class GraphEngine(TorchEngine):
         self.source = self.train
         self.positions = torch.arange(options.batch_size, device=device)
         self.order: Tensor | None = None
-        self.begin = torch.zeros((), dtype=torch.int64, device=device)
-        self.total = torch.zeros((), dtype=torch.float64, device=device)
+        self.begin, self.total = (torch.zeros((), dtype=dtype, device=device) for dtype in (torch.int64, torch.float64))
         generators = (self.draws.generator(device),) if self.may_draw else ()
         self.graphs = StepGraphs(self._take_step, self.plan.step, generators)
 
@@ -98,16 +96,15 @@ class GraphEngine(TorchEngine):
         """Take the steps of one epoch and return the mean loss."""
         self.model.train()
         self.plan.begin_epoch(self.steps)
-        self.total.zero_()
         size, done = self.options.batch_size, 0
+        self.total.zero_()
         with self._precise():
             for part in self.rows.parts(self.steps // self.pace.steps_an_epoch, size, self.generator, self.processes):
                 self._stage(part.samples, part.order)
                 self.begin.fill_(done)
                 whole, last = divmod(min(len(part.samples), (self.pace.steps_an_epoch - done) * size), size)
                 self.graphs.run(whole, size)
-                if last:
-                    self.graphs.run(1, last)
+                self.graphs.run(int(last > 0), last)
                 done += whole + (last > 0)
         self.steps += done
         share = self.pace.share(self.steps - 1)
@@ -142,7 +139,7 @@ class GraphEngine(TorchEngine):
         if self.order is not None:
             rows = self.order.index_select(0, rows)
         loss = self._compute_gradients(self.source.selected(rows))
-        self._update(self.rate, numbers[FORGET])
+        self._update(self.rate, numbers[EMA_WEIGHT])
         self.total.add_(loss, alpha=size)
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from prunus.training.processes import processes
 from prunus.training.samples import random_orders
 from prunus.training.schedules import (
     COLUMNS,
-    FORGET,
+    EMA_WEIGHT,
     MEAN_CORRECTION,
     RATE,
     SCALE,
@@ -192,7 +192,7 @@ class Trees:
         kernels.add_parts(batch.grad_parts, self.grad, self.squares, batch.losses, batch.losses.shape[1], self.total)
         kernels.adam(
             self.theta, self.m, self.v, self.average, self.grad, self.squares, self.decays, numbers,
-            (RATE, MEAN_CORRECTION, SQUARE_CORRECTION, FORGET),
+            (RATE, MEAN_CORRECTION, SQUARE_CORRECTION, EMA_WEIGHT),
             betas=BETAS, weight_decay=self.options.weight_decay, clip=self.options.gradient_clip,
         )  # fmt: skip
 

@@ -48,12 +48,12 @@ def adam(
         Which of the numbers are the learning rate, the corrections of Adam's averages, and the share in the average.
     """
     trees, size = theta.shape
-    rate, mean_correction, square_correction, forget = which
+    rate, mean_correction, square_correction, ema_weight = which
     adam_kernel[(triton.cdiv(size, BLOCK), trees)](
         theta, mean, square, average, grad, squares, decays, numbers.table, numbers.step, numbers.ahead, size,
         squares.shape[1], 0.0 if clip is None else clip, weight_decay, 1 - betas[0], 1 - betas[1],
         CLIPS=clip is not None, COUNT=numbers.width, RATE=rate, MEAN=mean_correction, SQUARE=square_correction,
-        FORGET=forget, BLOCK=BLOCK,
+        EMA_WEIGHT=ema_weight, BLOCK=BLOCK,
     )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def adam_kernel(
     theta_ptr, mean_ptr, square_ptr, average_ptr, grad_ptr, squares_ptr, decays_ptr, table_ptr, step_ptr, ahead, size,
     blocks, clip, weight_decay, new_mean, new_square,
     CLIPS: tl.constexpr, COUNT: tl.constexpr, RATE: tl.constexpr, MEAN: tl.constexpr, SQUARE: tl.constexpr,
-    FORGET: tl.constexpr, BLOCK: tl.constexpr,
+    EMA_WEIGHT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The step of BLOCK parameters of one tree."""
     tree = tl.program_id(1).to(tl.int64)
@@ -112,5 +112,5 @@ def adam_kernel(
     tl.store(square_ptr + at, square, mask=mask)
     if average_ptr is not None:
         average = tl.load(average_ptr + at, mask=mask, other=0.0)
-        average += number(table_ptr, step_ptr, ahead, COUNT, FORGET) * (theta - average)
+        average += number(table_ptr, step_ptr, ahead, COUNT, EMA_WEIGHT) * (theta - average)
         tl.store(average_ptr + at, average, mask=mask)
