@@ -51,6 +51,13 @@ def predicted(estimator: Any, frame: Any) -> npt.NDArray[np.float64]:
     return np.asarray(found, dtype=np.float64).reshape(len(frame), -1)
 
 
+EDGES = [
+    *("1969-12-31 23:59", "2000-02-29 00:00", "2100-03-01 13:00", "1900-02-28", "1900-03-01", "1970-01-01"),
+    *("1969-12-31 23:59:59.999999", "2024-02-29", "2024-12-31 23:59:59", "2025-01-01", "2100-02-28 12:00"),
+]
+"""Dates before 1970, and at the ends of years, of February and of centuries."""
+
+
 def dates() -> tuple[pd.DataFrame, Any, pd.DataFrame]:
     """Dates whose weekdays, months and hours matter, and others: missing ones, before 1970, of leap years."""
     random = np.random.default_rng(0)
@@ -59,7 +66,7 @@ def dates() -> tuple[pd.DataFrame, Any, pd.DataFrame]:
     y = 10 + 3.0 * (sold.dt.day_of_week >= 5) + np.cos(sold.dt.month / 2) + np.sin(sold.dt.hour / 4)
     y = y + 0.3 * frame["size"] + 0.2 * random.normal(size=1500)
     frame.loc[::20, "sold"] = pd.NaT
-    odd = pd.to_datetime(["1969-12-31 23:59", "2000-02-29 00:00", "2100-03-01 13:00"])
+    odd = pd.to_datetime(EDGES, format="ISO8601")
     return frame, y.to_numpy(), pd.concat([frame[:40], pd.DataFrame({"sold": odd, "size": 0.5})], ignore_index=True)
 
 

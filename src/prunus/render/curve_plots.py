@@ -17,6 +17,7 @@ from prunus.describe.record import Curve, LearnedTree, TreeDescription
 from prunus.describe.words import in_lines
 from prunus.errors import InputTypeError, InputValueError
 from prunus.palette import class_color
+from prunus.render.pyplot import pyplot_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,7 +160,7 @@ def _of_outputs(tree: TreeDescription) -> tuple[tuple[Curve, ...], tuple[str, ..
 
 
 def _read_axes(axes: Any) -> "list[Axes]":
-    _pyplot()
+    pyplot_for("plot_curves")
     from matplotlib.axes import Axes
 
     found = np.ravel(np.asarray(axes, dtype=object)).tolist()
@@ -170,16 +171,8 @@ def _read_axes(axes: Any) -> "list[Axes]":
     return found
 
 
-def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("plot_curves needs matplotlib: pip install 'prunus[plot]'") from error
-    return pyplot
-
-
 def _new_axes(n: int, n_left_out: int, of_what: str) -> "list[Axes]":
-    pyplot = _pyplot()
+    pyplot = pyplot_for("plot_curves")
     if n == 0:
         return []
     lines = -(-n // _COLUMNS)

@@ -14,7 +14,7 @@ from prunus.describe.read import with_agreement
 from prunus.describe.reasons import column_orders
 from prunus.describe.record import Curve, LearnedTree, NodeSummary, SearchedTree, TreeDescription, TreeSummary
 from prunus.describe.rows import LearnedRows, Rows, send_rows
-from prunus.describe.words import PLACES, formula_parts, point_text, probability_text, split_parts
+from prunus.describe.words import PLACES, formula_parts, in_lines, point_text, probability_text, split_parts
 from prunus.palette import COLORS
 from prunus.render.page_charts import BINS, add_charts, read_coloring
 from prunus.render.page_inputs import InputList, learned_inputs, model_record, splits
@@ -34,6 +34,8 @@ DIGITS, BOX_DIGITS = 4, 3
 """Number of digits in the words of a split, in the panel and in a box."""
 BOX_TERMS = 3
 """Number of terms of a split that a box can show."""
+LONGEST = 26
+"""Number of characters of a name in a box."""
 MOST_OUTPUTS = 3
 """Number of outputs whose values a box can show."""
 
@@ -80,7 +82,8 @@ def tree_record(tree: TreeDescription, rows: Rows | None = None, given: GivenRow
     """The data of the page of a tree; of the rows that can be picked, only what the tree does with them."""
     if rows is not None:
         tree = with_agreement(tree, rows)
-    nodes = {node.node: _node(tree, node) for node in tree.nodes}
+    short = in_lines(tree, LONGEST)
+    nodes = {node.node: _node(tree, node, of_box) for node, of_box in zip(tree.nodes, short.nodes, strict=True)}
     columns = features(tree)
     record: Record = {
         "task": tree.target.task,
@@ -106,8 +109,11 @@ def tree_record(tree: TreeDescription, rows: Rows | None = None, given: GivenRow
     return record | {"nodes": list(nodes.values()), "legend": _legend(tree, by), "help": _help(tree, record, nodes[0])}
 
 
-def _node(tree: TreeDescription, node: NodeSummary) -> Record:
-    """A node as plain types: its share, its distribution, its split and its prediction in words."""
+def _node(tree: TreeDescription, node: NodeSummary, of_box: NodeSummary) -> Record:
+    """A node as plain types: its share, its distribution, its split and its prediction in words.
+
+    In boxes names are short.
+    """
     record: Record = {
         "node": node.node,
         "leaf": node.is_leaf,
@@ -125,7 +131,7 @@ def _node(tree: TreeDescription, node: NodeSummary) -> Record:
         record["said"] = _said(tree, node)
     else:
         box, panel = (exact_number if tree.exact else partial(short_number, digits=k) for k in (BOX_DIGITS, DIGITS))
-        record["words"] = split_parts(node, BOX_TERMS, box)[0]
+        record["words"] = split_parts(of_box, BOX_TERMS, box)[0]
         record["condition"] = [" ".join(side) for side in split_parts(node, BOX_TERMS, panel)]
     if node.threshold is not None and isfinite(node.threshold):
         record["threshold"] = node.threshold if tree.exact else _rounded(node.threshold)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prunus.describe.read import describe
 from prunus.describe.record import TreeDescription
 from prunus.render.boxes import Box, BoxOptions, read_boxes
+from prunus.render.pyplot import pyplot_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -294,9 +295,9 @@ def plot_tree(
     options = BoxOptions(max_depth, label, filled, impurity, node_ids, precision, max_features, width=1, longest=None)
     options.check()
     tree, size = describe(estimator, feature_names, class_names), None if fontsize is None else float(fontsize)
-    if ax is None and not _pyplot().get_fignums():
+    if ax is None and not pyplot_for("plot_tree").get_fignums():
         return _on_new_figure(tree, options, size, rounded=rounded)
-    ax = _pyplot().gca() if ax is None else ax
+    ax = pyplot_for("plot_tree").gca() if ax is None else ax
     ax.clear()
     choices = ways_to_break(tree, options)
     texts = _add_texts(ax, choices[0], rounded=rounded)
@@ -309,7 +310,7 @@ def _on_new_figure(tree: TreeDescription, options: BoxOptions, font: float | Non
     sheet = choose_sheet(tree, options, font)
     width = max(sheet.size.width + 2 * _SIDE, _LEAST.width)
     height = max(sheet.size.height + _SIDE + _TOP, _LEAST.height, min(width / 4, 10.0))  # lines have some slope
-    figure = _pyplot().figure(figsize=(width, height))
+    figure = pyplot_for("plot_tree").figure(figsize=(width, height))
     ax = figure.add_axes((_SIDE / width, _SIDE / height, 1 - 2 * _SIDE / width, 1 - (_SIDE + _TOP) / height))
     texts = _add_texts(ax, sheet.root, rounded=rounded)
     _place(ax, sheet.root, texts, sheet.font)
@@ -326,14 +327,6 @@ def _place(ax: "Axes", root: Box, texts: "dict[str, Text]", size: float) -> None
     for name, place in places.items():
         texts[name].set_position((place.x, place.top - heights[name] / 2))
     _add_lines(ax, root, places, heights, size)
-
-
-def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("plot_tree needs matplotlib: pip install 'prunus[plot]'") from error
-    return pyplot
 
 
 def _add_texts(ax: "Axes", root: Box, *, rounded: bool) -> "dict[str, Text]":

@@ -16,6 +16,7 @@ __all__ = [
     "Branch",
     "Calendar",
     "Choice",
+    "CodePrinter",
     "Column",
     "Condition",
     "End",
@@ -292,3 +293,41 @@ def sum_lines(parts: Sequence[tuple[float, str]], factor: Callable[[float], str]
             lines.append("")
         lines[-1] += (" " if lines[-1] else "") + sign + term
     return lines if parts else [factor(0.0)]
+
+
+class CodePrinter:
+    """What printers of all languages share: names of all variables, and sums of terms.
+
+    Parameters
+    ----------
+    program : Program
+    new : callable
+        Makes a new name of any text.
+    """
+
+    def __init__(self, program: Program, new: Callable[[str], str]) -> None:
+        self.program = program
+        columns: tuple[Column | Calendar, ...] = (*program.columns, *program.calendars)
+        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
+        self.names: dict[Column | Calendar | Limited | Shared, str] = {one: new(one.name) for one in columns}
+        self.names |= {one: new(one.label) for one in variables}
+
+    def choice(self, term: Choice) -> str:
+        """A term that depends on a level."""
+        raise NotImplementedError
+
+    def filled(self, name: str, missing: float) -> str:
+        """A number, or another one where it is missing."""
+        raise NotImplementedError
+
+    def sum(self, formula: Formula) -> list[str]:
+        """A sum in lines; its constant is left out if it is 0 and there are terms."""
+        parts = [(formula.constant, "")] if formula.constant or not formula.terms else []
+        for term in formula.terms:
+            if isinstance(term, Choice):
+                parts.append((1.0, self.choice(term)))
+            elif isinstance(term.variable, Filled):
+                parts.append((term.weight, self.filled(self.names[term.variable.column], term.variable.missing)))
+            else:
+                parts.append((term.weight, self.names[term.variable]))
+        return sum_lines(parts, repr)

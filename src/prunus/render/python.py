@@ -15,12 +15,10 @@ from prunus.render.lowering import read_program
 from prunus.render.program import (
     Below,
     Branch,
-    Calendar,
     Choice,
-    Column,
+    CodePrinter,
     Condition,
     End,
-    Filled,
     Formula,
     InRanges,
     IsLevel,
@@ -28,9 +26,7 @@ from prunus.render.program import (
     Names,
     Output,
     Program,
-    Shared,
     ends,
-    sum_lines,
 )
 
 __all__ = ["CALENDARS", "HELPERS", "READERS", "export_python"]
@@ -164,17 +160,12 @@ def export_python(estimator: Any, *, hard: bool = False, proba: bool = False) ->
     return "\n".join(_Printer(program).lines()) + "\n"
 
 
-class _Printer:
+class _Printer(CodePrinter):
     """Writes the lines of a program."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        super().__init__(program, Names(_identifier, (*OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins))).new)
         self.constant = all(not isinstance(value, Output) for end in ends(program.root) for value in end.values)
-        names = Names(_identifier, (*OWN, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)))
-        self.names: dict[Column | Calendar | Limited | Shared, str] = {c: names.new(c.name) for c in program.columns}
-        self.names |= {c: names.new(c.name) for c in program.calendars}
-        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
-        self.names |= {variable: names.new(variable.label) for variable in variables}
 
     def lines(self) -> Iterator[str]:
         """The function: what reads the row, the nested conditions, and what makes results of outputs."""
@@ -187,7 +178,7 @@ class _Printer:
         yield from (f"    {self.names[c]} = {CALENDARS[c.unit]}({self.names[c.column]})" for c in program.calendars)
         yield from (f"    {self.names[v]} = {self._limited(v)}" for v in program.limited)
         for shared in (*program.effects, *program.shared):
-            yield from _assigned(f"    {self.names[shared]} = ", self._sum(shared.formula), "    ")
+            yield from _assigned(f"    {self.names[shared]} = ", self.sum(shared.formula), "    ")
         yield from self._part(program.root, "    ")
         yield from (f"    {line}" for line in self._finished())
 
@@ -233,7 +224,7 @@ class _Printer:
         return [f"{name} is None or {found}" if condition.missing else f"{name} is not None and {found}"]
 
     def _below(self, condition: Below) -> list[str]:
-        *first, last = self._sum(Formula(0.0, condition.formula.terms))
+        *first, last = self.sum(Formula(0.0, condition.formula.terms))
         lines = [*first, f"{last} < {0.0 - condition.formula.constant!r}"]
         names = [self.names[column] for column in condition.columns]
         if condition.missing:
@@ -261,7 +252,7 @@ class _Printer:
         yield from others
 
     def _output(self, output: Output) -> list[str]:
-        lines = self._sum(output.formula)
+        lines = self.sum(output.formula)
         before = "min(" * (output.high is not None) + "max(" * (output.low is not None)
         after = "".join(f", {limit!r})" for limit in (output.low, output.high) if limit is not None)
         if not before or len(lines) == 1:
@@ -300,19 +291,10 @@ class _Printer:
             f"return {{{', '.join(f'{label}: weights[{i}] / sum(weights)' for i, label in enumerate(labels))}}}",
         ]
 
-    def _sum(self, formula: Formula) -> list[str]:
-        parts = [(formula.constant, "")] if formula.constant or not formula.terms else []
-        for term in formula.terms:
-            if isinstance(term, Choice):
-                parts.append((1.0, self._choice(term)))
-            elif isinstance(term.variable, Filled):
-                name = self.names[term.variable.column]
-                parts.append((term.weight, f"({term.variable.missing!r} if {name} is None else {name})"))
-            else:
-                parts.append((term.weight, self.names[term.variable]))
-        return sum_lines(parts, repr)
+    def filled(self, name: str, missing: float) -> str:
+        return f"({missing!r} if {name} is None else {name})"
 
-    def _choice(self, term: Choice) -> str:
+    def choice(self, term: Choice) -> str:
         name = self.names[term.column]
         if not term.levels and not term.other:
             return f"({term.missing!r} if {name} is None else 0.0)"

@@ -12,12 +12,10 @@ from prunus.render.program import (
     LARGEST,
     Below,
     Branch,
-    Calendar,
     Choice,
-    Column,
+    CodePrinter,
     Condition,
     End,
-    Filled,
     Formula,
     InRanges,
     Label,
@@ -25,7 +23,6 @@ from prunus.render.program import (
     Names,
     Output,
     Program,
-    Shared,
     ends,
     sum_lines,
 )
@@ -135,21 +132,17 @@ def _copied(copy: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-class _Printer:
+class _Printer(CodePrinter):
     """Writes a program as one statement of several steps; each step adds columns to those of the step before."""
 
     def __init__(self, program: Program, table: list[str], copied: list[str]) -> None:
-        self.program, self.table, self.copied = program, table, copied
+        self.table, self.copied = table, copied
         self.results = _result_names(program)
         taken = {name.casefold() for name in copied} & {name.casefold() for name in self.results}
         if taken:
             raise InputValueError(f"copy must name columns other than those with predictions, got {taken.pop()!r}")
         self.values = Names(str, (*copied, *self.results, ""))
-        self.names: dict[Column | Calendar | Limited | Shared, str] = {}
-        columns: tuple[Column | Calendar, ...] = (*program.columns, *program.calendars)
-        self.names |= {column: quoted(self.values.new(column.name)) for column in columns}
-        variables: tuple[Limited | Shared, ...] = (*program.limited, *program.effects, *program.shared)
-        self.names |= {variable: quoted(self.values.new(variable.label)) for variable in variables}
+        super().__init__(program, self._new_name)
         self.step_names = Names(str, (*table, "t"))
         self.steps: list[list[str]] = []
         self.source = ".".join(map(quoted, table)) + " AS t"
@@ -167,9 +160,9 @@ class _Printer:
         if program.limited:
             self._step("limited", [[f"{self._limited(v)} AS {self.names[v]}"] for v in program.limited], once=False)
         if program.effects:
-            self._step("effects", [named(self._sum(s.formula), self.names[s]) for s in program.effects])
+            self._step("effects", [named(self.sum(s.formula), self.names[s]) for s in program.effects])
         if program.shared:
-            self._step("shared", [named(self._sum(s.formula), self.names[s]) for s in program.shared])
+            self._step("shared", [named(self.sum(s.formula), self.names[s]) for s in program.shared])
         results = self._results()
         lines = [f"-- {program.kind} of prunus {__version__}", "WITH"]
         for i, step in enumerate(self.steps):
@@ -310,7 +303,7 @@ class _Printer:
         return [*first, f"{last}  -- {percent(part.share)} of the rows" if isinstance(part, End) else last]
 
     def _at_end(self, value: Output | Label) -> list[str]:
-        return self._sum(value.formula) if isinstance(value, Output) else [literal(value)]
+        return self.sum(value.formula) if isinstance(value, Output) else [literal(value)]
 
     def _by_leaf(self, leaf: str, by_node: dict[int, End], j: int) -> list[str]:
         """Output or result j of the leaf of a row."""
@@ -328,7 +321,7 @@ class _Printer:
 
     def _condition(self, condition: Condition) -> list[str]:
         if isinstance(condition, Below):
-            *first, last = self._sum(Formula(0.0, condition.formula.terms))
+            *first, last = self.sum(Formula(0.0, condition.formula.terms))
             missing = [f" OR {self.names[column]} IS NULL" for column in condition.columns if condition.missing]
             return [*first, f"{last} < {0.0 - condition.formula.constant!r}{''.join(missing)}"]
         name = self.names[condition.column]
@@ -347,21 +340,13 @@ class _Printer:
             f"WHEN {name} > {high} THEN {high} ELSE {name} END"
         )
 
-    def _sum(self, formula: Formula) -> list[str]:
-        if not formula.terms:
-            return [double(formula.constant)]
-        parts = [(formula.constant, "")] if formula.constant else []
-        for term in formula.terms:
-            if isinstance(term, Choice):
-                parts.append((1.0, self._choice(term)))
-            elif isinstance(term.variable, Filled):
-                missing = double(term.variable.missing)
-                parts.append((term.weight, f"COALESCE({self.names[term.variable.column]}, {missing})"))
-            else:
-                parts.append((term.weight, self.names[term.variable]))
-        return sum_lines(parts, repr)
+    def sum(self, formula: Formula) -> list[str]:
+        return super().sum(formula) if formula.terms else [double(formula.constant)]
 
-    def _choice(self, term: Choice) -> str:
+    def filled(self, name: str, missing: float) -> str:
+        return f"COALESCE({name}, {double(missing)})"
+
+    def choice(self, term: Choice) -> str:
         name = self.names[term.column]
         cases = [f"WHEN {name} = {literal(level)} THEN {double(weight)}" for level, weight in term.levels]
         if term.missing != term.other:

@@ -22,17 +22,6 @@ const cutText = (text, room, size, weight) => {
   return text.slice(0, kept).trimEnd() + "…";
 };
 
-// A term that is too long: first the name of a column becomes shorter, then its level, so that both can be recognized.
-const cutTerm = (text, room) => {
-  const at = text.lastIndexOf(" = "), end = text.endsWith(")") ? ")" : "";
-  if (at < 0 || textWidth(text) <= room) return cutText(text, room);
-  let name = at, level = text.length - end.length;
-  const shorter = () => (name < at ? text.slice(0, name) + "…" : text.slice(0, at)) + text.slice(at, level) + (level < text.length - end.length ? "…" : "") + end;
-  while (name > 14 && textWidth(shorter()) > room) name -= 1;
-  while (level > at + 5 && textWidth(shorter()) > room) level -= 1;
-  return shorter();
-};
-
 // Parts of a text on lines; a part is broken between words only if it is longer than a line.
 const wrapped = (parts, room) => {
   const lines = [];
@@ -72,7 +61,7 @@ const conditionLines = ({ node: t, words, single, question, threshold }) => {
     return [first, ...(others.length ? [others.join(" ")] : [])].map((line) => cutText(line, TEXT.widest));
   }
   const isRoomy = !across || LEAVES <= 8, room = isRoomy ? TEXT.widest : TEXT.across;
-  const terms = words.slice(0, -1).filter((word) => !/^and \d+ more$/.test(word)).map((term) => cutTerm(term, TEXT.widest));
+  const terms = words.slice(0, -1).filter((word) => !/^and \d+ more$/.test(word)).map((term) => cutText(term, TEXT.widest));
   const all = Math.max(splitTerms(t).length, terms.length);
   for (let most = terms.length; ; most -= 1) {
     const lines = balanced([...terms.slice(0, most), ...(all > most ? [`and ${all - most} more`] : []), words[words.length - 1]], most === 1 ? TEXT.widest : room);
@@ -80,7 +69,7 @@ const conditionLines = ({ node: t, words, single, question, threshold }) => {
   }
 };
 const leafLines = ({ formulas, said }) => (formulas && isNumbers ? fewLines(formulas[0].words) : [cutText(said, TEXT.widest - 40)]);
-const headline = ({ leaf, said, words }) => (leaf ? said : words.join(" "));
+const headline = ({ leaf, said, condition }) => (leaf ? said : condition[0]);
 
 // How many of the given rows arrive, or the share of the training rows.
 const shareOf = (node) => (node.rows === undefined ? node.share : node.rows / Math.max(nodes.get(0).rows, 1));
