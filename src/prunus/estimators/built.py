@@ -12,7 +12,7 @@ from prunus.estimators.building import build_model, check_built_for, start_model
 from prunus.estimators.defaults import Recipe
 from prunus.estimators.hardened import HardenedTree
 from prunus.nn import TreeModel
-from prunus.nn.draws import OwnDraws
+from prunus.nn.draws import LocalRNG
 from prunus.nn.registry import has_network
 from prunus.targets import Target
 from prunus.training import Samples
@@ -31,7 +31,7 @@ class BuiltTree(HardenedTree):
 
     def _build(self, train: Samples, target: Target, recipe: Recipe, seed: int, encoder: TableEncoder) -> TreeModel:
         generator = torch.Generator().manual_seed(seed)
-        with OwnDraws(seed):
+        with LocalRNG(seed):
             model = build_model(
                 train.x.shape[1],
                 target.n_outputs,

@@ -1,7 +1,7 @@
 """The options of training that are "auto": how they depend on the size of the data and on the kind of leaf.
 
 The numbers come from `make bench-accuracy` and the trials described in its notes. Numbers that belong to one kind of
-leaf are in its module, see `prunus.nn.heads.head.LeafTraining`.
+leaf are in its module, see `prunus.nn.heads.LeafTraining`.
 """
 
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from prunus.errors import InputValueError
 from prunus.estimators.format import SOMETIMES, check_record
 from prunus.estimators.hierarchy import Hierarchy
 from prunus.estimators.torch_state import plain_torch
-from prunus.nn.configuration import model_to_record, model_with_weights
+from prunus.nn.registry import model_to_record, model_with_weights
 from prunus.targets import target_from_record, target_to_record
 from prunus.tree.storage import tree_from_record, tree_to_record
 

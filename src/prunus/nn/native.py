@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from prunus.nn.heads.head import Head
-from prunus.nn.layer import TreeLayer
-from prunus.nn.model import TreeModel
+from prunus.nn.heads import Head
+from prunus.nn.layer import TreeLayer, TreeModel
 from prunus.nn.networks import layer_parts
-from prunus.nn.splits.split import Split
+from prunus.nn.splits import Split
 from prunus.nn.whiten import Whiten
 from prunus.ops.native import PRECISIONS
 
