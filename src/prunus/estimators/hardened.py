@@ -162,7 +162,6 @@ class HardenedTree:
             max_leaf_features=self.max_leaf_features,
             pruning_strength=float(self.pruning_strength),
             fewest_rows=self._pruned_below(model, train),
-            task=target.task,
             loss=loss if isinstance(loss, NamedLoss) and loss.name in FITTED else None,
             threads=n_threads(self.n_jobs) or torch.get_num_threads(),
             shifts_leaves=self._shifts_leaves(target),

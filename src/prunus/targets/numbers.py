@@ -42,6 +42,8 @@ class Numbers:
     """The quantile of y that is predicted, between 0 and 1; None if it is the mean."""
 
     task: ClassVar[Task] = "numbers"
+    is_classes: ClassVar[bool] = False
+    is_clusters: ClassVar[bool] = False
     link: ClassVar[Link] = IDENTITY
 
     @classmethod
@@ -239,6 +241,7 @@ class Columns(Numbers):
     """The user's option `targets`, for messages."""
 
     task: ClassVar[Task] = "clusters"
+    is_clusters: ClassVar[bool] = True
 
     @classmethod
     def asked_for(cls, targets: Sequence[Any] | None, encoder: TableEncoder) -> Self:

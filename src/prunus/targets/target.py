@@ -60,7 +60,7 @@ class PathRows(NamedTuple):
     def residual_quantiles(self, level: float, prior_rows: float) -> Doubles:
         """Quantiles of the differences of what is wanted and of the outputs of the rows in each node, (T, k).
 
-        They are drawn to 0 as if `prior_rows` rows had told that it is 0. A quantile near 0 or 1 is known less well
+        They are drawn to 0 as if `prior_rows` rows had shown that it is 0. A quantile near 0 or 1 is known less well
         than the median, so that these rows then count as more.
         """
         found = np.zeros((self.n_nodes, self.wanted.shape[1]))
@@ -94,6 +94,10 @@ class Target(Protocol):
     """
 
     task: ClassVar[Task]
+    is_classes: ClassVar[bool]
+    """Whether labels are predicted."""
+    is_clusters: ClassVar[bool]
+    """Whether the leaves are clusters, and nothing but columns of the table is predicted."""
     link: ClassVar[Link]
     """How outputs become means of what is wanted."""
 
