@@ -1,4 +1,4 @@
-"""Random numbers of modules, drawn from generators of their own instead of torch's global one."""
+"""Random numbers for modules, drawn from local generators instead of torch's global one."""
 
 from collections.abc import Callable
 from typing import Any

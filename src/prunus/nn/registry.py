@@ -206,7 +206,7 @@ def model_from_record(record: Record) -> TreeModel:
 def model_with_weights(record: Record, weights: dict[str, Tensor]) -> TreeModel:
     """The model that a record describes, with these tensors as its weights; an error if they do not fit it.
 
-    The model is built without memory of its own, so that a record cannot ask for more than its tensors take.
+    The model is built without allocating memory, so that a record cannot ask for more than its tensors take.
     """
     _check_sizes(record)
     with torch.device("meta"):

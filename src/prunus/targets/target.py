@@ -175,7 +175,7 @@ def disagreement(task: Task, agreement: float | None) -> str | None:
     """One line that warns of a soft tree whose paths predict something else than the tree itself.
 
     It is None if the paths agree with the tree, or if the agreement is not known. The rows of clusters always follow
-    one path, so there is nothing to tell of them.
+    one path, so there is nothing to say about them.
 
     Examples
     --------
@@ -209,6 +209,6 @@ def remarks(task: Task, agreement: float | None, *, all_pruned: bool) -> str | N
     >>> print(remarks("classes", 1.0, all_pruned=False))
     None
     """
-    told = [NO_SPLITS] if all_pruned else []
+    lines = [NO_SPLITS] if all_pruned else []
     differs = disagreement(task, agreement)
-    return " ".join([*told, *([differs] if differs else [])]) or None
+    return " ".join([*lines, *([differs] if differs else [])]) or None
