@@ -64,9 +64,8 @@ def test_paths_reasons_and_sums_are_those_of_the_estimator(name: str) -> None:
             assert f"cluster {why.prediction}" in why.text()
             continue
         explained = [expected[i].max()] if is_classes else expected[i]
-        moved: Any = np.sum(
-            [np.atleast_1d(part) for part in (why.typical, *(one.added for one in why.reasons))], axis=0
-        )
+        parts: Any = (why.typical, *(reason.added for reason in why.reasons))
+        moved: Any = np.sum([np.atleast_1d(part) for part in parts], axis=0)
         np.testing.assert_allclose(moved, explained, rtol=1e-5, atol=unit)
         totals = {part.output: summed(part) for part in why.sums}
         assert all(part.total == pytest.approx(totals[part.output], rel=2e-6, abs=unit) for part in why.sums)

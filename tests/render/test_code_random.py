@@ -91,7 +91,8 @@ def case(request: pytest.FixtureRequest) -> tuple[Any, pd.DataFrame]:
 
 @pytest.mark.parametrize("language", ["python", "sqlite", "duckdb"])
 def test_code_of_random_trees_predicts_the_same(case: Any, language: str) -> None:
-    assert_written(*case, language)
-    if not hasattr(case[0], "classes_"):
+    tree, test = case
+    assert_written(tree, test, language)
+    if not hasattr(tree, "classes_"):
         with pytest.raises(ValueError, match="proba must be False unless classes are predicted"):
-            export_sql(case[0], "t", hard=True, proba=True)
+            export_sql(tree, "t", hard=True, proba=True)
