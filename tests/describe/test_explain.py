@@ -106,6 +106,15 @@ def test_an_additive_model_has_exact_reasons() -> None:
         }
 
 
+def test_columns_that_are_not_written_are_summed() -> None:
+    tree, frame = example("numbers, linear")
+    why = explain_rows(tree, frame)[3]
+    added = [float(part.added) for part in why.reasons if isinstance(part.added, float)]
+    (line,) = re.findall(r"^ *([-+][\d.]+)  (\d+) more$", why.text(1).split("Path:")[0], re.MULTILINE)
+    assert float(line[0]) == pytest.approx(sum(added[1:]), rel=1e-3)
+    assert int(line[1]) == len(added) - 1 > 1
+
+
 def test_routes_of_a_soft_tree() -> None:
     tree = fitted("numbers", leaf="linear")
     for why, z in zip(explain_rows(tree, FRAME), tree.decision_path(FRAME).toarray(), strict=True):
