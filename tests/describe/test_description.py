@@ -78,7 +78,8 @@ def told(summary: TreeSummary, node: NodeSummary, row: dict[str, Any], names: li
     if len(found) == 1:
         second = LINKS["logit"].means(found[None])[0, 0]
         return np.array([1 - second, second])
-    return LINKS["softmax"].means(found[None])[0]
+    shares: npt.NDArray[np.float64] = LINKS["softmax"].means(found[None])[0]
+    return shares
 
 
 @pytest.mark.parametrize("name", FOLLOWED)

@@ -64,9 +64,8 @@ def test_paths_reasons_and_sums_are_those_of_the_estimator(name: str) -> None:
             assert f"cluster {why.prediction}" in why.text()
             continue
         explained = [expected[i].max()] if is_classes else expected[i]
-        moved: Any = np.sum(
-            [np.atleast_1d(part) for part in (why.typical, *(one.added for one in why.reasons))], axis=0
-        )
+        parts: Any = (why.typical, *(reason.added for reason in why.reasons))
+        moved: Any = np.sum([np.atleast_1d(part) for part in parts], axis=0)
         np.testing.assert_allclose(moved, explained, rtol=1e-5, atol=unit)
         totals = {part.output: summed(part) for part in why.sums}
         assert all(part.total == pytest.approx(totals[part.output], rel=2e-6, abs=unit) for part in why.sums)
@@ -105,6 +104,15 @@ def test_an_additive_model_has_exact_reasons() -> None:
         assert {c.column: pytest.approx(c.added, abs=1e-3) for c in why.reasons} == {
             c.column: c.added for c in why.sums[0].contributions
         }
+
+
+def test_columns_that_are_not_written_are_summed() -> None:
+    tree, frame = example("numbers, linear")
+    why = explain_rows(tree, frame)[3]
+    added = [float(part.added) for part in why.reasons if isinstance(part.added, float)]
+    (line,) = re.findall(r"^ *([-+][\d.]+)  (\d+) more$", why.text(1).split("Path:")[0], re.MULTILINE)
+    assert float(line[0]) == pytest.approx(sum(added[1:]), rel=1e-3)
+    assert int(line[1]) == len(added) - 1 > 1
 
 
 def test_routes_of_a_soft_tree() -> None:

@@ -65,7 +65,9 @@ def test_no_decimals_still_tell_small_numbers_from_zero() -> None:
     assert [number(x, 0) for x in (3.6, 0.36)] == ["4", "0.4"]
 
 
-@pytest.mark.parametrize(("share", "text"), [(1.0, "100%"), (0.0, "0%"), (0.0001, "<0.1%"), (1 / 3, "33.3%")])
+@pytest.mark.parametrize(
+    ("share", "text"), [(1.0, "100%"), (0.0, "0%"), (0.0001, "<0.1%"), (2e-3, "0.2%"), (1 / 3, "33.3%")]
+)
 def test_shares_are_percentages(share: float, text: str) -> None:
     assert percent(share) == text
 

@@ -37,11 +37,11 @@ def target(task: str) -> npt.NDArray[Any]:
 @cache
 def tree(task: str, leaf: str = "constant", routing: str = "soft", **options: Any) -> Any:
     """A tree of depth 2 that learns a task."""
-    options = {"leaf": leaf, "routing": routing, "depth": 2, "max_epochs": 15, "random_state": 0} | options
+    chosen: Any = {"leaf": leaf, "routing": routing, "depth": 2, "max_epochs": 15, "random_state": 0} | options
     if task in ("numbers", "log", "pairs"):
-        return ArgminTreeRegressor(loss="gamma" if task == "log" else "squared_error", **options).fit(X, target(task))
+        return ArgminTreeRegressor(loss="gamma" if task == "log" else "squared_error", **chosen).fit(X, target(task))
     loss = "binary_cross_entropy" if task == "logit" else "cross_entropy"
-    return ArgminTreeClassifier(loss=loss, **options).fit(X, target(task))
+    return ArgminTreeClassifier(loss=loss, **chosen).fit(X, target(task))
 
 
 def predicted(estimator: Any, frame: Any) -> npt.NDArray[np.float64]:

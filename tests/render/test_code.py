@@ -28,6 +28,7 @@ def columns(tree: Any, frame: pd.DataFrame, language: str, *, proba: bool) -> li
     listed = [list(column) for column in zip(*found, strict=True)] if isinstance(found[0], list) else [found]
     if proba:
         shares = function(export_python(tree, hard=True, proba=True), "predict_proba")
+        assert list(shares(rows(frame)[0])) == tree.classes_.tolist()
         listed += [list(column) for column in zip(*(shares(row).values() for row in rows(frame)), strict=True)]
     return listed
 

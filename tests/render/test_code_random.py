@@ -5,13 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
 
-from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_python, export_sql
+from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, export_sql
 from prunus.fitting import recipe as defaults
 from prunus.hardening import distillation
-from tests.render.running import clear, function, in_duckdb, in_sqlite, rows
-from tests.tolerances import CURVES
+from tests.render.test_code import assert_written
 
 SEEDS = range(20)
 NAMES = ('x"; DROP TABLE t; --', "select", "größe", "two\nlines", " ", "it's", "row", "class", "a" * 90, "a" * 91)
@@ -80,68 +78,21 @@ def estimator(random: np.random.Generator, train: pd.DataFrame, seed: int) -> An
     return ArgminTreeClassifier(leaf=leaf, loss=loss, **options).fit(train, np.array(labels)[place])
 
 
-def expected(tree: Any, test: pd.DataFrame) -> list[Any]:
-    if tree.target_.task == "clusters":
-        return [list(tree.predict(test))]
-    found = tree.predict(test, hard=True)
-    return [list(values) for values in found.reshape(len(test), -1).T]
-
-
-def assert_same(tree: Any, found: list[list[Any]], wanted: list[Any], sure: Any) -> None:
-    for values, others in zip(found, wanted, strict=True):
-        mine, true = np.array(values)[sure], np.array(others)[sure]
-        if tree.target_.task == "numbers":
-            assert_allclose(mine, true, rtol=CURVES, atol=CURVES * np.abs(others).max())
-        else:
-            assert_array_equal(mine, true)
-
-
 @pytest.fixture(scope="module", params=SEEDS)
-def case(request: pytest.FixtureRequest) -> tuple[Any, pd.DataFrame, Any]:
+def case(request: pytest.FixtureRequest) -> tuple[Any, pd.DataFrame]:
     random = np.random.default_rng(request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distillation, "FEWEST_SYNTHETIC", 200)
         patch.setattr(defaults, "FEWEST_STEPS", 10)
         train, test = frames(random)
         tree = estimator(random, train, request.param)
-    return tree, test, clear(tree, test)
+    return tree, test
 
 
-def test_the_python_function_predicts_the_same(case: Any) -> None:
-    tree, test, sure = case
-    predict = function(export_python(tree, hard=True))
-    found = [predict(row) for row in rows(test)]
-    if tree.target_.task == "numbers" and not tree.target_.one_dimensional:
-        columns = [list(values) for values in zip(*found, strict=True)]
-    else:
-        columns = [found]
-    assert_same(tree, columns, expected(tree, test), sure)
-
-
-def test_the_statement_predicts_the_same_in_sqlite(case: Any) -> None:
-    tree, test, sure = case
-    found = in_sqlite(export_sql(tree, ['"t"'], hard=True), test, '"t"')
-    assert_same(tree, [list(values) for values in zip(*found, strict=True)], expected(tree, test), sure)
-
-
-def test_the_statement_predicts_the_same_in_duckdb(case: Any) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    tree, test, sure = case
-    found = in_duckdb(duckdb, export_sql(tree, "t", hard=True), test)
-    assert_same(tree, [list(values) for values in zip(*found, strict=True)], expected(tree, test), sure)
-
-
-def test_probabilities_are_the_same(case: Any) -> None:
-    tree, test, sure = case
-    if tree.target_.task != "classes":
+@pytest.mark.parametrize("language", ["python", "sqlite", "duckdb"])
+def test_code_of_random_trees_predicts_the_same(case: Any, language: str) -> None:
+    tree, test = case
+    assert_written(tree, test, language)
+    if not hasattr(tree, "classes_"):
         with pytest.raises(ValueError, match="proba must be False unless classes are predicted"):
             export_sql(tree, "t", hard=True, proba=True)
-        return
-    wanted = tree.predict_proba(test, hard=True)[sure]
-    predict_proba = function(export_python(tree, hard=True, proba=True), "predict_proba")
-    found = [predict_proba(row) for row in rows(test)]
-    assert all(list(row) == tree.classes_.tolist() for row in found)
-    assert_allclose(np.array([list(row.values()) for row in found])[sure], wanted, rtol=0, atol=CURVES)
-    stated = in_sqlite(export_sql(tree, "t", hard=True, proba=True), test)
-    assert_array_equal(np.array([row[0] for row in stated])[sure], tree.predict(test, hard=True)[sure])
-    assert_allclose(np.array([row[1:] for row in stated])[sure], wanted, rtol=0, atol=CURVES)

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 import prunus
+from prunus.describe.numbers import number, short_number
 from prunus.errors import InputTypeError, InputValueError
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 from tests.render.problems import EXAMPLES, example
@@ -81,6 +82,28 @@ def test_all_kinds_of_trees_are_told(name: str) -> None:
     names = [f"column {i}" for i in range(tree.n_features_in_)]
     renamed = prunus.export_text(tree, feature_names=names)
     assert leaves == 1 or "column " in renamed or "split 0" in renamed
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if not name.startswith(("readable", "clusters"))])
+def test_values_and_classes_of_leaves_are_those_of_the_description(name: str) -> None:
+    tree, _ = example(name)
+    summary = prunus.tree_summary(tree)
+    text, rules = prunus.export_text(tree, decimals=6), prunus.export_rules(tree, decimals=6)
+    figure = Figure(figsize=(40, 20)).add_subplot()
+    boxes = "\n".join(box.get_text() for box in prunus.plot_tree(tree, ax=figure, precision=6))
+    for node in (node for node in summary.nodes if node.is_leaf and node.share > 0 and (node.value or node.offset)):
+        if summary.classes is not None:
+            values_of_class = node.value or node.distribution
+            best = summary.outputs[values_of_class.index(max(values_of_class))]
+            assert f"class: {best}" in text
+            assert f"class {best}" in rules
+            assert f"class = {best}" in boxes
+            continue
+        listed = ", ".join(number(value, 6) for value in node.offset or node.value)
+        assert f"value: [{listed}]" in text
+        assert f"value [{listed}]" in rules or f"value {listed}" in rules
+        first = short_number((node.offset or node.value)[0], 6)
+        assert f"value = {first}" in boxes
 
 
 @pytest.mark.parametrize("name", RENDERERS)

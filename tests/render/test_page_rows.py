@@ -391,7 +391,7 @@ def test_numbers_are_written_as_python_writes_them(page: Page, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("routing", ["soft", "hard"])
-def test_rows_are_a_mixture_within_a_bound(tmp_path: Path, routing: str) -> None:
+def test_rows_are_a_mixture_within_a_bound(tmp_path: Path, routing: Any) -> None:
     x = table(4_000, 3)
     y = values(x)
     estimator = ArgminTreeRegressor(depth=3, routing=routing, max_epochs=3, random_state=0).fit(x, y)

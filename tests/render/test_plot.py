@@ -80,11 +80,12 @@ def test_every_kept_node_has_a_box_and_pruned_ones_a_dash() -> None:
 
 def test_nodes_that_no_row_reaches_are_dashes() -> None:
     x = np.repeat([0.0, 1.0], 30)[:, None]
-    tree = ArgminTreeClusterer(depth=3, random_state=0, pruning_strength=0.0).fit(x)
-    empty = [node for node in tree_summary(tree).nodes if node.share == 0]
+    tree = classifier(depth=4, pruning_strength=0.0).fit(x, labels(x))
+    reached = [node for node in tree_summary(tree).nodes if node.share > 0]
+    assert len(reached) < len(tree_summary(tree).nodes)
     found = texts(tree)
-    assert all("samples = 0%" not in text for text in found)
-    assert not empty or DASH in found
+    assert sum("samples = " in text for text in found) == len(reached)
+    assert found.count(DASH) == sum(not node.is_leaf for node in reached) * 2 - (len(reached) - 1)
 
 
 def test_classes_and_their_shares() -> None:

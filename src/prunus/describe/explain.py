@@ -18,7 +18,8 @@ from prunus.describe.read import YES_OR_NO, describe
 from prunus.describe.reasons import PredictedRows, forest_rows
 from prunus.describe.record import SplitWeight
 from prunus.describe.rows import LearnedRows, Rows, SearchedRows, send_rows
-from prunus.describe.words import Asked, formula_text, question_sentence, split_sentence
+from prunus.describe.sentences import Asked, question_sentence, split_sentence
+from prunus.describe.words import formula_text
 from prunus.estimators.forest import ArgminForest
 from prunus.fitting.torch_state import plain_torch
 from prunus.search.columns import as_columns

@@ -36,6 +36,8 @@ __all__ = [
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating]
 
+MOST_FORMULAS = 10
+"""Largest number of classes with formulas in a leaf."""
 TYPICAL = 2.5
 """A column without pieces is shown from this many standard units below its center to as many above it."""
 _LARGEST = float(np.finfo(np.float64).max)
@@ -246,10 +248,6 @@ def split_column(columns: Sequence[OutputColumn], weight: Floats, bias: float) -
     if not thresholds and missing in (None, low_left):
         return None
     return ColumnSplit(curve.name, curve.kind, thresholds, low_left, missing_left=missing)
-
-
-MOST_FORMULAS = 10
-"""Largest number of classes with formulas in a leaf."""
 
 
 def crossings(curve: Curve, scores: Sequence[float]) -> tuple[float, ...]:

@@ -32,6 +32,8 @@ __all__ = ["forest_record"]
 Record = dict[str, Any]
 Doubles = npt.NDArray[np.float64]
 
+_OWN = {"samples", "subtitle", "score"}
+"""What is stored for each tree, even if it is equal in all of them."""
 MAX_TREES = 32
 """Largest number of trees in a page."""
 MAX_FOREST_WEIGHTS = 4 * MAX_WEIGHTS
@@ -72,10 +74,6 @@ def forest_record(forest: Any, X: Any = None, y: Any = None) -> Record:  # noqa:
         told = [[float(f"{value:.9g}") for value in row] for row in mean[given.picked]]
         record["samples"] = [row | {"forest": own} for row, own in zip(given.records, told, strict=True)]
     return record
-
-
-_OWN = {"samples", "subtitle", "score"}
-"""What is stored for each tree, even if it is equal in all of them."""
 
 
 def _trees(

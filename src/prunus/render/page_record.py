@@ -1,5 +1,6 @@
 """The data of the interactive page: the description of a tree in plain types, all words included, and some rows."""
 
+from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -12,16 +13,17 @@ from prunus.describe.functions import log_odds
 from prunus.describe.numbers import exact_number, percent, short_number
 from prunus.describe.read import with_agreement
 from prunus.describe.reasons import column_orders
-from prunus.describe.record import Curve, LearnedTree, NodeSummary, SearchedTree, TreeDescription, TreeSummary
+from prunus.describe.record import Curve, LearnedTree, NodeSummary, SearchedTree, TreeDescription
 from prunus.describe.rows import LearnedRows, Rows, send_rows
-from prunus.describe.words import PLACES, formula_parts, in_lines, point_text, probability_text, split_parts
+from prunus.describe.sentences import case_words
+from prunus.describe.words import formula_parts, in_lines, point_text, probability_text, split_parts
 from prunus.palette import COLORS
 from prunus.render.page_charts import BINS, add_charts, read_coloring
 from prunus.render.page_inputs import InputList, learned_inputs, model_record, splits
 from prunus.render.page_rows import GivenRows, features, given_rows, n_picked, outcomes, read_truth, row_lists
+from prunus.render.page_words import facts, help_texts, legend, subtitle
 from prunus.search.predict import has_scores
-from prunus.search.questions import OPPOSITE, Comparison, Question, comparisons, sum_words, switch_words
-from prunus.search.words import bracketed, instant_text
+from prunus.search.questions import Comparison, Question, comparisons
 
 __all__ = ["page_record", "tree_record"]
 
@@ -38,32 +40,6 @@ LONGEST = 26
 """Number of characters of a name in a box."""
 MOST_OUTPUTS = 3
 """Number of outputs whose values a box can show."""
-
-ROOT = (
-    "Every row of the table starts in the root, the first box. Each box of a split asks a question about the row. If "
-    "the answer is yes, the row takes the branch that is marked “yes”, otherwise the other one. A box with round "
-    "corners is a leaf: the rows that arrive there share {}."
-)
-QUESTIONS = (
-    "Some questions are about one column, such as “age < 40”. Others weigh several columns against each other, such as "
-    "“0.8 age - 2 income < 3.1”: multiply each column by its number, add everything up, and compare the sum with the "
-    "threshold. A box names the columns that matter most; click it to see all of them."
-)
-CHARTS = (
-    "The histogram in a box shows the rows that arrive there: the values of its column, or of its sum. The triangle "
-    "marks the threshold. Rows on the shaded side go on with “yes”."
-)
-ONE_PATH = "A row follows one path, and its {} is that of the leaf at the end."
-ALL_ROUTES = (
-    "A row that is close to a threshold is not decided by it: it goes both ways in part, and its {} is {}. For each "
-    "box the model has learned what amount of a row may pass, from 0 (nothing) to 1 (the whole row). Boxes where "
-    "nothing may pass were pruned: they are not drawn, or are marked by a dash."
-)
-CURVES = (
-    "A leaf holds one number: the prediction for a row of typical values. What the columns of a row add to it, or take "
-    "away, is drawn in the tab “Curves”. All leaves share these curves."
-)
-OWN_ROWS = "The tab “Sample” shows the path of a row: {} of your own."
 
 
 def page_record(tree: TreeDescription, X: Any = None, y: Any = None) -> Record:  # noqa: N803
@@ -89,9 +65,9 @@ def tree_record(tree: TreeDescription, rows: Rows | None = None, given: GivenRow
         "task": tree.target.task,
         "link": tree.link,
         "hard": tree.routing == "hard",
-        "subtitle": _subtitle(tree, rows),
+        "subtitle": subtitle(tree, rows),
         "warning": tree.warning,
-        "facts": _facts(tree),
+        "facts": facts(tree),
         "colors": COLORS,
         "outputs": list(tree.outputs),
         "features": columns,
@@ -106,7 +82,11 @@ def tree_record(tree: TreeDescription, rows: Rows | None = None, given: GivenRow
         if isinstance(rows, LearnedRows):
             _add_scores(nodes, rows)
     by = record["coloring"]["by"] if "coloring" in record else None
-    return record | {"nodes": list(nodes.values()), "legend": _legend(tree, by), "help": _help(tree, record, nodes[0])}
+    return record | {
+        "nodes": list(nodes.values()),
+        "legend": legend(tree, by),
+        "help": help_texts(tree, record, nodes[0]),
+    }
 
 
 def _node(tree: TreeDescription, node: NodeSummary, of_box: NodeSummary) -> Record:
@@ -247,20 +227,10 @@ def _question(inputs: InputList, node: NodeSummary, question: Question) -> Recor
 
 
 def _case(question: Question, case: Comparison) -> Record:
-    """What is compared in a case, such as "size where color is E", and how it lies to the limit on either side."""
-    is_single = len(case.terms) == 1 and (case.switch is not None or question.split.terms[0].weight == 1)
-    i = case.terms[0]
-    column = question.columns[i]
-    limit = instant_text(column.kind, case.limit, exact_number) if is_single else exact_number(case.limit)
-    return {
-        "switch": case.switch,
-        "on": case.on,
-        "feature": question.split.terms[i].feature if is_single else None,
-        "what": bracketed(column.name) if is_single else sum_words(question, exact_number),
-        "where": "" if case.switch is None else f" where {switch_words(question, case.switch, on=case.on)}",
-        "left": f"{PLACES[case.sign]} {limit}",
-        "right": f"{PLACES[OPPOSITE[case.sign]]} {limit}",
-    }
+    words = asdict(case_words(question, case))
+    i = words.pop("term")
+    feature = None if i is None else question.split.terms[i].feature
+    return words | {"switch": case.switch, "on": case.on, "feature": feature}
 
 
 def _curves(tree: TreeDescription, columns: TableValues | None) -> Record:
@@ -374,57 +344,3 @@ def _of_rows(nodes: dict[int, Record], rows: Rows, given: GivenRows) -> Record:
     if given.truth is not None and rows.tree.classes is None and not rows.tree.clusters:
         record["values"] = _add_values(nodes, rows, given.truth)
     return record | {"coloring": coloring.record()}
-
-
-def _subtitle(tree: TreeDescription, rows: Rows | None) -> str:
-    leaves = "1 leaf" if tree.n_leaves == 1 else f"{tree.n_leaves} leaves"
-    parts = [tree.kind, f"depth {tree.depth}", leaves]
-    if tree.agreement is not None and rows is not None:
-        parts.append(_agreement(tree.agreement, rows))
-    return ", ".join(parts)
-
-
-def _agreement(agreement: float, rows: Rows) -> str:
-    """How far one path tells what all routes predict, beside what one class for all rows would tell."""
-    if rows.tree.clusters:
-        return f"one path is the largest route for {percent(agreement)} of rows"
-    if rows.tree.classes is None:
-        return f"R^2 of one path against all routes: {agreement:.3f}"
-    predicted = rows.predictions.argmax(1)
-    largest = percent(np.bincount(predicted).max() / len(predicted))
-    return f"one path agrees with all routes for {percent(agreement)} of rows; the largest class has {largest}"
-
-
-def _legend(tree: TreeDescription, by: str | None) -> str:
-    """What colors mean; by what rows are colored, if some were given."""
-    if tree.clusters:
-        return "Clusters"
-    if tree.classes is None:
-        return f"{'Mean prediction' if by == 'prediction' else f'Mean of {tree.outputs[0]}'}, from low to high"
-    return {"prediction": "Predicted classes", "y": "Classes of the rows"}.get(by or "", "Classes of the training rows")
-
-
-def _help(tree: TreeDescription, record: Record, root: Record) -> list[str]:
-    """How to read the tree, for somebody who knows the data but not the method."""
-    what = "cluster" if tree.clusters else "prediction"
-    found = [ROOT.format("a cluster" if tree.clusters else "a way to be predicted"), QUESTIONS]
-    if "chart" in root:
-        found.append(CHARTS)
-    end = "that of the leaf at the end of its path" if tree.clusters else "put together from all leaves that it reaches"
-    found.append(ONE_PATH.format(what) if tree.routing == "hard" else ALL_ROUTES.format(what, end))
-    if tree.curves:
-        found.append(CURVES)
-    return [
-        *found,
-        OWN_ROWS.format("pick one from the table, or enter values" if record["samples"] else "enter values"),
-    ]
-
-
-def _facts(tree: TreeSummary) -> list[list[str]]:
-    nodes = f"{len(tree.nodes)} kept of {tree.n_nodes}, {tree.n_active} that rows may pass"
-    return [
-        ["kind", tree.kind],
-        ["leaf", tree.leaf],
-        ["nodes", str(len(tree.nodes)) if tree.routing == "hard" else nodes],
-        ["parameters", f"{tree.n_parameters:,}"],
-    ]

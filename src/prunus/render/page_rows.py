@@ -31,6 +31,10 @@ __all__ = [
 Positions = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
+Record = dict[str, Any]
+
+MAX_ROWS, MAX_CELLS = 200, 8_000
+"""Largest number of rows that can be picked, and of their values."""
 MAX_LEAVES = 32
 """With at most this many leaves there are rows of each leaf."""
 MAX_ROUTES = 1 << 22
@@ -136,12 +140,6 @@ def _of_leaves(passed: Rows, most: int) -> Positions:
 def _largest(values: Doubles) -> Positions:
     """The positions of the values, largest first."""
     return np.argsort(-values, kind="stable").astype(np.int64)
-
-
-Record = dict[str, Any]
-
-MAX_ROWS, MAX_CELLS = 200, 8_000
-"""Largest number of rows that can be picked, and of their values."""
 
 
 def read_truth(target: Target, y: Any, n: int) -> npt.NDArray[Any]:

@@ -38,6 +38,12 @@ __all__ = [
 
 Label = bool | int | float | str
 Finish = Literal["values", "log", "logit", "softmax"]
+LONGEST = 48
+"""Number of bytes of a name before a number is added; PostgreSQL cuts names that are longer than 63."""
+WIDTH = 100
+"""Number of characters of a line of a sum."""
+MOST = 50
+"""Number of terms of a sum without parentheses: parsers nest terms, and a thousand would be too many for some."""
 LARGEST = 700.0
 """Exponents are at most so large, and not smaller than minus this: databases raise errors beyond."""
 
@@ -224,14 +230,6 @@ def ends(part: Branch | End) -> Iterator[End]:
     else:
         yield from ends(part.left)
         yield from ends(part.right)
-
-
-LONGEST = 48
-"""Number of bytes of a name before a number is added; PostgreSQL cuts names that are longer than 63."""
-WIDTH = 100
-"""Number of characters of a line of a sum."""
-MOST = 50
-"""Number of terms of a sum without parentheses: parsers nest terms, and a thousand would be too many for some."""
 
 
 class Names:

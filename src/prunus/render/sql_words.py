@@ -20,6 +20,8 @@ __all__ = [
     "quoted",
 ]
 
+Step = tuple[str, list[list[str]]]
+
 READERS = {
     "number": "CAST({} AS DOUBLE PRECISION)",
     "boolean": "CAST(CAST({} AS INTEGER) AS DOUBLE PRECISION)",
@@ -120,9 +122,6 @@ def listed(columns: list[list[str]], indent: str, notes: Sequence[str] = ()) -> 
         note = f"  -- {notes[i]}" if i < len(notes) and notes[i] else ""
         lines += [f"{indent}{line}" for line in column[:-1]] + [f"{indent}{column[-1]}{comma}{note}"]
     return lines
-
-
-Step = tuple[str, list[list[str]]]
 
 
 def calendar_steps(

@@ -49,11 +49,7 @@ const weightBars = (terms) => {
     title: `${label}: ${format(weight)} for one unit, ${format(strength)} for one standard unit`,
   }));
   part.append(bars(rows.slice(0, TOP)));
-  if (rows.length > TOP) {
-    const more = make("button", { type: "button", class: "wide", id: "more" }, `and ${rows.length - TOP} more`);
-    more.addEventListener("click", () => more.replaceWith(bars(rows.slice(TOP))));
-    part.append(more);
-  }
+  if (rows.length > TOP) part.append(moreButton(rows.length - TOP, () => [bars(rows.slice(TOP))], { id: "more" }));
   return part;
 };
 

@@ -101,9 +101,5 @@ const curvePanel = () => {
   if (outputs.length > 1) box.append(make("p", { class: "legend" }, ...outputs.map((k, j) => make("span", {}, swatch(curveColor(j)), record.outputs[k]))));
   const add = (curves) => curves.map((curve) => curveElement(curve));
   box.append(...add(record.curves.slice(0, FEW)));
-  if (record.curves.length > FEW) {
-    const more = make("button", { type: "button", class: "wide" }, `and ${record.curves.length - FEW} more`);
-    more.addEventListener("click", () => more.replaceWith(...add(record.curves.slice(FEW))));
-    box.append(more);
-  }
+  if (record.curves.length > FEW) box.append(moreButton(record.curves.length - FEW, () => add(record.curves.slice(FEW))));
 };

@@ -38,6 +38,12 @@ const fill = (element, attributes, inside) => {
   element.append(...inside);  // strings become text nodes
   return element;
 };
+// A button for what is not shown yet, in whose place it comes.
+const moreButton = (n, show, attributes = {}) => {
+  const button = make("button", { type: "button", class: "wide", ...attributes }, `and ${n} more`);
+  button.addEventListener("click", () => button.replaceWith(...show()));
+  return button;
+};
 const options = (names, values = names.keys()) => [...values].map((value, i) => make("option", { value }, names[i]));
 
 // The colors of all pictures of prunus, then hues around the circle.

@@ -72,18 +72,9 @@ const fields = [];
 const entryPart = () => {
   const form = make("form", { class: "fields", id: "fields" });
   const order = record.features.map((_, i) => i).sort((a, b) => record.features[b].importance - record.features[a].importance);
-  const late = [];
-  order.forEach((i, rank) => {
-    fields[i].write(typicalValues[i]);
-    form.append(fields[i].label, fields[i].input);
-    if (rank >= FEW) late.push(fields[i].label, fields[i].input);
-  });
-  late.forEach((element) => { element.hidden = true; });
-  if (late.length) {
-    const more = make("button", { type: "button", class: "wide across" }, `and ${late.length / 2} more`);
-    more.addEventListener("click", () => { late.forEach((element) => { element.hidden = false; }); more.remove(); });
-    form.append(more);
-  }
+  const elements = order.map((i) => { fields[i].write(typicalValues[i]); return [fields[i].label, fields[i].input]; });
+  form.append(...elements.slice(0, FEW).flat());
+  if (elements.length > FEW) form.append(moreButton(elements.length - FEW, () => elements.slice(FEW).flat(), { class: "wide across" }));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", enterRow);
   form.addEventListener("change", (event) => { if (event.target.matches("select")) enterRow(); });  // some tools tell only of changes

@@ -3,16 +3,13 @@ const TEXT = { size: 12, small: 10.5, line: 15, pad: 9, widest: 212, across: 272
 
 const textWidth = (() => {
   const pen = document.createElement("canvas").getContext("2d"), family = getComputedStyle(document.body).fontFamily, widths = new Map();
-  let now = "";
   return (text, size = TEXT.size, weight = 600) => {
-    const font = `${weight} ${size}px ${family}`;
-    if (!widths.has(font)) widths.set(font, new Map());
-    const found = widths.get(font);
-    if (!found.has(text)) {
-      if (now !== font) { pen.font = font; now = font; }
-      found.set(text, pen.measureText(text).width);
+    const font = `${weight} ${size}px ${family}`, key = font + text;
+    if (!widths.has(key)) {
+      if (pen.font !== font) pen.font = font;
+      widths.set(key, pen.measureText(text).width);
     }
-    return found.get(text);
+    return widths.get(key);
   };
 })();
 const cutText = (text, room, size, weight) => {
