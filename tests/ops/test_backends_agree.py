@@ -35,10 +35,6 @@ def paired(sizes: list[tuple[int, int]], strengths: list[float], *, each: int = 
     return [(*size, strengths[(each * i + j) % len(strengths)]) for i, size in enumerate(sizes) for j in range(each)]
 
 
-def over(cases: list[tuple[int, int, float]]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(("n", "depth", "lam"), cases)
-
-
 def assert_agrees(target: Target, operator: Operator, x: Tensor, lam: float, weight: Tensor | None = None) -> None:
     """The target's evaluation at x, rounded to its dtype, is that of the reference at the same numbers."""
     given, given_weight = target.tensor(x), None if weight is None else target.tensor(weight)
@@ -55,65 +51,65 @@ def test_new_memory_is_poisoned() -> None:
     assert torch.empty_like(torch.zeros(2, 2)).isnan().all()
 
 
-@over([*paired(SIZES, STRENGTHS), *((63, 3, lam) for lam in STRENGTHS)])
-def test_traverse(target: Target, n: int, depth: int, lam: float) -> None:
-    assert_agrees(target, tree_traverse, scores(n, depth), lam)
+def test_traverse(target: Target) -> None:
+    for n, depth, lam in [*paired(SIZES, STRENGTHS), *((63, 3, lam) for lam in STRENGTHS)]:
+        assert_agrees(target, tree_traverse, scores(n, depth), lam)
 
 
-@over(paired(FEW_SIZES, STRENGTHS))
-def test_traverse_with_weights_and_argmin_of_path_rewards(target: Target, n: int, depth: int, lam: float) -> None:
-    assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n))
-    assert_agrees(target, tree_argmin, path_rewards(scores(n, depth)), lam, weights(n))
+def test_traverse_with_weights_and_argmin_of_path_rewards(target: Target) -> None:
+    for n, depth, lam in paired(FEW_SIZES, STRENGTHS):
+        assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n))
+        assert_agrees(target, tree_argmin, path_rewards(scores(n, depth)), lam, weights(n))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@over([(3001, 5, 1.0), (3001, 5, 1e-3), (2500, 7, 1e-3), (2500, 3, 300.0), (4096, 0, 1e4)])
-def test_traverse_of_many_samples(target: Target, n: int, depth: int, lam: float, weighted: bool) -> None:
-    assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n) if weighted else None)
+def test_traverse_of_many_samples(target: Target, weighted: bool) -> None:
+    for n, depth, lam in [(3001, 5, 1.0), (3001, 5, 1e-3), (2500, 7, 1e-3), (2500, 3, 300.0), (4096, 0, 1e4)]:
+        assert_agrees(target, tree_traverse, scores(n, depth), lam, weights(n) if weighted else None)
 
 
-@over([(63, 4, 1.0), (63, 4, 30.0), (500, 6, 1e-3), (500, 6, 30.0)])
-def test_traverse_of_small_and_large_scores(target: Target, n: int, depth: int, lam: float) -> None:
-    s = scores(n, depth, scale=0.1)
-    assert (path_rewards(s) > -0.5).all()  # within the margin
-    assert_agrees(target, tree_traverse, s, lam)
-    assert_agrees(target, tree_traverse, 1000 * s, lam)
+def test_traverse_of_small_and_large_scores(target: Target) -> None:
+    for n, depth, lam in [(63, 4, 1.0), (63, 4, 30.0), (500, 6, 1e-3), (500, 6, 30.0)]:
+        s = scores(n, depth, scale=0.1)
+        assert (path_rewards(s) > -0.5).all()  # within the margin
+        assert_agrees(target, tree_traverse, s, lam)
+        assert_agrees(target, tree_traverse, 1000 * s, lam)
 
 
-@over([*paired(POOLING_SIZES, POOLING_STRENGTHS, each=2), *paired(POOLING_SIZES[::-1], POOLING_STRENGTHS)])
-def test_argmin_with_pooling(target: Target, n: int, depth: int, lam: float) -> None:
-    assert_agrees(target, tree_argmin, rewards(n, depth), lam)
-    assert_agrees(target, tree_argmin, rewards(n, depth), lam, weights(n))
+def test_argmin_with_pooling(target: Target) -> None:
+    for n, depth, lam in [
+        *paired(POOLING_SIZES, POOLING_STRENGTHS, each=2),
+        *paired(POOLING_SIZES[::-1], POOLING_STRENGTHS),
+    ]:
+        assert_agrees(target, tree_argmin, rewards(n, depth), lam)
+        assert_agrees(target, tree_argmin, rewards(n, depth), lam, weights(n))
 
 
-@over([(63, 4, 1e-3), (63, 4, 30.0), (500, 5, 1.0), (500, 5, 30.0)])
-def test_argmin_with_pooling_of_masses_below_one(target: Target, n: int, depth: int, lam: float) -> None:
-    q = rewards(n, depth) / 4
-    assert pools(tree_argmin(q, lam, backend="reference").a)
-    assert_agrees(target, tree_argmin, q, lam, weights(n))
+def test_argmin_with_pooling_of_masses_below_one(target: Target) -> None:
+    for n, depth, lam in [(63, 4, 1e-3), (63, 4, 30.0), (500, 5, 1.0), (500, 5, 30.0)]:
+        q = rewards(n, depth) / 4
+        assert pools(tree_argmin(q, lam, backend="reference").a)
+        assert_agrees(target, tree_argmin, q, lam, weights(n))
 
 
-@pytest.mark.parametrize("lam", [30.0, 300.0])
-def test_argmin_pools_over_several_levels(target: Target, lam: float) -> None:
+def test_argmin_pools_over_several_levels(target: Target) -> None:
     q = rewards(63, 5) + torch.linspace(-1.5, 1, 63, dtype=torch.float64)  # the deeper, the better
-    assert pools(tree_argmin(q, lam, backend="reference").a)
-    assert_agrees(target, tree_argmin, q, lam)
+    for lam in (30.0, 300.0):
+        assert pools(tree_argmin(q, lam, backend="reference").a)
+        assert_agrees(target, tree_argmin, q, lam)
 
 
-@pytest.mark.parametrize("lam", [0.7371, 30.0])
 @over_operators
-def test_tied_inputs(target: Target, operator: Operator, lam: float) -> None:
-    assert_agrees(target, operator, (4 * matrix(operator, 63, 4)).round() / 4, lam)
+def test_tied_inputs(target: Target, operator: Operator) -> None:
+    for lam in (0.7371, 30.0):
+        assert_agrees(target, operator, (4 * matrix(operator, 63, 4)).round() / 4, lam)
 
 
-@pytest.mark.parametrize("value", [-0.75, -0.25, 0.0, 0.25, 2.0])
-def test_constant_columns(target: Target, value: float) -> None:
-    assert_agrees(target, tree_traverse, torch.full((63, 7), value, dtype=torch.float64), 3.0)
-
-
-@pytest.mark.parametrize("side", [-1, 1])
-def test_all_samples_on_one_side(target: Target, side: int) -> None:
-    assert_agrees(target, tree_traverse, side * scores(500, 5).abs(), 1.0, weights(500))
+def test_constant_columns_and_samples_on_one_side(target: Target) -> None:
+    for value in (-0.75, -0.25, 0.0, 0.25, 2.0):
+        assert_agrees(target, tree_traverse, torch.full((63, 7), value, dtype=torch.float64), 3.0)
+    for side in (-1, 1):
+        assert_agrees(target, tree_traverse, side * scores(500, 5).abs(), 1.0, weights(500))
 
 
 @over_operators

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.usefixtures("poisoned_memory")
 
 FUNCTIONS = sorted(name for name in dir(Kernels) if not name.startswith("_"))
 SHAPES = [(0, 3, 5, 2), (1, 0, 3, 1), (1, 3, 1, 3), (63, 0, 7, 2), (63, 4, 9, 1), (500, 2, 17, 3), (3, 7, 8, 2)]
-over_shapes = pytest.mark.parametrize(("n", "depth", "d", "k"), SHAPES)
 over_backends = pytest.mark.parametrize("backend", BACKENDS)
 
 
@@ -123,24 +122,26 @@ def test_kernels_for_a_tensor_are_the_fastest(dtype: torch.dtype) -> None:
     assert kernels_for(torch.zeros(1, dtype=dtype, device="meta")) is reference
 
 
-@over_shapes
-def test_routes_are_those_of_the_reference(n: int, depth: int, d: int, k: int, target: Target) -> None:
-    tree = grid_tree(n, depth, d, k)
-    z = kernels(target.backend).routes(target.tensor(tree.scores), target.tensor(tree.a))
-    assert z.dtype == target.dtype
-    assert_same(z, reference.routes(tree.scores, tree.a))
+def test_routes_are_those_of_the_reference(target: Target) -> None:
+    for n, depth, d, k in SHAPES:
+        tree = grid_tree(n, depth, d, k)
+        z = kernels(target.backend).routes(target.tensor(tree.scores), target.tensor(tree.a))
+        assert z.dtype == target.dtype
+        assert_same(z, reference.routes(tree.scores, tree.a))
 
 
-@over_shapes
-def test_sums_above_are_those_of_the_reference(n: int, depth: int, d: int, k: int, target: Target) -> None:
-    for tree, weighted in itertools.product((grid_tree(n, depth, d, k), random_tree(n, depth, d, k)), (False, True)):
-        s, a = target.tensor(tree.scores), target.tensor(tree.a)
-        weight = target.tensor(tree.sample_weight) if weighted else None
-        actual = kernels(target.backend).sums_above(s, weight, a)
-        same_numbers = s.double().cpu(), None if weight is None else weight.double().cpu(), a.double().cpu()
-        for value, truth in zip(actual, reference.sums_above(*same_numbers), strict=True):
-            assert value.dtype == torch.float64
-            assert_same(value, truth, ROUNDING[target.dtype])
+def test_sums_above_are_those_of_the_reference(target: Target) -> None:
+    for n, depth, d, k in SHAPES:
+        for tree, weighted in itertools.product(
+            (grid_tree(n, depth, d, k), random_tree(n, depth, d, k)), (False, True)
+        ):
+            s, a = target.tensor(tree.scores), target.tensor(tree.a)
+            weight = target.tensor(tree.sample_weight) if weighted else None
+            actual = kernels(target.backend).sums_above(s, weight, a)
+            same_numbers = s.double().cpu(), None if weight is None else weight.double().cpu(), a.double().cpu()
+            for value, truth in zip(actual, reference.sums_above(*same_numbers), strict=True):
+                assert value.dtype == torch.float64
+                assert_same(value, truth, ROUNDING[target.dtype])
 
 
 def test_sums_above_are_those_of_their_definition(target: Target) -> None:
@@ -165,13 +166,13 @@ def test_sums_above_leave_out_a_sample_whose_weight_is_not_valid(bad: float, tar
         assert_same(value, truth)
 
 
-@over_shapes
-def test_leaves_of_linear_splits_are_those_of_the_reference(n: int, depth: int, d: int, k: int, target: Target) -> None:
-    tree = grid_tree(n, depth, d, k)
-    assert n == 0 or depth == 0 or (tree.scores == 0).any()  # such a score goes right
-    leaf = kernels(target.backend).linear_leaves(*tree.on(target)[:3])
-    assert leaf.dtype == torch.int64
-    assert leaf.tolist() == reference.leaves(tree.scores).tolist()
+def test_leaves_of_linear_splits_are_those_of_the_reference(target: Target) -> None:
+    for n, depth, d, k in SHAPES:
+        tree = grid_tree(n, depth, d, k)
+        assert n == 0 or depth == 0 or (tree.scores == 0).any()  # such a score goes right
+        leaf = kernels(target.backend).linear_leaves(*tree.on(target)[:3])
+        assert leaf.dtype == torch.int64
+        assert leaf.tolist() == reference.leaves(tree.scores).tolist()
 
 
 class Table(NamedTuple):
@@ -190,16 +191,16 @@ def table(x: Tensor) -> Table:
     return Table(x.numpy(), np.stack((np.arange(d) % 3 - 1.0, np.full(d, 2.0), np.full(d, -1.5), np.full(d, 1.0))))
 
 
-@over_shapes
-def test_leaves_of_a_table_are_those_of_its_scaled_rows(n: int, depth: int, d: int, k: int, target: Target) -> None:
-    tree = grid_tree(n, depth, d, k)
-    x, scaling = table(tree.x)
-    weight, bias = (value.float().to(target.device) for value in (tree.weight, tree.bias))
-    for dtype in (np.float32, np.float64):
-        leaf = kernels(target.backend).table_leaves(x.astype(dtype), scaling, weight, bias)
-        assert leaf is not None
-        assert leaf.dtype == torch.int32
-        assert leaf.tolist() == reference.leaves(table(tree.x).scaled() @ tree.weight.T + tree.bias).tolist()
+def test_leaves_of_a_table_are_those_of_its_scaled_rows(target: Target) -> None:
+    for n, depth, d, k in SHAPES:
+        tree = grid_tree(n, depth, d, k)
+        x, scaling = table(tree.x)
+        weight, bias = (value.float().to(target.device) for value in (tree.weight, tree.bias))
+        for dtype in (np.float32, np.float64):
+            leaf = kernels(target.backend).table_leaves(x.astype(dtype), scaling, weight, bias)
+            assert leaf is not None
+            assert leaf.dtype == torch.int32
+            assert leaf.tolist() == reference.leaves(table(tree.x).scaled() @ tree.weight.T + tree.bias).tolist()
 
 
 @pytest.mark.parametrize(("row", "bad"), [(0, np.nan), (62, np.inf), (7, -np.inf)])
@@ -223,15 +224,15 @@ def test_a_table_may_be_read_only(target: Target) -> None:
     assert torch.equal(again, leaf)
 
 
-@over_shapes
-def test_predictions_are_those_of_the_reference(n: int, depth: int, d: int, k: int, target: Target) -> None:
-    for tree, linear in itertools.product((grid_tree(n, depth, d, k), random_tree(n, depth, d, k)), (False, True)):
-        given = tree.on(target)
-        same = Tree(*(value.double().cpu() for value in given))
-        out = predict(kernels(target.backend), given, linear)
-        assert out.dtype == target.dtype
-        assert out.device == given.x.device
-        assert_same(out, predict(reference, same, linear))
+def test_predictions_are_those_of_the_reference(target: Target) -> None:
+    for n, depth, d, k in SHAPES:
+        for tree, linear in itertools.product((grid_tree(n, depth, d, k), random_tree(n, depth, d, k)), (False, True)):
+            given = tree.on(target)
+            same = Tree(*(value.double().cpu() for value in given))
+            out = predict(kernels(target.backend), given, linear)
+            assert out.dtype == target.dtype
+            assert out.device == given.x.device
+            assert_same(out, predict(reference, same, linear))
 
 
 def predict(functions: Kernels, tree: Tree, linear: bool) -> Tensor:

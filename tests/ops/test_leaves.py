@@ -31,16 +31,19 @@ def linear(n: int, depth: int, d: int, *, dtype: torch.dtype = torch.float64) ->
     return whole(n, d, seed=0), whole(2**depth - 1, d, seed=1), whole(2**depth - 1, seed=2)
 
 
-@pytest.mark.parametrize(
-    ("n", "depth", "d"),
-    [(0, 3, 5), (1, 0, 7), (9, 0, 1), (1, 1, 9), (63, 3, 1), (63, 3, 8), (500, 6, 7), (500, 6, 100), (3, 12, 9)],
-)
-def test_leaves_are_the_ends_of_paths(n: int, depth: int, d: int, chosen: Target) -> None:
-    x, weight, bias = map(chosen.tensor, linear(n, depth, d))
-    s = chosen.tensor(scores(n, depth))
-    for leaves, expected in ((tree_leaves(s), walk(s)), (linear_leaves(x, weight, bias), walk(x @ weight.T + bias))):
-        assert leaves.tolist() == expected
-        assert (leaves.shape, leaves.dtype, leaves.device) == ((n,), torch.int64, x.device)
+SIZES = [(0, 3, 5), (1, 0, 7), (9, 0, 1), (1, 1, 9), (63, 3, 1), (63, 3, 8), (500, 6, 7), (500, 6, 100), (3, 12, 9)]
+
+
+def test_leaves_are_the_ends_of_paths(chosen: Target) -> None:
+    for n, depth, d in SIZES:
+        x, weight, bias = map(chosen.tensor, linear(n, depth, d))
+        s = chosen.tensor(scores(n, depth))
+        for leaves, expected in (
+            (tree_leaves(s), walk(s)),
+            (linear_leaves(x, weight, bias), walk(x @ weight.T + bias)),
+        ):
+            assert leaves.tolist() == expected
+            assert (leaves.shape, leaves.dtype, leaves.device) == ((n,), torch.int64, x.device)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -39,20 +39,20 @@ def by_definition(s: Tensor, a: Tensor) -> Tensor:
     return torch.minimum((path_rewards(s) + 0.5).clamp(min=0.0), a)
 
 
-@pytest.mark.parametrize(("n", "depth", "scale"), SIZES)
-def test_routes_are_rewards_clipped_at_the_masses(n: int, depth: int, scale: float, chosen: Target) -> None:
-    s, a = chosen.tensor(scores(n, depth, scale=scale)), chosen.tensor(masses(depth))
-    before = s.clone(), a.clone()
-    z = tree_routes(s, a)
-    assert torch.equal(z, by_definition(s, a))
-    assert all(map(torch.equal, (s, a), before))
+def test_routes_are_rewards_clipped_at_the_masses(chosen: Target) -> None:
+    for n, depth, scale in SIZES:
+        s, a = chosen.tensor(scores(n, depth, scale=scale)), chosen.tensor(masses(depth))
+        before = s.clone(), a.clone()
+        z = tree_routes(s, a)
+        assert torch.equal(z, by_definition(s, a))
+        assert all(map(torch.equal, (s, a), before))
 
 
-@pytest.mark.parametrize("lam", [0.0, 1.0, 30.0])
-def test_masses_of_a_batch_give_its_routes(lam: float, chosen: Target) -> None:
-    s = chosen.tensor(scores(63, 4))
-    z, a = tree_traverse(s, lam)
-    assert_same(tree_routes(s, a), z.double())
+def test_masses_of_a_batch_give_its_routes(chosen: Target) -> None:
+    for lam in (0.0, 1.0, 30.0):
+        s = chosen.tensor(scores(63, 4))
+        z, a = tree_traverse(s, lam)
+        assert_same(tree_routes(s, a), z.double())
 
 
 def test_plain_loops_give_the_same(chosen: Target) -> None:
@@ -68,12 +68,12 @@ def test_plain_loops_give_the_same(chosen: Target) -> None:
     assert_same(tree_routes(chosen.tensor(s), chosen.tensor(a)), expected)
 
 
-@pytest.mark.parametrize("n", [1, 7, 600])
-def test_a_row_is_the_same_bit_for_bit_alone_and_among_others(n: int, chosen: Target) -> None:
-    s, a = chosen.tensor(scores(n, 6)), chosen.tensor(masses(6))
-    together = tree_routes(s, a)
-    assert torch.equal(torch.cat([tree_routes(row, a) for row in torch.split(s, 1)]), together)
-    assert torch.equal(tree_routes(s.flip(0), a).flip(0), together)
+def test_a_row_is_the_same_bit_for_bit_alone_and_among_others(chosen: Target) -> None:
+    for n in (1, 7, 600):
+        s, a = chosen.tensor(scores(n, 6)), chosen.tensor(masses(6))
+        together = tree_routes(s, a)
+        assert torch.equal(torch.cat([tree_routes(row, a) for row in torch.split(s, 1)]), together)
+        assert torch.equal(tree_routes(s.flip(0), a).flip(0), together)
 
 
 def test_the_number_of_threads_does_not_matter(chosen: Target) -> None:
@@ -135,15 +135,15 @@ def test_gradients_are_those_of_finite_differences(n: int, depth: int) -> None:
     assert torch.autograd.gradcheck(tree_routes, (s.requires_grad_(), a.requires_grad_()), **FINITE_DIFFERENCE)
 
 
-@pytest.mark.parametrize(("n", "depth"), [(63, 0), (63, 4), (500, 6), (3, 9)])
-def test_gradients_are_those_of_the_definition(n: int, depth: int, chosen: Target) -> None:
-    s, a = scores(n, depth), 0.1 + 0.8 * masses(depth)
-    u = path_rewards(s) + 0.5
-    upstream = rewards(n, depth, seed=5) * ((u - a).abs() > NEAR_TIE[torch.float32])
-    expected = gradients(by_definition, s, a, upstream)
-    actual = gradients(tree_routes, chosen.tensor(s), chosen.tensor(a), chosen.tensor(upstream))
-    for value, truth in zip(actual, expected, strict=True):
-        assert_same(value, truth)
+def test_gradients_are_those_of_the_definition(chosen: Target) -> None:
+    for n, depth in [(63, 0), (63, 4), (500, 6), (3, 9)]:
+        s, a = scores(n, depth), 0.1 + 0.8 * masses(depth)
+        u = path_rewards(s) + 0.5
+        upstream = rewards(n, depth, seed=5) * ((u - a).abs() > NEAR_TIE[torch.float32])
+        expected = gradients(by_definition, s, a, upstream)
+        actual = gradients(tree_routes, chosen.tensor(s), chosen.tensor(a), chosen.tensor(upstream))
+        for value, truth in zip(actual, expected, strict=True):
+            assert_same(value, truth)
 
 
 def gradients(function: Callable[[Tensor, Tensor], Tensor], s: Tensor, a: Tensor, grad_z: Tensor) -> tuple[Tensor, ...]:

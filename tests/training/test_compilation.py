@@ -87,6 +87,6 @@ def test_the_kernels_of_the_operators(n: int, depth: int, compiled: Compiled) ->
 def test_the_kernel_of_orders(compiled: Compiled) -> None:
     from prunus.ops.triton.step.batches import write_orders
 
-    write_orders(torch.tensor([100]), torch.zeros(1, 8, dtype=torch.int64), torch.zeros(1, 100).long(), 8, (3, 5))
+    write_orders(torch.tensor([100]), torch.zeros(1, 8, dtype=torch.int64), torch.zeros(1, 100).long())
     assert compiled.keys() == {"orders_kernel"}
     assert_can_run(compiled)

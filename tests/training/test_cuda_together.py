@@ -75,19 +75,14 @@ def test_runs_together_end_like_each_alone(leaf: str, weighted: bool) -> None:
     assert assert_ends_alike(runs, alone) == [4] * 5
 
 
-def test_runs_of_several_shapes_and_sizes() -> None:
-    def runs() -> list[Run]:
-        sizes = (1000, 1001, 1023, 1100, 333)
-        return [new_run(k, LEAVES[k % 2], n=n, max_epochs=3) for k, n in enumerate(sizes)]
+def test_runs_of_several_shapes_and_sizes_that_end_at_different_times() -> None:
+    epochs, sizes = (1, 6, 2, 1, 3), (1000, 1001, 1023, 1100, 333)
 
-    assert assert_ends_alike(runs(), runs()) == [3] * 5
+    def runs(leaves: list[str]) -> list[Run]:
+        return [new_run(k, leaves[k % len(leaves)], n=sizes[k], max_epochs=n) for k, n in enumerate(epochs)]
 
-
-def test_runs_that_end_at_different_times() -> None:
-    def runs() -> list[Run]:
-        return [new_run(k, "mlp", max_epochs=n) for k, n in enumerate((1, 6, 2, 1, 3))]
-
-    assert assert_ends_alike(runs(), runs()) == [1, 6, 2, 1, 3]
+    for leaves in (["mlp"], LEAVES[:2]):
+        assert assert_ends_alike(runs(leaves), runs(leaves)) == [*epochs]
 
 
 def test_runs_that_stop_early() -> None:

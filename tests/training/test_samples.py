@@ -20,7 +20,7 @@ from prunus.training import Samples
 from prunus.training.gpu import host_samples
 from prunus.training.gpu.host_samples import on_device
 from prunus.training.masses import refresh_masses, solve_masses
-from prunus.training.samples import FACTORS, MIN_BITS, ROUNDS, SampleStream, keyed_orders, random_orders
+from prunus.training.samples import SampleStream, random_orders
 from tests.interpreter import DEVICE, IS_INTERPRETED
 from tests.tolerances import STREAMED
 from tests.training.problems import Outcome, generator, run, same_state, samples
@@ -79,6 +79,29 @@ def test_other_lengths_are_refused() -> None:
 
 # Random orders from keys.
 
+ROUNDS, MIN_BITS, FACTORS = 8, 8, (0x9E3779B1, 0x85EBCA6B)
+
+
+def keyed_orders(counts: list[int], keys: Tensor) -> Tensor:
+    """The orders of the kernel, by torch."""
+    count = torch.tensor(counts, device=keys.device).unsqueeze(1)
+    bits = torch.tensor([max(MIN_BITS, (n - 1).bit_length()) for n in counts], device=keys.device).unsqueeze(1)
+    low = bits // 2
+    masks = (1 << (bits - low)) - 1, (1 << low) - 1
+    order = torch.arange(max(counts), device=keys.device).repeat(len(counts), 1)
+    changing = order < count
+    while bool(changing.any()):
+        halves = [order >> low, order & masks[1]]
+        for turn, key in enumerate(keys.unsqueeze(2).unbind(1)):
+            number = halves[1 - turn % 2] ^ key
+            for factor, shift in zip(FACTORS, (15, 13), strict=True):
+                number = (number * factor) & 0xFFFFFFFF
+                number = number ^ (number >> shift)
+            halves[turn % 2] = halves[turn % 2] ^ (number & masks[turn % 2])
+        order = torch.where(changing, (halves[0] << low) | halves[1], order)
+        changing &= order >= count
+    return order
+
 
 def keys(orders: int, seed: int = 0) -> Tensor:
     return torch.randint(0, 1 << 32, (orders, ROUNDS), generator=generator(seed))
@@ -135,7 +158,7 @@ def test_the_kernel_gives_the_same_orders(counts: list[int]) -> None:
     most = min(max(counts), 4096)  # of the largest table only the first places
     given = keys(len(counts)).to(DEVICE)
     out = torch.full((len(counts), most), -1, device=DEVICE)
-    write_orders(torch.tensor(counts, device=DEVICE), given, out, MIN_BITS, FACTORS)
+    write_orders(torch.tensor(counts, device=DEVICE), given, out)
     if max(counts) <= most:
         assert torch.equal(out, keyed_orders(counts, given))
     else:

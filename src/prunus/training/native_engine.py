@@ -38,6 +38,8 @@ def why_not(
     """Why the native engine cannot take the steps of a run; None if it can."""
     if not has_native():
         return "the compiled extension prunus._core is missing"
+    if options.precision != "float32":
+        return f"it does not know the precision {options.precision!r}"
     samples = train.in_memory
     reason = why_not_flat(model) or why_not_run(loss, options, refresh, samples)
     if reason is not None:

@@ -48,9 +48,8 @@ class TrainerOptions:
         on their inputs alone. "torch" knows everything. "auto" is the first of these that is possible. The history says
         which one it was.
     precision : {"float32", "tf32"}
-        The precision of matrix products in the steps on an NVIDIA GPU; the tree is always solved in single precision.
-        "tf32" is faster for large networks and less exact: it rounds the factors of products to 10 bits, outside of the
-        tree and, unless the engine is "fused", also those of splits.
+        The precision of the products of networks in the steps of the engine "fused". "tf32" is faster for large
+        networks and less exact: it rounds the factors of products to 10 bits. Others take single precision alone.
     threads : int or None
         Number of threads; None means as many as torch uses.
     checkpoint : Path or None

@@ -1,7 +1,6 @@
 """The engine that takes the steps of a run by torch: for every model, loss and optimizer."""
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -92,7 +91,7 @@ class TorchEngine:
         """Take the steps of one epoch and return the mean loss."""
         self.model.train()
         total, rows = torch.zeros((), device=self.train.x.device), 0
-        with self._precise(), nullcontext() if self.shared is None else self.shared.solving():
+        with nullcontext() if self.shared is None else self.shared.solving():
             for own in self._batches(self.options.batch_size):
                 total += self._step(own) * len(own)
                 rows += len(own)
@@ -137,19 +136,6 @@ class TorchEngine:
         if self.options.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.options.gradient_clip)
         return loss.detach()
-
-    @contextmanager
-    def _precise(self) -> Iterator[None]:
-        """A context in which matrix products on a GPU may round their factors, if the options say so."""
-        if self.options.precision != "tf32":
-            yield
-            return
-        before = torch.backends.cuda.matmul.allow_tf32
-        _allow_tf32(True)
-        try:
-            yield
-        finally:
-            _allow_tf32(before)
 
     @torch.no_grad()
     def _update(self, rate: float | Tensor, ema_weight: float | Tensor) -> None:
@@ -280,9 +266,3 @@ def _may_draw(part: object) -> bool:
 
 def _no_masses(_model: nn.Module, _samples: Samples) -> EpochRecord:
     return {}
-
-
-def _allow_tf32(allowed: bool) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some versions of torch say that this name is not the newest
-        torch.backends.cuda.matmul.allow_tf32 = allowed

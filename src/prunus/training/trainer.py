@@ -137,9 +137,7 @@ class Trainer:
         return TrainingRun(self, self._engine, pace, train, valid, resume=resume)
 
     def _choose_engine(self, pace: Pace, train: TrainingSamples, valid: Samples | None) -> Engine:
-        choice, precision, device = self.options.engine, self.options.precision, train.in_memory.x.device
-        if precision != "float32" and device.type != "cuda":
-            raise InputValueError(f"precision must be 'float32' for samples on {device}, got {precision!r}")
+        choice, precision = self.options.engine, self.options.precision
         for name, why_not, engine in _FAST_ENGINES:
             if choice not in ("auto", name):
                 continue
@@ -148,6 +146,8 @@ class Trainer:
                 return engine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
             if choice == name:
                 raise InputValueError(f"engine must be 'auto' or 'torch' for this run, got {name!r}: {reason}")
+        if precision != "float32":
+            raise InputValueError(f"precision must be 'float32' unless the engine is 'fused', got {precision!r}")
         return TorchEngine(self.model, self.loss, self.options, pace, self.refresh_masses, train, valid)
 
     def evaluate(self, model: nn.Module, samples: Samples) -> float:

@@ -34,6 +34,7 @@ def why_not_graph(
         f"the samples are on {device}, and it needs an NVIDIA GPU": device.type != "cuda",
         f"the samples are on {device} and parameters are on {', '.join(map(str, elsewhere))}": elsewhere,
         "several processes train together": processes().size > 1,
+        f"it does not know the precision {options.precision!r}": options.precision != "float32",
         f"it does not know the optimizer {options.optimizer!r}": not isinstance(options.optimizer, str),
         f"a module has a method {', '.join(own)} of its own": own,
         "the model has more than one tree": len(_trees(modules)) > 1 or len(_choosers(modules)) > 1,
@@ -98,14 +99,13 @@ class GraphEngine(TorchEngine):
         self.plan.begin_epoch(self.steps)
         size, done = self.options.batch_size, 0
         self.total.zero_()
-        with self._precise():
-            for part in self.rows.parts(self.steps // self.pace.steps_an_epoch, size, self.generator, self.processes):
-                self._stage(part.samples, part.order)
-                self.begin.fill_(done)
-                whole, last = divmod(min(len(part.samples), (self.pace.steps_an_epoch - done) * size), size)
-                self.graphs.run(whole, size)
-                self.graphs.run(int(last > 0), last)
-                done += whole + (last > 0)
+        for part in self.rows.parts(self.steps // self.pace.steps_an_epoch, size, self.generator, self.processes):
+            self._stage(part.samples, part.order)
+            self.begin.fill_(done)
+            whole, last = divmod(min(len(part.samples), (self.pace.steps_an_epoch - done) * size), size)
+            self.graphs.run(whole, size)
+            self.graphs.run(int(last > 0), last)
+            done += whole + (last > 0)
         self.steps += done
         share = self.pace.share(self.steps - 1)
         for module in self.progress_modules:

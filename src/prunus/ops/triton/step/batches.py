@@ -88,28 +88,33 @@ def gather_kernel(
 
 
 ORDERED = 512
+"""Number of samples whose places a program computes."""
+ROUNDS = 8
+"""With this many rounds, orders of a few samples pass tests of randomness, too."""
+MIN_BITS = 8
+"""Numbers of samples have at least this many bits."""
+FACTORS = 0x9E3779B1, 0x85EBCA6B
+"""Odd numbers, by which a product mixes the bits of another number."""
 
 
-def write_orders(counts: Tensor, keys: Tensor, out: Tensor, min_bits: int, factors: tuple[int, int]) -> None:
-    """Write the orders of `prunus.training.samples.keyed_orders`, (trees, most samples).
+def write_orders(counts: Tensor, keys: Tensor, out: Tensor) -> None:
+    """Write orders that depend on keys alone, (trees, most samples); no numbers have to be sorted for them.
+
+    The two halves of a sample's bits change in turns, each by a mixture of the other half and a key. That can be
+    undone, so no two samples get the same place. Where the result is no number of a sample, it is changed again.
 
     Parameters
     ----------
     counts : int64 Tensor of shape (trees,)
         Number of samples of each tree.
-    keys : int64 Tensor of shape (trees, rounds)
+    keys : int64 Tensor of shape (trees, ROUNDS)
         Numbers from 0 to 2**32 - 1.
     out : int64 Tensor of shape (trees, most samples)
-    min_bits : int
-        Numbers of samples have at least this many bits.
-    factors : two ints
-        By which numbers are mixed.
     """
     trees, most = out.shape
     orders_kernel[(triton.cdiv(most, ORDERED), trees)](
-        counts, keys, out, most, ROUNDS=keys.shape[1], MIN_BITS=min_bits, FIRST=factors[0], SECOND=factors[1],
-        BLOCK=ORDERED,
-    )  # fmt: skip
+        counts, keys, out, most, ROUNDS=ROUNDS, MIN_BITS=MIN_BITS, FIRST=FACTORS[0], SECOND=FACTORS[1], BLOCK=ORDERED
+    )
 
 
 @triton.jit
