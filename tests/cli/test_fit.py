@@ -129,7 +129,7 @@ def test_options_reach_a_hard_tree(shell: Shell, fit: tuple[object, ...]) -> Non
     assert not [name for name in record if "hard" in name or "agreement" in name]
 
 
-LOSSES = {
+LOSSES: dict[str, tuple[str, list[Any], float]] = {
     "quantile": ("price", ["--loss", "quantile", "--quantile", 0.9], 0.0),
     "quantile, hard": ("price", ["--loss", "quantile", "--quantile", 0.9, "--kind", "hard"], 0.0),
     "poisson": ("count", ["--loss", "poisson"], 0.05),
