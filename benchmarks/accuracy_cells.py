@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.metrics import accuracy_score, r2_score
 
 from benchmarks.accuracy_lists import CONTENDERS, LIKE_CART, Configuration, Contender, configurations, n_trials
-from benchmarks.harness.cells import Cell
+from benchmarks.harness.cells import Cell, TableCell, known_of
 from benchmarks.harness.limits import run_limited
 from benchmarks.harness.methods import find_method
 from benchmarks.harness.sets.indexed import IndexEntry, read_index
@@ -37,15 +37,9 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class AccuracyRow:
+class AccuracyRow(TableCell):
     """A cell's result; the fields after `trials` are empty unless the status is ok."""
 
-    set: str
-    task: str
-    n: int
-    features: int
-    seed: int
-    method: str
     status: str
     """ok, OOT (out of time) or failed, with the error."""
     trials: int
@@ -64,11 +58,6 @@ class AccuracyRow:
     """The one that was best on validation, as JSON."""
     versions: str = ""
 
-    @property
-    def cell(self) -> Cell:
-        """What it is the result of."""
-        return Cell(self.set, self.seed, self.method)
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -85,9 +74,8 @@ def run_cell(cell: Cell, entry: IndexEntry, budget: Budget) -> AccuracyRow:
     arguments = cell._asdict() | {"trials": budget.trials, "max_epochs": budget.max_epochs}
     arguments |= {"data": str(budget.data.resolve())}
     outcome = run_limited("benchmarks.accuracy_cells:run", arguments, seconds=budget.limit_s)
-    task = "regression" if entry.task == "values" else "classification"
-    known = (cell.set, task, entry.rows, entry.features, cell.seed, cell.method)
-    return AccuracyRow(*known, outcome.verdict, n_trials(cell.method, budget.trials), **outcome.values)
+    known = known_of(cell, entry)
+    return AccuracyRow(*(*known, outcome.verdict, n_trials(cell.method, budget.trials)), **outcome.values)
 
 
 def run(job: Job) -> Answer:

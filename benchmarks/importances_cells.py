@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import train_test_split
 
-from benchmarks.harness.cells import SEEDS, Cell
+from benchmarks.harness.cells import SEEDS, Cell, TableCell, known_of
 from benchmarks.harness.limits import run_limited
 from benchmarks.harness.methods import find_method
 from benchmarks.harness.methods.interface import is_table
@@ -35,16 +35,9 @@ STRONGEST = 3
 
 
 @dataclass(frozen=True)
-class ImportancesRow:
+class ImportancesRow(TableCell):
     """A cell's result; the fields after `trials` are empty unless the status is ok."""
 
-    set: str
-    task: str
-    n: int
-    features: int
-    seed: int
-    """Of the fit; the rows are the same for all seeds."""
-    method: str
     status: str
     """ok, OOT (out of time) or failed, with the error."""
     trials: int = 1
@@ -59,19 +52,13 @@ class ImportancesRow:
     fit_seconds: float | None = None
     versions: str = ""
 
-    @property
-    def cell(self) -> Cell:
-        """What it is the result of."""
-        return Cell(self.set, self.seed, self.method)
-
 
 def run_cell(cell: Cell, entry: IndexEntry, data: Path, limit_s: float) -> ImportancesRow:
     """Measure a cell in a process of its own, with one thread."""
     arguments = cell._asdict() | {"data": str(data.resolve())}
     outcome = run_limited("benchmarks.importances_cells:run", arguments, seconds=limit_s)
-    task = "regression" if entry.task == "values" else "classification"
-    known = (cell.set, task, entry.rows, entry.features, cell.seed, cell.method)
-    return ImportancesRow(*known, outcome.verdict, **outcome.values)
+    known = known_of(cell, entry)
+    return ImportancesRow(*(*known, outcome.verdict), **outcome.values)
 
 
 def run(job: Job) -> Answer:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
-from benchmarks.harness.cells import Cell
+from benchmarks.harness.cells import Cell, TableCell, known_of
 from benchmarks.harness.limits import FAILED, run_limited
 from benchmarks.harness.sets.indexed import IndexEntry, read_index
 from benchmarks.harness.sets.loading import Part
@@ -40,16 +40,9 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class SmallRow:
+class SmallRow(TableCell):
     """A cell's result; the fields after `trials` are empty unless the status is ok."""
 
-    set: str
-    task: str
-    n: int
-    """Rows of the whole table."""
-    features: int
-    seed: int
-    method: str
     leaves: int
     """Asked for."""
     status: str
@@ -95,9 +88,8 @@ def run_cell(cell: Cell, entry: IndexEntry, plan: Plan) -> SmallRow:
     arguments |= {"data": str(plan.data.resolve()), "cache": "" if plan.cache is None else str(plan.cache.resolve())}
     preload = PRELOAD if plan.with_ours else ""
     outcome = run_limited("benchmarks.small_cells:run", arguments, seconds=plan.limit_s + GRACE_S, preload=preload)
-    task = CLASSES if entry.task == "classes" else "regression"
-    known = (cell.set, task, entry.rows, entry.features, cell.seed, *unlabel(cell.method))
-    return SmallRow(*known, outcome.verdict, **outcome.values)
+    known = known_of(cell, entry, *unlabel(cell.method))
+    return SmallRow(*(*known, outcome.verdict), **outcome.values)
 
 
 def run(job: Job) -> Answer:

@@ -20,7 +20,7 @@ import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks.harness.cells import Cell, CellStore, run_cells
+from benchmarks.harness.cells import Cell, CellStore, TableCell, known_of, run_cells
 from benchmarks.harness.commands import names, refuse_unknown
 from benchmarks.harness.limits import OK, run_limited
 from benchmarks.harness.reports import Bar, format_bars, format_report, format_versions, markdown_table
@@ -28,7 +28,7 @@ from benchmarks.harness.sets.indexed import IndexEntry, read_index
 from benchmarks.harness.versions import version_of, versions_of_prunus
 from benchmarks.harness.worker import Answer, Job
 from benchmarks.small_cells import label, unlabel
-from benchmarks.small_lists import CLASSES, LEAVES, VALUES, Contender
+from benchmarks.small_lists import CLASSES, LEAVES, Contender
 from benchmarks.small_methods import find, is_installed
 from benchmarks.small_tables import MOST_ROWS, Protocol, SmallSplit, load_small, split_small
 
@@ -49,15 +49,9 @@ Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ClusterRow:
+class ClusterRow(TableCell):
     """A cell's result; the fields after `trials` are empty unless the status is ok."""
 
-    set: str
-    task: str
-    n: int
-    features: int
-    seed: int
-    method: str
     leaves: int
     """Or clusters, at most."""
     status: str
@@ -112,9 +106,8 @@ def _run_cell(cell: Cell, entry: IndexEntry, data: Path) -> ClusterRow:
     """Measure a cell in a process of its own, with one thread."""
     arguments = cell._asdict() | {"data": str(data.resolve())}
     outcome = run_limited("benchmarks.small_clusters:run", arguments, seconds=LIMIT_S, preload=PRELOAD)
-    task = CLASSES if entry.task == "classes" else VALUES
-    known = (cell.set, task, entry.rows, entry.features, cell.seed, *unlabel(cell.method))
-    return ClusterRow(*known, outcome.verdict, **outcome.values)
+    known = known_of(cell, entry, *unlabel(cell.method))
+    return ClusterRow(*(*known, outcome.verdict), **outcome.values)
 
 
 def run(job: Job) -> Answer:

@@ -11,12 +11,12 @@ import pandas as pd
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from benchmarks.harness.cells import Cell
+from benchmarks.harness.cells import Cell, TableCell, known_of
 from benchmarks.harness.limits import run_limited
 from benchmarks.harness.sets.indexed import IndexEntry, read_index
 from benchmarks.harness.versions import versions_of_prunus
 from benchmarks.harness.worker import Answer, Job
-from benchmarks.small_lists import CLASSES, VALUES
+from benchmarks.small_lists import CLASSES
 from benchmarks.small_methods import LEAST_ROWS
 from benchmarks.small_tables import MISSING, MOST_ROWS, Protocol, SmallSplit, load_small, split_small
 
@@ -34,16 +34,9 @@ Used = tuple[set[str], set[str]]
 
 
 @dataclass(frozen=True)
-class StabilityRow:
+class StabilityRow(TableCell):
     """A cell's result; the fields after `trials` are empty unless the status is ok."""
 
-    set: str
-    task: str
-    n: int
-    features: int
-    seed: int
-    """Of the fit, or of the sample."""
-    method: str
     variation: str
     status: str
     """ok, OOT (out of time) or failed, with the error."""
@@ -85,9 +78,8 @@ def run_cell(cell: Cell, entry: IndexEntry, data: Path, limit_s: float, cache: P
     """Measure a cell in a process of its own, with one thread."""
     arguments = cell._asdict() | {"data": str(data.resolve()), "cache": "" if cache is None else str(cache.resolve())}
     outcome = run_limited("benchmarks.small_stability_cells:run", arguments, seconds=limit_s, preload=PRELOAD)
-    task = CLASSES if entry.task == "classes" else VALUES
-    known = (cell.set, task, entry.rows, entry.features, cell.seed, *unlabel(cell.method))
-    return StabilityRow(*known, outcome.verdict, **outcome.values)
+    known = known_of(cell, entry, *unlabel(cell.method))
+    return StabilityRow(*(*known, outcome.verdict), **outcome.values)
 
 
 def run(job: Job) -> Answer:

@@ -83,13 +83,6 @@ def test_the_trees_of_other_sizes_come_back(name: str, path: Path) -> None:
         assert_same(tree.with_leaves(size.n_leaves), loaded.with_leaves(size.n_leaves))
 
 
-def test_a_generator_is_left_out_with_a_warning(path: Path) -> None:
-    tree = fitted(record_of_values()).set_params(random_state=np.random.RandomState(0))
-    with pytest.warns(UserWarning, match="options that are code or objects are not stored: random_state"):
-        prunus.save(tree, path)
-    assert prunus.load(path).random_state is None
-
-
 @pytest.mark.parametrize("names", [(3, 7), (False, True), ("é", "日本")])
 def test_labels_of_any_kind(names: Any, path: Path) -> None:
     tree = fitted(record_of_two_classes(), stones(), classes(stones(), names))
@@ -103,13 +96,6 @@ def test_what_was_chosen_keeps_its_types(path: Path) -> None:
     assert again(tree, path).chosen_ == tree.chosen_
 
 
-def test_a_table_without_names(path: Path) -> None:
-    x = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0]])
-    loaded = again(fitted(tree_of(FORMS["number"]), x, np.array([1.0, 2.0, 3.0])), path)
-    assert not hasattr(loaded, "feature_names_in_")
-    assert loaded.predict(x).tolist() == [1.5, 20.25, 1.5]
-
-
 def test_numbers_of_numpy_in_a_record_come_back_as_numbers(path: Path) -> None:
     leaf = Leaf((LeafFormula(np.float64(0.1)),))
     tree = fitted(ReadableRecord({}, {np.int64(0): leaf}))  # type: ignore[dict-item]
@@ -121,12 +107,6 @@ def test_a_number_that_was_changed_is_found_by_the_checksum(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"1234.5", b"1234.6"))
     with pytest.raises(ModelFileError, match="its checksum is not that of its content"):
         prunus.load(path)
-
-
-def test_a_file_of_another_kind_of_tree(path: Path) -> None:
-    prunus.save(EXAMPLES["values"], path)
-    with pytest.raises(ModelFileError, match="a ReadableTreeClassifier must predict classes, got numbers"):
-        prunus.load(rewritten(path, kind="ReadableTreeClassifier", params={}))
 
 
 DAMAGES: dict[str, tuple[Callable[[Any], Any], str]] = {

@@ -6,14 +6,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from benchmarks.harness.limits import OK
 from benchmarks.harness.records import append_record, read_records, write_records
 from benchmarks.harness.servers import ended_by_interrupt
+from benchmarks.harness.sets.indexed import IndexEntry
 
-__all__ = ["SEEDS", "Cell", "CellStore", "run_cells"]
+__all__ = ["SEEDS", "Cell", "CellStore", "TableCell", "known_of", "run_cells"]
 
 SEEDS = (1225, 1337, 2020, 6021991)
 """Seeds of the splits, unless others are asked for."""
@@ -43,6 +45,30 @@ class Row(Protocol):
     @property
     def trials(self) -> int:
         """Configurations that were allowed."""
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """What the results of cells of tables begin with; those that follow a status are empty unless it is ok."""
+
+    set: str
+    task: str
+    n: int
+    """Rows of the whole table."""
+    features: int
+    seed: int
+    method: str
+
+    @property
+    def cell(self) -> Cell:
+        """What it is the result of."""
+        return Cell(self.set, self.seed, self.method)
+
+
+def known_of(cell: Cell, entry: IndexEntry, *method: Any) -> tuple[Any, ...]:
+    """The first values of a result: of the cell and of its table; the method may have several parts."""
+    task = "regression" if entry.task == "values" else "classification"
+    return cell.set, task, entry.rows, entry.features, cell.seed, *(method or (cell.method,))
 
 
 R = TypeVar("R", bound=Row)

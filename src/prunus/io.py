@@ -17,7 +17,7 @@ import prunus
 from prunus.errors import InputTypeError, ModelFileError
 from prunus.files import replacing
 from prunus.nn import TreeModel
-from prunus.nn.configuration import model_to_record, model_with_weights
+from prunus.nn.registry import model_to_record, model_with_weights
 
 __all__ = ["load", "save"]
 

@@ -12,7 +12,6 @@ from benchmarks.accuracy_lists import CONTENDERS, PUBLISHED, benchmark_sets, con
 from benchmarks.harness.methods.interface import MethodBase, Targets, Task
 from benchmarks.harness.sets.indexed import read_index
 from benchmarks.harness.sets.loading import SplitSet, load_table
-from benchmarks.harness.spaces import Choice
 from tests.benchmarks.harness.folders import write_tables
 
 NAMES = list(CONTENDERS)
@@ -41,14 +40,6 @@ def test_the_first_is_the_default_and_all_differ(name: str) -> None:
     assert all(a != b for i, a in enumerate(drawn) for b in drawn[:i])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_draws_stay_in_the_space(name: str) -> None:
-    for drawn in configurations(name, "airfoil", 1225, 20)[1:]:
-        for option, some in CONTENDERS[name].space.items():
-            value = drawn[option]
-            assert value in some.values if isinstance(some, Choice) else some.low <= value <= some.high
-
-
 def test_draws_depend_on_set_seed_and_method_alone() -> None:
     drawn = configurations("prunus mlp", "airfoil", 1225, 6)
     assert configurations("prunus mlp", "airfoil", 1225, 4) == drawn[:4]
@@ -66,23 +57,6 @@ def test_every_method_handles_both_tasks(name: str, set_name: str, folder: Path)
     assert tuned["leaves"] is None if name == "EBM" else tuned["leaves"] >= 1
     assert (tuned["parameters"] is None) == CONTENDERS[name].is_ensemble
     assert 0 < tuned["fit_seconds"] <= tuned["tuning_seconds"]
-
-
-def test_parameters_of_cart_have_one_number_for_each_class_in_a_leaf(folder: Path) -> None:
-    for set_name, values in (("airfoil", 1), ("pets", 3)):
-        tuned = tune("CART", load(folder, set_name), [{"max_depth": 2}], seed=1)
-        assert tuned["parameters"] == 2 * (tuned["leaves"] - 1) + values * tuned["leaves"]
-
-
-def test_factors_multiply_the_defaults_of_prunus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted = replace_prunus(monkeypatch)
-    data = load(folder, "airfoil")
-    configuration = {"depth": 3, "learning_rate_factor": 2.0, "weight_decay_factor": 1.0}
-    tune("prunus linear", data, [configuration], seed=5, max_epochs=7)
-    (model,) = fitted
-    assert model.options.pop("learning_rate") > 0
-    assert model.options == {"leaf": "linear", "device": "cpu", "depth": 3, "max_epochs": 7}
-    assert model.random_state == 5
 
 
 def test_validation_chooses_and_the_test_part_is_predicted_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,29 +97,3 @@ def test_a_second_run_computes_nothing(folder: Path, capsys: pytest.CaptureFixtu
     assert (out / "accuracy_cells.csv").read_text() == first
     assert "1 of 1 cells are there already" in capsys.readouterr().err
     assert {path.name for path in out.iterdir()} == {"accuracy_cells.csv", "accuracy.csv", "accuracy.md"}
-
-
-def replace_prunus(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The models that were fitted in place of those of prunus."""
-    fitted: list[Any] = []
-
-    class Constant(MethodBase):
-        takes_tables = True
-        n_leaves = 1
-
-        def __init__(self, task: Task, *, random_state: int, **options: Any) -> None:
-            super().__init__(task, random_state=random_state)
-            self.options = options
-            fitted.append(self)
-
-        def _fit(self, x: Any, y: Targets, x_valid: Any, y_valid: Targets | None) -> None:
-            pass
-
-        def _predict(self, x: Any) -> Any:
-            return np.zeros(len(x))
-
-        def _count(self) -> int:
-            return 1
-
-    monkeypatch.setattr("benchmarks.accuracy_cells.find_method", {"prunus": Constant}.get)
-    return fitted

@@ -3,7 +3,6 @@
 import pytest
 
 from benchmarks.gpu_train_parts import PARTS, Sizes
-from tests.subprocesses import run_without
 
 SMALL = Sizes(
     rows=9000,
@@ -25,8 +24,3 @@ def test_each_part_measures(part: str) -> None:
     assert found
     assert {figure.part for figure in found} == {part}
     assert all(figure.value > 0 and figure.unit for figure in found)
-
-
-def test_it_needs_no_packages_but_torch_and_scikit_learn() -> None:
-    script = "import json, benchmarks.gpu_train; print(json.dumps(len(benchmarks.gpu_train.PARTS)))"
-    assert run_without(("pandas", "matplotlib", "optuna", "xgboost", "rich"), script) == len(PARTS)

@@ -10,7 +10,7 @@ import torch
 from prunus.hardening.builder import TreeBuilder, complete_tree, deepened
 from prunus.hardening.leaf_models import LeafModels
 from prunus.nn import AdditiveHead, LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
-from prunus.nn.heads.head import Head
+from prunus.nn.heads import Head
 from prunus.ops.heap import n_nodes, n_splits
 
 Doubles = npt.NDArray[np.float64]

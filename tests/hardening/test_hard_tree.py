@@ -69,7 +69,7 @@ def hardened(
 ) -> HardTree:
     """A hard tree; perhaps of rows of which one is far off, and which are not fitted."""
     loss = LOSSES["cross_entropy" if task == "classes" else "squared_error"]
-    options = HardTreeOptions(leaf, depth, columns, most, 1.0, 1.0, task == "classes", None if outlier else loss)
+    options = HardTreeOptions(leaf, depth, columns, most, 1.0, 1.0, None if outlier else loss)
     model, train, target = case(task, leaf, curved=curved)
     if outlier:
         train.y[0] += 100.0

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from prunus.nn.draws import OwnDraws
+from prunus.nn.draws import LocalRNG
 
 ONES = torch.ones(7, 5)
 DRAWS: dict[str, Callable[[], Tensor]] = {
@@ -38,7 +38,7 @@ def test_numbers_are_those_of_the_seeded_global_generator(draw: Callable[[], Ten
         torch.manual_seed(5)
         expected = draw(), draw()
     random = torch.get_rng_state()
-    with OwnDraws(5):
+    with LocalRNG(5):
         found = draw(), draw()
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
     assert torch.equal(random, torch.get_rng_state())
@@ -46,13 +46,13 @@ def test_numbers_are_those_of_the_seeded_global_generator(draw: Callable[[], Ten
 
 def test_a_generator_that_was_passed_is_used() -> None:
     expected = torch.rand(3, generator=torch.Generator().manual_seed(1))
-    with OwnDraws(5):
+    with LocalRNG(5):
         assert torch.equal(torch.rand(3, generator=torch.Generator().manual_seed(1)), expected)
 
 
 def test_dropout_has_a_gradient() -> None:
     x = torch.ones(50, requires_grad=True)
-    with OwnDraws(5):
+    with LocalRNG(5):
         out = functional.dropout(x, 0.5)
     (gradient,) = torch.autograd.grad(out.sum(), x)
     assert torch.equal(gradient, out.detach())

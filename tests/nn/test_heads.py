@@ -89,8 +89,8 @@ def test_linear_models_of_many_outputs_are_computed_in_parts(
     given = [torch.randn(11, size, dtype=torch.float64, requires_grad=True) for size in (features, 15)]
     results = []
     for most in (1 << 25, limit):
-        monkeypatch.setattr("prunus.nn.heads.linear.MAX_PRODUCTS", most)
-        monkeypatch.setattr("prunus.nn.heads.linear.FEW_PRODUCTS", most)
+        monkeypatch.setattr("prunus.nn.heads.MAX_PRODUCTS", most)
+        monkeypatch.setattr("prunus.nn.heads.FEW_PRODUCTS", most)
         out = head(*given)
         results.append([out, *torch.autograd.grad(out.square().sum(), [*given, *head.parameters()])])
     for whole, parts in zip(*results, strict=True):

@@ -69,7 +69,7 @@ def describe(estimator: Any, feature_names: Any = None, class_names: Any = None)
     check_single_tree(estimator)
     features = _names("feature_names", feature_names, estimator.n_features_in_)
     target = estimator.target_
-    n_names = estimator.n_clusters_ if target.reconstructs else len(target.classes or ())
+    n_names = estimator.n_clusters_ if target.is_clusters else len(target.classes or ())
     names = _names("class_names", class_names, n_names) if n_names else None
     if isinstance(estimator, ReadableTree):
         return describe_searched(estimator, features, names)
@@ -92,7 +92,7 @@ def _describe_learned(estimator: Any, target: Any, features: list[str] | None, n
     outputs: tuple[str, ...] = target.output_names(encoder)
     clusters: dict[int, str] = {}
     yes_or_no: tuple[bool, ...] = ()
-    if target.reconstructs:
+    if target.is_clusters:
         own = inputs if target.positions is None else [inputs[i] for i in target.positions]
         outputs, yes_or_no = tuple(one.label for one in own), tuple(one.kind in YES_OR_NO for one in own)
         labels = {t: int(tree.cluster[t]) for t in np.flatnonzero(tree.kept & tree.is_leaf).tolist()}
@@ -128,7 +128,7 @@ def _describe_learned(estimator: Any, target: Any, features: list[str] | None, n
 def _curves(tree: Tree, target: Target, inputs: Sequence[OutputColumn]) -> LeafCurves | None:
     """The curves of additive leaves, in standard units; None if leaves are others."""
     leaves = tree.leaves
-    if leaves.shared is None or leaves.slope is not None or leaves.network is not None or target.reconstructs:
+    if leaves.shared is None or leaves.slope is not None or leaves.network is not None or target.is_clusters:
         return None
     return leaf_curves(inputs, leaves.shared)
 
@@ -144,7 +144,7 @@ def _offsets(tree: Tree, target: Target, curves: LeafCurves | None) -> Doubles:
     if curves is None:
         return np.zeros((tree.n_nodes, 0))
     outputs = node_outputs(replace(tree, leaves=replace(tree.leaves, shared=None))) + curves.offset
-    if target.classes is not None:
+    if target.is_classes:
         return outputs
     values = target.predictions(outputs)
     return np.log(values) if target.link is LOG else values
@@ -161,14 +161,14 @@ def _nodes(
     values = target.predictions(node_outputs(tree)) if tree.leaves.is_constant else np.zeros((tree.n_nodes, 0))
     offsets = _offsets(tree, target, curves)
     mean, spread = target.node_units(tree.mean, tree.spread, encoder)
-    if target.classes is not None:
+    if target.is_classes:
         mean = np.where(mean < 1e-9, 0.0, mean)  # rounding has left tiny numbers for classes without rows
-    is_formula = tree.leaves.slope is not None and tree.leaves.is_linear and not target.reconstructs
+    is_formula = tree.leaves.slope is not None and tree.leaves.is_linear and not target.is_clusters
     scale = target.display_scale(outputs) if is_formula else None
 
     def formulas(t: int) -> tuple[Formula, ...]:
         ends = bool(tree.is_leaf[t]) or not tree.kept[2 * t + 1 : 2 * t + 3].all()
-        shares = None if target.classes is None else mean[t]
+        shares = None if not target.is_classes else mean[t]
         return () if scale is None or not ends else leaf_formulas(tree, inputs, scale, t, shares)
 
     kept = np.flatnonzero(tree.kept).tolist()

@@ -38,7 +38,7 @@ class Rows:
     def answers(self) -> npt.NDArray[Any]:
         """What `predict` returns: labels, values, or clusters."""
         target = self.tree.target
-        if target.classes is None:
+        if not target.is_classes:
             return self.predictions
         answers: npt.NDArray[Any] = target.labels[self.predictions.argmax(1)]  # type: ignore[attr-defined]
         return answers
@@ -136,13 +136,13 @@ def send_rows(tree: TreeDescription, X: Any, x: npt.NDArray[np.float32] | None =
     assert isinstance(tree, LearnedTree)
     x = tree.encoder.transform(X) if x is None else x
     soft = row_outputs(tree.model, x)
-    predictions = np.zeros((len(x), 0)) if tree.target.reconstructs else tree.target.predictions(soft)
+    predictions = np.zeros((len(x), 0)) if tree.target.is_clusters else tree.target.predictions(soft)
     return LearnedRows(tree, x, find_ends(tree.model, x), predictions, soft)
 
 
 def _searched_predictions(tree: SearchedTree, columns: Sequence[Column], ends: Nodes) -> Doubles:
     k = tree.target.n_outputs
-    if tree.target.classes is None:
+    if not tree.target.is_classes:
         return leaf_outputs(tree.model, columns, ends, k)
     return class_scores(tree.model, columns, ends, k)[1]
 
@@ -154,7 +154,7 @@ def agreement(rows: LearnedRows) -> float:
     For clusters it is the share of rows whose largest route leads to the leaf at the end of their path.
     """
     model, target = rows.tree.model, rows.tree.target
-    if target.reconstructs:
+    if target.is_clusters:
         leaves = np.flatnonzero(model.is_leaf)
         largest = leaves[find_routes(model, rows.x)[:, leaves].argmax(1)]
         return float(np.mean(largest == rows.ends))

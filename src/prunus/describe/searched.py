@@ -26,7 +26,7 @@ def describe_searched(
     outputs = tuple(names) if names is not None else target.output_names(None)
     nodes = sorted((*record.splits, *record.leaves))
     has_terms = any(formula.terms for leaf in record.leaves.values() for formula in leaf.outputs)
-    is_classes = target.classes is not None
+    is_classes = target.is_classes
     return SearchedTree(
         kind=type(estimator).__name__,
         leaf="linear" if has_terms else "constant",

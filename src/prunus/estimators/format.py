@@ -61,7 +61,7 @@ def check_record(record: Record, arrays: dict[str, Arrays], target: Any) -> None
     check_of_files(record["fitted"], encoder["feature_names_in"])
     if "chosen_" in record["fitted"]:
         check_chosen(record["fitted"]["chosen_"])
-    if target.reconstructs:
+    if target.is_clusters:
         _check_clusters(arrays)
     elif {"hierarchy", "rows"} & set(arrays) or "cluster" in arrays["tree"]:
         raise InputValueError("only a clusterer may have clusters, got some of another estimator")
@@ -147,7 +147,7 @@ def check_target(target: Any, arrays: Arrays, columns: int) -> None:
         expected["positions"] = ("int64", (k,))
         if not ((arrays["positions"] >= 0) & (arrays["positions"] < columns)).all():
             raise InputValueError(f"positions must be columns below {columns}, got others")
-    elif target.reconstructs and k != columns:
+    elif target.is_clusters and k != columns:
         raise InputValueError(f"a clusterer must predict all {columns} columns, got {k}")
     if set(arrays) - set(expected) or k < 1:
         raise InputValueError(f"a target must hold {sorted(expected)}, got {sorted(arrays)}")

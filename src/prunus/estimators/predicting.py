@@ -50,7 +50,7 @@ def score(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
     float
     """
     check_is_fitted(self)
-    counts = self.target_.classes is not None
+    counts = self.target_.is_classes
     source = open_source(X, y, sample_weight, needs_target=True)
     if source.large is None:
         rows = source.loaded()

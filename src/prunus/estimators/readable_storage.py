@@ -48,7 +48,7 @@ def readable_from_record(kind: type[Any], record: Record, tensors: Tensors) -> A
         raise InputValueError(f"a {kind.__name__} must predict {_TASKS[kind.__name__]}, got {target.task}")
     columns = columns_from_plain(record["columns"])
     check_target(target, arrays, len(columns))
-    widths = [1, 2] if target.classes is not None and target.n_outputs == 2 else [target.n_outputs]
+    widths = [1, 2] if target.is_classes and target.n_outputs == 2 else [target.n_outputs]
     estimator = kind(**params_from_record(record["params"]))
     estimator.target_, estimator.columns_, estimator.n_features_in_ = target, columns, len(columns)
     _set_names(estimator, record["feature_names_in"])

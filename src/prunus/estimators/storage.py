@@ -14,7 +14,7 @@ from prunus.estimators.format import SOMETIMES, check_record
 from prunus.estimators.options import with_training
 from prunus.fitting.hierarchy import Hierarchy
 from prunus.fitting.torch_state import plain_torch
-from prunus.nn.configuration import model_to_record, model_with_weights
+from prunus.nn.registry import model_to_record, model_with_weights
 from prunus.targets import target_from_record, target_to_record
 from prunus.tree.storage import tree_from_record, tree_to_record
 
@@ -52,7 +52,7 @@ def to_record(estimator: Any) -> tuple[Tensors, Record]:
     tree, record["tree"] = tree_to_record(estimator.tree_)
     target, record["target"] = target_to_record(estimator.target_)
     parts = {"tree": tree, "target": target}
-    if estimator.target_.reconstructs:
+    if estimator.target_.is_clusters:
         parts |= {"hierarchy": vars(estimator.hierarchy_), "rows": {"ends": estimator._row_ends}}
     tensors = {f"model.{name}": tensor for name, tensor in estimator.model_.state_dict().items()}
     for part, arrays in parts.items():
@@ -81,7 +81,7 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
     for name in (*_COUNTED, *SOMETIMES):
         if name in record["fitted"]:
             setattr(estimator, name, record["fitted"][name])
-    if target.reconstructs:
+    if target.is_clusters:
         estimator.hierarchy_ = Hierarchy(**arrays["hierarchy"])
         estimator._set_rows(arrays["rows"]["ends"])
     return estimator

@@ -201,7 +201,7 @@ def _options(options: FitOptions, candidate: Candidate, n: int, target: Any) -> 
     found["weight_decay"] = options.weight_decay
     if options.weight_decay == AUTO:
         trained = replace(options, leaf=candidate.leaf).trained_leaf
-        default = default_recipe(n, trained, classes=target.classes is not None).weight_decay
+        default = default_recipe(n, trained, classes=target.is_classes).weight_decay
         found["weight_decay"] = candidate.decay * default
     return found
 

@@ -25,7 +25,7 @@ from prunus.hardening import (
     read_hard_tree,
 )
 from prunus.nn import TreeModel
-from prunus.nn.checks import check_depth
+from prunus.nn.modes import check_depth
 from prunus.nn.registry import read_leaves, read_splits
 from prunus.targets import PathRows
 from prunus.targets.links import LOG
@@ -86,7 +86,7 @@ def _begin_hardening(trained: Trained) -> Hardening:
         trained.valid,
         run.target,
         _hard_tree_options(run, trained.model, train),
-        run.recipe.course(len(train), classes=run.target.classes is not None),
+        run.recipe.course(len(train), classes=run.target.is_classes),
         owns_valid=run.owns_valid,
         owner=np.array([column.feature for column in columns], dtype=np.int64),
         is_piece=np.array([column.piece for column in columns], dtype=bool),
@@ -109,7 +109,7 @@ def _student_run(trained: Trained, hardening: Hardening, stack: ExitStack) -> pa
 
 def _hard_tree_options(run: Run, model: TreeModel, train: Samples) -> HardTreeOptions:
     """The options of the hard tree."""
-    options, target, loss = run.options, run.target, run.options.find_loss()
+    options, loss = run.options, run.options.find_loss()
     return HardTreeOptions(
         leaf=options.leaf_name,
         depth=check_depth(options.depth),
@@ -118,7 +118,6 @@ def _hard_tree_options(run: Run, model: TreeModel, train: Samples) -> HardTreeOp
         max_leaf_features=options.max_leaf_features,
         pruning_strength=float(options.pruning_strength),
         fewest_rows=_pruned_below(model, train),
-        is_classifier=target.classes is not None,
         loss=loss if isinstance(loss, NamedLoss) and loss.name in FITTED else None,
         threads=n_threads(options.n_jobs) or torch.get_num_threads(),
         shifts_leaves=_shifts_leaves(run),
@@ -128,7 +127,7 @@ def _hard_tree_options(run: Run, model: TreeModel, train: Samples) -> HardTreeOp
 def _shifts_leaves(run: Run) -> bool:
     """Whether leaves of the hard tree are moved in the end: means of outputs are not what is to be predicted."""
     target: Any = run.target
-    if target.classes is not None:
+    if target.is_classes:
         return False
     if target.link is LOG:  # constant and linear leaves are fitted to their rows already, unless they are merged
         return run.options.leaf_name == "additive" or run.options.max_leaf_nodes is not None
@@ -187,7 +186,7 @@ def _soft_tree(run: Run, model: TreeModel, train: Samples, rows: TrainedRows) ->
         model.tree.a.numpy().copy(),
         rows,
         prune=_prune(run, model, train),
-        correct=correct if target.classes is None or leaves.is_constant else None,  # it would be 0
+        correct=correct if not target.is_classes or leaves.is_constant else None,  # it would be 0
         compared=target.compared,
         n_parameters=sum(parameter.numel() for parameter in model.parameters()),
         routing=options.routing,

@@ -221,10 +221,10 @@ class FileData:
         target = make_target(encoder, scanned.targets.representatives())
         if before is not None:
             target = target.take_over(before.target)
-        elif not target.reconstructs:
+        elif not target.is_clusters:
             target = target.scale(scanned.targets.two_numbers(), None)
         weighing = scanned.targets.weighing(target)
-        if before is None and target.reconstructs:
+        if before is None and target.is_clusters:
             sample = encode_chunk(scanned.sample, encoder, target, weighing)
             target = target.scale(sample.y, sample.weight)
         return encoder, target, weighing

@@ -1,7 +1,7 @@
 """The options of training that are "auto": how they depend on the size of the data and on the kind of leaf.
 
 The numbers come from `make bench-accuracy` and the trials described in its notes. Numbers that belong to one kind of
-leaf are in its module, see `prunus.nn.heads.head.LeafTraining`.
+leaf are in its module, see `prunus.nn.heads.LeafTraining`.
 """
 
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ instead of 86.2 % (linear leaves), and a mean R^2 of 59 % instead of 49 % and of
 def find_recipe(options: FitOptions, n: int, target: Target) -> Recipe:
     """The options of training with n rows: the user's, and defaults where the user has not set any."""
     batch_size = None if options.batch_size == AUTO else int(options.batch_size)
-    chosen = default_recipe(n, options.trained_leaf, batch_size, classes=target.classes is not None)
+    chosen = default_recipe(n, options.trained_leaf, batch_size, classes=target.is_classes)
     if options.starts_clustered:
         chosen = Recipe(
             batch_size=chosen.batch_size,

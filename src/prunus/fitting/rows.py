@@ -76,7 +76,7 @@ def fit_encoder(
     target: Target,
 ) -> npt.NDArray[np.float32]:
     """The encoded rows of a table that an encoder was fitted to; it learns which levels affect the target."""
-    if target.reconstructs or not (many_levels(encoder.columns_) or calendar_units(encoder.columns_)):
+    if target.is_clusters or not (many_levels(encoder.columns_) or calendar_units(encoder.columns_)):
         return encoder.transform(X)
     targets = _effect_targets(target, y, X)
     return encoder.transform(X) if targets is None else encoder.fit_effects(X, targets, sample_weight)

@@ -55,7 +55,7 @@ def noise_columns(train: Rows, target: Target, encoder: TableEncoder) -> Marks |
     """
     counts = np.array([not column.piece for column in encoder.columns_])
     n = len(train)
-    if target.reconstructs or np.count_nonzero(counts) <= n:
+    if target.is_clusters or np.count_nonzero(counts) <= n:
         return None
     every = slice(None, None, -(-n // TESTED_ROWS))
     x = train.x[every]

@@ -111,7 +111,7 @@ class TargetStatistics:
         return Weighing(round(float(rows)), float(weight / rows) if rows and weight else 1.0, of_classes)
 
     def _class_weight(self, target: Any) -> Doubles | None:
-        if target.classes is None or target.class_weight is None:
+        if not target.is_classes or target.class_weight is None:
             return None
         assert self.counts is not None
         labels = target.labels.tolist()
@@ -157,7 +157,7 @@ class TargetStatistics:
 
 def chunk_targets(target: Target, chunk: Chunk, x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
     """The targets of a chunk, whose encoded rows are x; labels are looked up once each."""
-    if target.classes is None:
+    if not target.is_classes:
         return target.read(chunk.y, x)
     labels, codes = chunk.labels
     repeated = np.repeat(labels, REPEATED)

@@ -20,7 +20,7 @@ from prunus.fitting.rows import Rows
 from prunus.fitting.run import Run
 from prunus.fitting.screening import noise_columns, without_inputs
 from prunus.nn import TreeModel
-from prunus.nn.draws import OwnDraws
+from prunus.nn.draws import LocalRNG
 from prunus.nn.registry import has_planes
 from prunus.targets import Target
 from prunus.training import History, ProgressBar, Samples, Trainer, TrainerOptions, as_callbacks
@@ -112,7 +112,7 @@ def _training(begun: Trained, stack: ExitStack) -> partial[TrainingRun]:
 def _new_model(run: Run, train: Samples) -> TreeModel:
     options, encoder, target, recipe = run.options, run.encoder, run.target, run.recipe
     generator = torch.Generator().manual_seed(run.seed)
-    with OwnDraws(run.seed):
+    with LocalRNG(run.seed):
         model = build_model(
             train.x.shape[1],
             target.n_outputs,
@@ -140,7 +140,7 @@ def _start(
         start_clustered(model, train, int(generator.initial_seed()))
     else:
         # Classifiers and hard trees start at random: on some tables they were worse after another start.
-        bends = target.classes is None and not options.is_clustering and not options.hardens
+        bends = not target.is_classes and not options.is_clustering and not options.hardens
         power = 0.0 if options.is_searched else recipe.decorrelation
         start_model(model, train, generator, decorrelation=power, bends_at_root=bends)
 

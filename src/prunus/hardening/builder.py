@@ -202,7 +202,7 @@ def weakest_first(builder: TreeBuilder, ends: Nodes, values: Doubles, weight: Do
     ends : array of shape (n,)
         The leaf of each row.
     values : array of shape (n, k)
-        What splits tell apart. A split is worth as much as it lowers the sum of squared distances from their means.
+        What splits separate. The worth of a split is by how much it lowers the sum of squared distances from the means.
     weight : array of shape (n,)
     """
     nodes = len(builder.kept)

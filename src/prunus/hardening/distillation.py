@@ -76,7 +76,7 @@ def _chunked(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class DistillationData:
-    """Rows with the outputs that a hard tree shall have for them."""
+    """Rows with the outputs that a hard tree should have for them."""
 
     x: Tensor
     """Encoded rows, (n, d)."""
@@ -95,7 +95,7 @@ def make_synthetic_rows(samples: Samples, count: int, generator: torch.Generator
     """Rows, (count, d), between pairs of rows, with their weights.
 
     They make the soft tree known between the rows of the table as well, so that a hard tree with many parameters does
-    not learn the rows by heart.
+    not memorize the rows.
     """
     device = samples.x.device
     one, other = torch.randint(len(samples), (2, count), generator=generator).to(device)

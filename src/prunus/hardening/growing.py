@@ -33,8 +33,8 @@ LEAST_GAIN = 0.02
 FLOOR = 1e-2
 """Added to the variances of the columns in a leaf, as a share of their mean."""
 FLAT = 1e-8
-"""Directions whose bend is below this share of the largest one, both squared, are not tried: some only tell copies of a
-column apart."""
+"""Directions whose bend is below this share of the largest one, both squared, are not tried: some only distinguish
+copies of a column."""
 MAX_ROWS = 30_000
 
 
@@ -43,7 +43,7 @@ class SplitTargets:
     """What each row should have as its output, for the choice of splits."""
 
     values: Doubles
-    """What splits are to tell apart, (n, m): outputs, or probabilities of classes."""
+    """What splits are to separate, (n, m): outputs, or probabilities of classes."""
     weight: Doubles
     """(n,)."""
     link: Link = IDENTITY

@@ -46,12 +46,12 @@ __all__ = [
 
 MAX_STEPS = 4
 """At most this many of the last levels turn linear models into constants."""
-MAX_LEARNED = {"numbers": 4, "classes": 6}
+MAX_LEARNED, MAX_LEARNED_FOR_CLASSES = 4, 6
 """At most this many of the first levels are learned by gradient descent; those below are split where the soft tree
 bends, which is better for numbers than more learned levels. Scores of classes bend less."""
 LEAST_SHARE = 0.05
 """The weight of a row of which the soft tree is certain, in the choice of splits."""
-PRIOR_ROWS = {"numbers": 5.0, "classes": 20.0}
+PRIOR_ROWS, PRIOR_ROWS_OF_CLASSES = 5.0, 20.0
 """As how many rows a linear model counts in the constants that replace it."""
 
 
@@ -67,7 +67,6 @@ class HardTreeOptions:
     pruning_strength: float
     fewest_rows: float
     """Leaves with linear models are merged with their siblings if their rows weigh less than this."""
-    is_classifier: bool
     loss: Loss | None
     """The loss with which leaves are fitted to the rows; None if they only imitate the soft tree."""
     max_leaf_features: int | None = None
@@ -81,11 +80,6 @@ class HardTreeOptions:
     def linear_depth(self) -> int:
         """The depth of the tree with linear leaves, before constants replace them."""
         return self.depth - (0 if self.leaf == "linear" else min(MAX_STEPS, self.depth // 2))
-
-    @property
-    def learned_depth(self) -> int:
-        """How many of the first levels are learned by gradient descent."""
-        return min(self.linear_depth, MAX_LEARNED["classes" if self.is_classifier else "numbers"])
 
     @property
     def is_searched(self) -> bool:
@@ -270,7 +264,7 @@ def _searched(case: Hardening, rows: Rows) -> TreeBuilder:
     """A tree of constants whose splits have one or two columns."""
     options, target = case.options, case.target
     prior = target.link.means(case.teacher.outputs(rows.samples.x).cpu().double().numpy())
-    wanted = rows.wanted if target.classes is not None or options.loss is not None else prior
+    wanted = rows.wanted if target.is_classes or options.loss is not None else prior
     loss = options.loss if target.link is LOG else None
     table = SearchData(rows.x, prior, wanted, rows.weight, target.link, loss)
     size = TreeSize(options.max_split_features or 1, options.depth, options.max_leaf_nodes)
@@ -283,7 +277,7 @@ def _student(case: Hardening, data: DistillationData, training: StudentTraining)
     model = build_student(
         samples,
         case.target.n_outputs,
-        case.options.learned_depth,
+        min(case.options.linear_depth, MAX_LEARNED_FOR_CLASSES if case.target.is_classes else MAX_LEARNED),
         training,
         pruning_strength=case.options.pruning_strength,
         max_columns=case.options.max_split_features,
@@ -304,7 +298,7 @@ def _curved(case: Hardening, student: TreeModel, data: DistillationData, rows: R
     builder = deepened(builder, options.linear_depth)
     wanted = (data.wanted - data.shared).cpu().double().numpy()
     weights = np.ones(len(wanted)) if data.weight is None else data.weight.cpu().double().numpy()
-    if target.classes is not None:
+    if target.is_classes:
         # A linear fit of scores counts most where probabilities change with them.
         shares = target.predictions(data.wanted.cpu().double().numpy())
         weights = weights * (LEAST_SHARE + (shares * (1 - shares)).sum(1))
@@ -379,7 +373,7 @@ def _replace_models(case: Hardening, builder: TreeBuilder, rows: Rows) -> None:
         job = Job(counts, leaves=MOST_LEAVES, least=FEWEST_ROWS)
         split_leaves(builder, binned, leaf_rows(ends[counts]), job, options.threads)
     wanted = rows.wanted - case.shared(rows) if link is IDENTITY else rows.wanted
-    strength = PRIOR_ROWS["classes" if target.classes is not None else "numbers"]
+    strength = PRIOR_ROWS_OF_CLASSES if target.is_classes else PRIOR_ROWS
     if options.loss is None or link is not target.link:
         strength = np.inf
     set_constants(builder, builder.ends(x), link.means(outputs), wanted, rows.weight, strength, link=link)
@@ -408,7 +402,7 @@ def _limits(case: Hardening, builder: TreeBuilder, rows: Rows) -> Doubles | None
     link, leaf, nodes = case.target.link, case.options.leaf, len(builder.kept)
     if leaf == "additive" and link is IDENTITY:  # curves of all columns may add up to anything
         return np.stack([np.tile(end, (nodes, 1)) for end in (rows.wanted.min(0), rows.wanted.max(0))])
-    if leaf != "linear" or case.target.classes is not None:
+    if leaf != "linear" or case.target.is_classes:
         return None
     ends = builder.ends(rows.x)
     seen = rows.wanted if link is IDENTITY else builder.models.outputs(rows.x, ends) + case.shared(rows)

@@ -28,7 +28,7 @@ PRICES = (0.0, 1.0)
 USUAL_PRICE = 1.0
 """The price if there are no held-out rows."""
 RIDGE = 0.1
-"""Changes of slopes are penalized as if this many rows said that there is none, while columns are chosen."""
+"""While columns are chosen, changes of slopes are penalized as if this many rows showed no change."""
 LEAST_SPREAD = 0.3
 """Columns with a smaller standard deviation are rare events, and scaled as if they had this one."""
 LEAST_CURVATURE = 0.05
@@ -259,7 +259,7 @@ class _Leaf:
     def choice(self, owner: Nodes, most: int, price: float) -> Nodes:
         """The encoded columns of at most this many columns of the table.
 
-        The rows say what is wanted, and the model with all columns says it as well: of few rows more of it is believed.
+        Both the rows and the model with all columns say what is wanted; the fewer the rows, the more the model counts.
         """
         trust = self.count / (self.count + USUAL_STRENGTH)
         wanted = self.outputs + trust * self.missing
@@ -302,7 +302,7 @@ class _Leaf:
         return _Squares(gram, weighted.T @ wanted, np.split(np.arange(len(columns)), ends[:-1]))
 
     def nearest(self, columns: Nodes, slope: Doubles) -> tuple[Doubles, Doubles]:
-        """The constant, (k,), and slopes, (k, c), that say with these columns nearly what the model says with all.
+        """The constant, (k,), and slopes, (k, c), with which these columns come closest to the model with all columns.
 
         `slope` is that of the model, (k, c), from which slopes do not move far without need.
         """

@@ -38,7 +38,7 @@ MOST_LEAVES = 4096
 PRICE = 1e-4
 """Without held-out rows, a split must lower the mean squared error of all rows by this."""
 MOST_ROWS, MOST_OUTPUTS = 30_000, 64
-"""A tree is searched from at most this many rows, and tells at most this many principal components apart."""
+"""A tree is searched from at most this many rows, and distinguishes at most this many principal components."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class BinnedRows:
         return cls(x, read_table(Problem(columns, np.zeros((len(x), 1)), weight)))
 
     def with_targets(self, values: Doubles) -> "BinnedRows":
-        """The same rows; splits are to tell these values, (n, k), apart."""
+        """The same rows, whose splits are to separate these values, (n, k)."""
         weight = self.table.weight
         return replace(self, table=self.table.with_targets(values - weight @ values / weight.sum()))
 
@@ -162,12 +162,12 @@ class SearchData:
         return replace(self, x=self.x[rows], prior=self.prior[rows], wanted=self.wanted[rows], weight=self.weight[rows])
 
     def thinned(self, most: int) -> "SearchData":
-        """Every so many-th row, so that there are not more than these."""
+        """Every k-th row, with the smallest k that leaves at most this many."""
         n = len(self.x)
         return self if n <= most else self[np.arange(n) % (n // most + 1) == 0]
 
     def mixed(self, guidance: float) -> Doubles:
-        """What splits are to tell apart, (n, k)."""
+        """What splits are to separate, (n, k)."""
         return guidance * self.prior + (1 - guidance) * self.wanted
 
 
@@ -309,7 +309,7 @@ def search_clusters(
     columns : array
         Those of their columns that splits may use.
     wanted : array of shape (n, k)
-        The columns that are told apart, of unit variance.
+        The columns that splits separate, of unit variance.
     weight : array of shape (n,)
     size : TreeSize
     least : float

@@ -1,4 +1,4 @@
-"""Random numbers of modules, drawn from generators of their own instead of torch's global one."""
+"""Random numbers for modules, drawn from local generators instead of torch's global one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional, init
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["OwnDraws"]
+__all__ = ["LocalRNG"]
 
 _TAKE_A_GENERATOR = {
     *(torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial),
@@ -19,7 +19,7 @@ _TAKE_A_GENERATOR = {
 }
 
 
-class OwnDraws(TorchFunctionMode):
+class LocalRNG(TorchFunctionMode):
     """A context in which torch functions draw from own generators, one for each device, all with the same seed.
 
     The context holds for the current thread alone, so that fits in other threads do not disturb it, and torch's global
@@ -32,7 +32,7 @@ class OwnDraws(TorchFunctionMode):
 
     Examples
     --------
-    >>> with OwnDraws(seed=3):
+    >>> with LocalRNG(seed=3):
     ...     own = torch.rand(2)
     >>> torch.equal(own, torch.rand(2, generator=torch.Generator().manual_seed(3)))
     True
@@ -68,7 +68,7 @@ def _device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | 
     return tensors[0].device if tensors else kwargs.get("device") or torch.get_default_device()
 
 
-def _dropout(draws: OwnDraws, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def _dropout(draws: LocalRNG, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     if not training or p == 0 or not x.numel():
         return x
     noise = torch.empty_like(x)
@@ -79,12 +79,12 @@ def _dropout(draws: OwnDraws, x: Tensor, p: float = 0.5, training: bool = True, 
     return x.mul_(noise) if inplace else x * noise
 
 
-def _rand_like(draws: OwnDraws, input: Tensor, **options: Any) -> Tensor:  # noqa: A002
+def _rand_like(draws: LocalRNG, input: Tensor, **options: Any) -> Tensor:  # noqa: A002
     made = torch.empty_like(input, **options)
     return made.uniform_(generator=draws.generator(made.device))
 
 
-def _randn_like(draws: OwnDraws, input: Tensor, **options: Any) -> Tensor:  # noqa: A002
+def _randn_like(draws: LocalRNG, input: Tensor, **options: Any) -> Tensor:  # noqa: A002
     made = torch.empty_like(input, **options)
     return made.normal_(generator=draws.generator(made.device))
 

@@ -12,7 +12,7 @@ from prunus.ops.library import shape
 __all__ = ["can_spread", "spread_splits"]
 
 BENT_SAMPLES, BENT_FEATURES = 4_096, 256
-"""This many samples tell where the root starts, unless there are more features than this: it would take too long."""
+"""This many samples determine where the root starts; with more features than this it would take too long."""
 SAMPLES_OF_OTHERS = 256
 """About this many samples place the splits that none reach."""
 
@@ -95,7 +95,7 @@ def _is_affine(split: nn.Module) -> TypeGuard[AffineSplit]:
 
 
 def _bending_direction(features: Tensor, wanted: Tensor) -> Tensor | None:
-    """The direction, (d,), in which what is wanted, (n, k), bends most; None if that cannot be told.
+    """The direction, (d,), in which what is wanted, (n, k), bends most; None if it cannot be determined.
 
     What a linear function does not explain is averaged with products of features, (d, d): if features were normal, that
     would be the mean of all second derivatives.

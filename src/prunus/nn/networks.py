@@ -1,7 +1,8 @@
-"""Multilayer perceptrons: functions that create them, describe them and read them into plain arrays."""
+"""Parts of modules: multilayer perceptrons as modules and as plain arrays, and numbers of inputs on any device."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,40 @@ from torch import Tensor, nn
 from prunus.nn.whiten import in_encoded
 from prunus.tree import Layers
 
-__all__ = ["array", "dropout_of", "hidden_widths", "layer_parts", "mlp", "read_layers"]
+__all__ = ["Indices", "array", "dropout_of", "hidden_widths", "layer_parts", "mlp", "read_layers"]
+
+
+class Indices:
+    """Whole numbers that select inputs, as a tensor on the device where it is needed.
+
+    To copy numbers to a GPU, the host waits for it; so this is done once. A buffer of the module would have to be
+    computed anew for modules that are made without memory.
+
+    Parameters
+    ----------
+    values : sequence of int
+
+    Examples
+    --------
+    >>> Indices([2, 0]).on(torch.device("cpu"))
+    tensor([2, 0])
+    """
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self.values = list(values)
+        self._tensors: dict[torch.device, Tensor] = {}
+
+    def on(self, device: torch.device) -> Tensor:
+        """The numbers as a tensor on this device."""
+        if torch.compiler.is_compiling():
+            return torch.tensor(self.values, dtype=torch.int64, device=device)
+        if device not in self._tensors:
+            with torch.inference_mode(False):  # the tensor may be used for gradients later
+                self._tensors[device] = torch.tensor(self.values, dtype=torch.int64, device=device)
+        return self._tensors[device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"values": self.values, "_tensors": {}}
 
 
 def mlp(widths: Sequence[int], dropout: float) -> nn.Sequential:

@@ -1,23 +1,17 @@
-"""The registry of the kinds of splits and leaves. A new kind is one file, and one line here."""
+"""The registry of the kinds of splits and leaves, with a line for each, and models as plain records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.nn.heads.additive import AdditiveHead
-from prunus.nn.heads.constant import ConstantHead
-from prunus.nn.heads.head import Head, LeafTraining
-from prunus.nn.heads.linear import LinearHead
-from prunus.nn.heads.mlp import MLPHead
-from prunus.nn.model import TreeModel
-from prunus.nn.splits.elu import ELUSplit
-from prunus.nn.splits.linear import LinearSplit
-from prunus.nn.splits.mlp import MLPSplit
-from prunus.nn.splits.sparse_mlp import SparseMLPSplit
-from prunus.nn.splits.split import Split
+from prunus.nn.heads import AdditiveHead, ConstantHead, Head, LeafTraining, LinearHead, MLPHead
+from prunus.nn.layer import TreeLayer, TreeModel
+from prunus.nn.splits import ELUSplit, LinearSplit, MLPSplit, SparseMLPSplit, Split
+from prunus.nn.whiten import Whiten
 from prunus.tree import Leaves, Splits
 
 __all__ = [
@@ -31,6 +25,9 @@ __all__ = [
     "has_network",
     "has_planes",
     "leaf_name",
+    "model_from_record",
+    "model_to_record",
+    "model_with_weights",
     "network_options",
     "read_leaves",
     "read_splits",
@@ -54,6 +51,7 @@ LEAVES: dict[str, type[Head]] = {
     "linear": LinearHead,
     "mlp": MLPHead,
 }
+Record = dict[str, Any]
 
 
 def build_split(
@@ -92,7 +90,9 @@ def build_head(
     pieces: Sequence[int] = (),
 ) -> Head:
     """A new head for leaves of this kind; `pieces` are the inputs that are pieces of numbers."""
-    return LEAVES[leaf].build(features, depth, outputs, hidden=hidden, dropout=dropout, pieces=pieces)
+    options = {"hidden": hidden, "dropout": dropout, "pieces": pieces}
+    kind = LEAVES[leaf]
+    return kind(features, depth, outputs, **{name: options[option] for name, option in kind.built_with.items()})
 
 
 def training_defaults(leaf: str) -> LeafTraining:
@@ -167,3 +167,81 @@ def read_leaves(model: TreeModel) -> Leaves:
     if not isinstance(head, Head):
         raise InputTypeError(f"the head of a tree must be one of prunus, got {type(head).__name__}")
     return replace(head.read(model.inputs), kind=leaf_name(head) or "")
+
+
+def model_to_record(model: TreeModel) -> Record:
+    """A model without its weights, as a dict of plain types.
+
+    >>> from prunus.nn import ConstantHead, LinearSplit
+    >>> tree = TreeLayer(LinearSplit(3, depth=2), depth=2)
+    >>> model_to_record(TreeModel(tree, ConstantHead(3, 2, 1)))["split"]
+    {'kind': 'LinearSplit', 'in_features': 3, 'depth': 2}
+    """
+    tree, inputs = model.tree, model.inputs
+    _check_kind(inputs, (Whiten, nn.Identity))
+    if model.split_inputs is not None:
+        _check_kind(model.split_inputs, (Whiten,))
+    return {
+        "depth": tree.depth,
+        "pruning_strength": tree.pruning_strength,
+        "batch_size": tree.batch_size,
+        "final_scale": tree.final_scale,
+        "whitened": isinstance(inputs, Whiten),
+        "split_inputs": model.split_inputs is not None,
+        "split": _describe(tree.split, tuple(SPLITS.values())),
+        "head": _describe(model.head, tuple(LEAVES.values())),
+    }
+
+
+def model_from_record(record: Record) -> TreeModel:
+    """A new model with the structure that a record describes; its weights are not those of the described model."""
+    split, head = (_make(record[part]) for part in ("split", "head"))
+    depth, strength, size, scale = (record[name] for name in ("depth", "pruning_strength", "batch_size", "final_scale"))
+    tree = TreeLayer(split, depth, strength, batch_size=size, final_scale=scale)
+    features = record["split"]["in_features"]
+    inputs = Whiten(features) if record["whitened"] else None
+    return TreeModel(tree, head, inputs, Whiten(features) if record["split_inputs"] else None)
+
+
+def model_with_weights(record: Record, weights: dict[str, Tensor]) -> TreeModel:
+    """The model that a record describes, with these tensors as its weights; an error if they do not fit it.
+
+    The model is built without allocating memory, so that a record cannot ask for more than its tensors take.
+    """
+    _check_sizes(record)
+    with torch.device("meta"):
+        model = model_from_record(record)
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point() or not bool(tensor.isfinite().all()):
+            raise InputValueError(f"the weights {name} must be finite numbers, got others")
+    model.load_state_dict(weights, assign=True)  # keep the precision of the stored tensors
+    return model.eval()
+
+
+def _check_sizes(record: Record) -> None:
+    """Tree, split and head must be made for each other."""
+    split, head = record["split"], record["head"]
+    if not record["depth"] == split["depth"] == head["depth"] or split["in_features"] != head["in_features"]:
+        raise InputValueError(f"tree, split and head of a model must have the same sizes, got {record}")
+
+
+def _describe(module: Any, known: tuple[type[Any], ...]) -> Record:
+    _check_kind(module, known)
+    return {"kind": type(module).__name__, **module.options()}
+
+
+def _make(record: Record) -> nn.Module:
+    known: dict[str, Any] = {kind.__name__: kind for kind in (*SPLITS.values(), *LEAVES.values())}
+    options = {name: value for name, value in record.items() if name != "kind"}
+    kind: str = record["kind"]
+    module: nn.Module = known[kind](**options)
+    return module
+
+
+def _check_kind(module: nn.Module, known: tuple[type[Any], ...]) -> None:
+    if type(module) not in known:
+        names = ", ".join(kind.__name__ for kind in known)
+        raise InputTypeError(
+            f"each module must be one of {names} for a model to be stored, got {type(module).__name__}. Use pickle, or "
+            "store model.state_dict() and build the model again"
+        )

@@ -14,7 +14,7 @@ __all__ = ["Whiten", "in_encoded"]
 
 CHUNK = 65_536
 LEAST_VARIANCE = 1e-6
-"""Directions of less variance than this are left out: they only tell copies of a column apart."""
+"""Directions of less variance than this are left out: they only distinguish copies of a column."""
 
 
 class Whiten(nn.Module):

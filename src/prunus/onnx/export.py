@@ -51,7 +51,7 @@ def readable_graph(estimator: Any) -> Graph:
         table = graph.add_input(names[0], np.float64, len(known))
         inputs = [graph.add("Gather", table, np.array([i]), axis=1) for i in range(len(known))]
     tree = _Tree(graph, estimator.record_, known, inputs)
-    if target.classes is not None:
+    if target.is_classes:
         _add_classes(tree, target.labels)
     else:
         values = tree.of_leaves(tree.outputs)
@@ -286,6 +286,6 @@ def _metadata(estimator: Any, *, hard: bool) -> dict[str, str]:
         "hard": json.dumps(bool(hard)),
         "feature_names": json.dumps(listed, ensure_ascii=False),
     }
-    if estimator.target_.classes is not None:
+    if estimator.target_.is_classes:
         record["classes"] = json.dumps(estimator.target_.labels.tolist(), ensure_ascii=False, default=str)
     return record

@@ -69,6 +69,6 @@ def _draw(ax: "Axes", estimator: ReadableTree) -> None:
     ticks = [size for size in (1, 2, 4, 8, 16, 32) if size <= max(sizes)]
     ax.set_xticks(ticks, [str(size) for size in ticks])
     ax.set_xlabel("leaves")
-    ax.set_ylabel("$R^2$" if estimator.target_.classes is None else "accuracy")
+    ax.set_ylabel("$R^2$" if not estimator.target_.is_classes else "accuracy")
     ax.grid(color="0.9")
     ax.legend(loc="lower right", frameon=False, fontsize="small")

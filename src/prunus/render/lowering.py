@@ -67,15 +67,15 @@ def read_program(tree: TreeDescription, function: str, *, hard: bool, proba: boo
         kind=tree.kind,
         labels=labels,
         proba=bool(proba),
-        one=target.reconstructs or target.one_dimensional,
-        cluster=target.reconstructs,
+        one=target.is_clusters or target.one_dimensional,
+        cluster=target.is_clusters,
     )
     if isinstance(tree, SearchedTree):
         searched = _SearchedParts(tree, labels, proba=proba)
         return replace(program, columns=searched.used, root=_part(tree, searched, tree.root), finish=searched.finish)
     assert isinstance(tree, LearnedTree)
     variables = Variables(tree.inputs)
-    is_constant = target.reconstructs or tree.model.leaves.is_constant
+    is_constant = target.is_clusters or tree.model.leaves.is_constant
     parts = _Constants(tree, variables, labels, proba) if is_constant else _Sums(tree, variables, proba)
     root = _part(tree, parts, tree.root)
     return replace(
@@ -108,7 +108,7 @@ def _check_learned(tree: LearnedTree, function: str, *, hard: bool) -> None:
     model = tree.model
     if not model.splits.is_linear:
         raise InputValueError(f'splits must be linear for {function}, got others. Use split="linear", or export_onnx')
-    if tree.target.reconstructs:
+    if tree.target.is_clusters:
         return
     if not model.leaves.is_linear:
         raise InputValueError(

@@ -123,7 +123,7 @@ def _score(target: Target, predicted: Doubles | None, truth: npt.NDArray[Any] | 
     """The accuracy of these predictions, or their R^2, in words; empty if it cannot be computed."""
     if predicted is None or truth is None:
         return ""
-    if target.classes is not None:
+    if target.is_classes:
         return f"accuracy {percent(float(np.mean(predicted.argmax(1) == class_positions(target, truth))))}"
     with np.errstate(all="ignore"):
         errors, variance = ((truth - predicted) ** 2).sum(0), ((truth - truth.mean(0)) ** 2).sum(0)

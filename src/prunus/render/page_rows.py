@@ -47,7 +47,7 @@ def row_lists(rows: Rows, truth: npt.NDArray[Any] | None, few: int) -> tuple[Pos
     that would be empty, or that makes no sense, is left out. Beside them some rows of each leaf are chosen.
     """
     target, predicted = rows.tree.target, rows.predictions
-    uncertain = _divided(rows) if target.classes is None else _closest(predicted)
+    uncertain = _divided(rows) if not target.is_classes else _closest(predicted)
     lists = {"worst": _worst(target, predicted, truth), "uncertain": uncertain}
     return _listed(len(rows.ends), lists, _of_leaves(rows, 4 * max(1, few // 10)), few)
 
@@ -59,7 +59,7 @@ def forest_lists(
 
     Its "uncertain" rows of numbers are those about which the trees differ most.
     """
-    if target.classes is not None:
+    if target.is_classes:
         uncertain = _closest(mean)
     else:
         differs = (spread / np.maximum(mean.std(0), np.finfo(np.float64).tiny)).max(1)
@@ -90,9 +90,9 @@ def _steps(n: int, few: int) -> Positions:
 
 def _worst(target: Target, predicted: Doubles, truth: npt.NDArray[Any] | None) -> Positions:
     """The rows by the size of their errors, largest first: distances, or how improbable their class was."""
-    if truth is None or target.reconstructs:
+    if truth is None or target.is_clusters:
         return np.zeros(0, dtype=np.int64)
-    if target.classes is None:
+    if not target.is_classes:
         scale = np.maximum(predicted.std(0) + truth.std(0), np.finfo(np.float64).tiny)
         return _largest((np.abs(predicted - truth) / scale).max(1))
     classes = class_positions(target, truth)
@@ -151,7 +151,7 @@ def read_truth(target: Target, y: Any, n: int) -> npt.NDArray[Any]:
     if array.ndim == 0 or len(array) != n:
         got = "a single value" if array.ndim == 0 else len(array)
         raise InputValueError(f"y must have a value for each of the {n} rows of X, got {got}")
-    if target.classes is None and not target.reconstructs:
+    if not target.is_classes and not target.is_clusters:
         return target.read(y, np.empty((n, 0), dtype=np.float32))
     if array.size != n:
         raise InputValueError(f"y must have one class for each row of X, got y.shape={array.shape}")

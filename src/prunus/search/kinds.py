@@ -120,7 +120,7 @@ def candidates(limits: Limits, columns: int, outputs: int, *, is_classes: bool) 
 
 
 def _slopes(wanted: int, columns: int, outputs: int) -> int:
-    """So many slopes that the sums of a leaf stay few."""
+    """As many slopes as the limit on the sums of a leaf allows."""
     found = min(wanted, columns, MOST_SLOPES)
     while found and 1 + outputs + found * (found + 3) // 2 + found * outputs > MOST_SUMS:
         found -= 1

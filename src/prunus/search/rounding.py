@@ -33,8 +33,8 @@ def round_splits(
     """The same tree with round numbers in its splits, but for those of the nodes that are kept.
 
     A number loses digits as long as all leaves together stay worth as much, up to the mean squared error of the rows at
-    the split: that is the noise of one estimated number, which new rows could not tell from nothing. The rows of each
-    leaf go on to weigh `least`, or as much as before.
+    the split: that is the noise of one estimated number, which new rows could not distinguish from zero. The rows of
+    each leaf still weigh `least`, or as much as before.
     """
     found = dict(splits)
     waiting = [(0, np.arange(len(outcome)))]

@@ -115,7 +115,7 @@ def _gains(gram: Doubles, cross: Doubles, price: Doubles, chosen: list[int]) -> 
 
 @dataclass(frozen=True)
 class TermTable:
-    """The columns of a table that formulas can have; dates and durations are none, as nobody weighs seconds."""
+    """The columns of a table that formulas can use: all but dates and durations, since nobody weighs seconds."""
 
     numbers: Doubles
     """(n, p)."""

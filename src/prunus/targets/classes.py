@@ -38,8 +38,9 @@ class Classes:
     """Weights of the classes: a dict from labels to weights, "balanced" or None."""
 
     task: ClassVar[Task] = "classes"
+    is_classes: ClassVar[bool] = True
+    is_clusters: ClassVar[bool] = False
     link: ClassVar[Link] = SOFTMAX
-    reconstructs: ClassVar[bool] = False
     one_dimensional: ClassVar[bool] = True
 
     @classmethod

@@ -43,8 +43,9 @@ class Numbers:
     """The quantile of y that is predicted, between 0 and 1; None if it is the mean."""
 
     task: ClassVar[Task] = "numbers"
+    is_classes: ClassVar[bool] = False
+    is_clusters: ClassVar[bool] = False
     link: ClassVar[Link] = IDENTITY
-    reconstructs: ClassVar[bool] = False
     classes: ClassVar[None] = None
 
     @classmethod
@@ -251,7 +252,7 @@ class Columns(Numbers):
     """The user's option `targets`, for messages."""
 
     task: ClassVar[Task] = "clusters"
-    reconstructs: ClassVar[bool] = True
+    is_clusters: ClassVar[bool] = True
 
     @classmethod
     def asked_for(cls, targets: Sequence[Any] | None, encoder: TableEncoder) -> Self:

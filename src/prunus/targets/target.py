@@ -61,7 +61,7 @@ class PathRows(NamedTuple):
     def residual_quantiles(self, level: float, prior_rows: float) -> Doubles:
         """Quantiles of the differences of what is wanted and of the outputs of the rows in each node, (T, k).
 
-        They are drawn to 0 as if `prior_rows` rows had told that it is 0. A quantile near 0 or 1 is known less well
+        They are drawn to 0 as if `prior_rows` rows had shown that it is 0. A quantile near 0 or 1 is known less well
         than the median, so that these rows then count as more.
         """
         found = np.zeros((self.n_nodes, self.wanted.shape[1]))
@@ -95,10 +95,12 @@ class Target(Protocol):
     """
 
     task: ClassVar[Task]
+    is_classes: ClassVar[bool]
+    """Whether labels are predicted."""
+    is_clusters: ClassVar[bool]
+    """Whether the leaves are clusters, and nothing but columns of the table is predicted."""
     link: ClassVar[Link]
     """How outputs become means of what is wanted."""
-    reconstructs: ClassVar[bool]
-    """Whether the outputs are columns of the table itself, so that rows get the cluster at the end of their path."""
 
     @property
     def classes(self) -> tuple[Any, ...] | None:
@@ -185,7 +187,7 @@ def disagreement(task: Task, agreement: float | None) -> str | None:
     """One line that warns of a soft tree whose paths predict something else than the tree itself.
 
     It is None if the paths agree with the tree, or if the agreement is not known. The rows of clusters always follow
-    one path, so there is nothing to tell of them.
+    one path, so there is nothing to say about them.
 
     Examples
     --------
@@ -219,6 +221,6 @@ def remarks(task: Task, agreement: float | None, *, all_pruned: bool) -> str | N
     >>> print(remarks("classes", 1.0, all_pruned=False))
     None
     """
-    told = [NO_SPLITS] if all_pruned else []
+    lines = [NO_SPLITS] if all_pruned else []
     differs = disagreement(task, agreement)
-    return " ".join([*told, *([differs] if differs else [])]) or None
+    return " ".join([*lines, *([differs] if differs else [])]) or None

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeLayer, TreeModel, Whiten
-from prunus.nn.heads.head import Head
+from prunus.nn.heads import Head
 from prunus.nn.networks import layer_parts
-from prunus.nn.splits.split import Split
+from prunus.nn.splits import Split
 from prunus.training.losses import Loss, native_name
 from prunus.training.masses import refresh_masses
 from prunus.training.options import TrainerOptions

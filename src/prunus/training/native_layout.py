@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.nn import TreeModel, Whiten
-from prunus.nn.heads.head import Head
+from prunus.nn.heads import Head
 from prunus.nn.networks import layer_parts
 from prunus.training.flat_engine import native_parts
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from prunus.errors import InputValueError
 from prunus.nn import TreeLayer
-from prunus.nn.draws import OwnDraws
+from prunus.nn.draws import LocalRNG
 from prunus.training.callbacks import EpochRecord
 from prunus.training.losses import Loss, mean_loss
 from prunus.training.optimizers import make_optimizer
@@ -63,7 +63,7 @@ class TorchEngine:
         self.generator = torch.Generator(self.train.x.device).manual_seed(options.seed)
         self.processes = processes()
         self.shared = SharedBatches(self.processes, model) if self.processes.size > 1 else None
-        self.draws = OwnDraws(options.seed + self.processes.rank)
+        self.draws = LocalRNG(options.seed + self.processes.rank)
         self.may_draw = any(map(_may_draw, (loss, *model.modules())))
         self.steps = 0
 
@@ -212,7 +212,7 @@ class TorchEngine:
         self._announce_progress(max(0, self.steps - 1))
         self.generator.set_state(state["order"])
         if not self.processes.is_first:  # the state is that of the first process; others draw other numbers
-            self.draws = OwnDraws(self.options.seed + self.processes.rank + self.steps)
+            self.draws = LocalRNG(self.options.seed + self.processes.rank + self.steps)
             return
         self.draws.generator("cpu").set_state(state["random"])
         if state["random_cuda"] is not None:
@@ -270,7 +270,7 @@ def _parameter_groups(model: nn.Module, no_decay: tuple[str, ...]) -> list[dict[
 def _may_draw(part: object) -> bool:
     """Whether a module or loss may draw random numbers: dropout does, and a user's own one may.
 
-    `OwnDraws` costs a few microseconds for each function of torch, which models without random numbers do not pay.
+    `LocalRNG` costs a few microseconds for each function of torch, which models without random numbers do not pay.
     """
     ours = getattr(part, "__module__", "").startswith(
         ("prunus.", "torch.nn.modules.linear", "torch.nn.modules.container")

@@ -23,7 +23,7 @@ Compare = Callable[[Doubles], Doubles]
 MOST_ROWS, FEWEST_ROWS = 1_024, 128
 """Values are shuffled among at most, and at least, this many of the training rows."""
 PRODUCTS = 1 << 24
-"""Between these limits there are so many rows that all features together need about so many products."""
+"""Within these limits, the number of rows is such that all features together need about this many products."""
 
 
 def without_columns(tree: Tree, left_out: npt.NDArray[np.bool_]) -> Tree:

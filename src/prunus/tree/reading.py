@@ -189,7 +189,7 @@ def keep_pairs(kept: Bools, total: Doubles) -> Bools:
 
 
 def _agreement(tree: Tree, x: Floats, ends: Nodes, agree: Agree) -> float | None:
-    """The agreement of soft and hard predictions of some rows; None if numbers are too large to tell."""
+    """The agreement of soft and hard predictions of some rows; None if numbers are too large to compare."""
     step = -(-len(x) // COMPARED)
     x, ends = x[::step], ends[::step]
     with np.errstate(over="ignore", invalid="ignore"):

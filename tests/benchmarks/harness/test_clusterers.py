@@ -47,15 +47,6 @@ def test_a_row_is_placed_by_itself(clusterer: Clusterer) -> None:
     assert np.array_equal(tree.apply(x.astype(np.float32)), nodes)
 
 
-@CLUSTERERS
-def test_equal_rows_stay_together(clusterer: Clusterer) -> None:
-    equal = np.ones((30, 3))
-    assert len(np.unique(clusterer(depth=4, random_state=0).fit(equal).apply(equal))) == 1
-    x = np.repeat(blobs(8)[0], 20, axis=0)
-    nodes = clusterer(depth=4, random_state=0).fit(x).apply(x).reshape(8, 20)
-    assert (nodes == nodes[:, :1]).all()
-
-
 def test_heap_numbers_follow_the_merges() -> None:
     assert heap_numbers(np.array([[0, 1], [2, 3]])).tolist() == [5, 6, 1]
     assert heap_numbers(np.empty((0, 2))).tolist() == [0]

@@ -5,7 +5,7 @@ from textwrap import dedent
 from benchmarks.harness.house.repeats import find_repeats
 from benchmarks.harness.house.sizes import count_code_lines
 from benchmarks.harness.house.sources import Module, Place, code_lines
-from benchmarks.harness.house.tangles import find_file_checks, find_private_reads, find_task_comparisons
+from benchmarks.harness.house.tangles import find_private_reads, find_task_comparisons
 
 STEPS = [f"step({i})" for i in range(9)]
 
@@ -52,22 +52,6 @@ def test_lines_of_code_are_without_docstrings_comments_and_blank_lines() -> None
     assert [line.text for line in code_lines(source, with_imports=False)] == [*lines, "os,", "]"]
     assert code_lines(source)[0].number == 5
     assert count_code_lines([source, source]) == 18
-
-
-def test_checks_for_files_name_a_class_of_files_or_streams() -> None:
-    text = """
-        if isinstance(x, FileTable) or not isinstance(x, (list, streams.SampleStream)):
-            isinstance(x, int | ScannedTable)
-        isinstance(x, ArrayTable), isinstance(error, ModelFileError), print(FileTable), isinstance(FileTable, type)
-    """
-    homes = ["data/file_table.py", "training/streams.py", "training/streams_of_rows.py"]
-    places = find_file_checks([module(text), *(module(text, home) for home in homes)])
-    assert sorted(found(places)) == [
-        "isinstance(x, (list, streams.SampleStream))",
-        "isinstance(x, FileTable)",
-        "isinstance(x, int | ScannedTable)",
-    ]
-    assert {place.module for place in places} == {"a.py"}
 
 
 def test_comparisons_of_the_task_are_with_constants_and_outside_the_targets() -> None:

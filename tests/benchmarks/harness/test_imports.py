@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.subprocesses import run_without
-
 ROOT = Path(__file__).parents[3]
 HARNESS, PAPER, REST = "benchmarks.harness", "benchmarks.paper", "benchmarks"
 ALLOWED = {HARNESS: {HARNESS, "prunus"}, PAPER: {PAPER, HARNESS, "prunus"}, REST: {REST, HARNESS, "prunus"}}
@@ -30,11 +28,6 @@ def module_of(path: Path) -> str:
 def part_of(module: str) -> str | None:
     """The part of the repository that a module belongs to; None if it is another package."""
     return next((part for part in (*ALLOWED, "prunus", "tests") if f"{module}.".startswith(f"{part}.")), None)
-
-
-def test_the_benchmark_of_gpus_needs_torch_alone() -> None:
-    script = "import json, benchmarks.gpu; print(json.dumps(len(benchmarks.gpu.GRID)))"
-    assert run_without(("sklearn", "pandas", "scipy", "matplotlib", "optuna"), script) == 16
 
 
 def imported(path: Path) -> list[str]:

@@ -122,14 +122,6 @@ def test_categories_and_missing_values_are_learned_from(name: str) -> None:
     assert np.isfinite(model.predict(x[:5].assign(kind=pd.Categorical(["d"] * 5, x["kind"].cat.categories)))).all()
 
 
-@pytest.mark.parametrize(("n_pair", "columns"), [(2, 2), (3, 3), (9, 4)])
-def test_a_sum_has_as_many_columns_as_it_may(n_pair: int, columns: int) -> None:
-    x, _ = table(400, "values")
-    tree = method("obliquetree")("values", n_pair=n_pair, max_depth=1).fit(x, np.sign(x.sum(axis=1)))
-    assert tree.n_leaves == 2
-    assert tree.n_parameters == 2 * columns + 1 + 2
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
 @pytest.mark.parametrize("name", ["Optree", "Optree-MIP", "Optree-LS"])

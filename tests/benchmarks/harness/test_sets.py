@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.harness.sets.catalog import SETS, STAND_INS
+from benchmarks.harness.sets.catalog import SETS
 from benchmarks.harness.sets.files import DamagedDataError, locate
 from benchmarks.harness.sets.indexed import read_index
 from benchmarks.harness.sets.loading import load_scaled, load_table
-from benchmarks.harness.sets.preprocessing import leave_one_out, to_normal, to_z_scores
-from benchmarks.harness.sets.readers import read_click, read_higgs, read_microsoft, read_year
+from benchmarks.harness.sets.preprocessing import leave_one_out, to_z_scores
+from benchmarks.harness.sets.readers import read_higgs, read_microsoft, read_year
 from benchmarks.harness.sets.sources import DataFile, Source
 from benchmarks.harness.splits import official_parts, shuffled_parts
 from tests.benchmarks.harness.folders import write_tables
@@ -97,24 +97,7 @@ def test_a_download_of_other_content_is_refused_and_removed(tmp_path: Path, cach
     assert list(cache.iterdir()) == []
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zip"])
-def test_a_damaged_file_of_the_folder_is_met_by_its_checksum(folder: Path, suffix: str) -> None:
-    (folder / f"some.data{suffix}").write_bytes(b"other")
-    with pytest.raises(DamagedDataError, match="Delete it or replace it"):
-        locate("Some", source_of(None, SHA256), folder)
-
-
 # Reading
-
-
-def test_mushrooms_are_one_hot(folder: Path) -> None:
-    rows = [",".join("ep"[i % 2] if j == 0 else "?xy"[(i + j) % 3] for j in range(23)) for i in range(30)]
-    (folder / "agaricus-lepiota.data").write_text("\n".join(rows))
-    data = load_scaled("Mushrooms", folder)
-    assert data.train.x.shape == (18, 22 * 3)
-    assert data.feature_names[:3] == ["cap-shape = ?", "cap-shape = x", "cap-shape = y"]
-    assert (data.train.x.reshape(18, 22, 3).sum(axis=2) == 1).all()
-    assert set(data.train.y) == {0, 1}
 
 
 def write_fico(path: Path) -> None:
@@ -168,22 +151,6 @@ def test_microsoft_trains_and_tests_on_the_parts_of_fold_1(folder: Path) -> None
     data = load_scaled("Microsoft", folder)
     assert data.test.y.tolist() == [0.0, 1.0, 2.0]
     assert (len(data.train.x), len(data.valid.x)) == (16, 4)
-
-
-def write_click(path: Path, n: int, index: bool) -> None:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"target": rng.integers(0, 2, n), "depth": rng.integers(0, 3, n)})
-    for key in STAND_INS["click_small"].keys:
-        table[key] = rng.integers(0, 9, n)
-    table.to_csv(path, index=index)
-
-
-def test_click_has_keys_and_tests_on_its_last_rows(tmp_path: Path) -> None:
-    write_click(tmp_path / "click.csv", 30, index=True)
-    raw = read_click([tmp_path / "click.csv"], test_rows=10)
-    assert list(raw.numbers) == ["depth"]
-    assert raw.keys.shape == (30, 8)
-    assert official_parts(raw, 0)[2].tolist() == list(range(20, 30))
 
 
 # Tables that stand in
@@ -245,14 +212,6 @@ def test_z_scores_are_those_of_the_training_rows() -> None:
     np.testing.assert_allclose(z[train].std(axis=0), 1, rtol=1e-5)
     x[60:] *= 10
     np.testing.assert_array_equal(to_z_scores(x, train)[train], z[train])
-
-
-def test_quantiles_make_missing_values_and_constant_columns_0() -> None:
-    x = np.column_stack([np.arange(50), np.full(50, 7)]).astype(np.float32)
-    x[3, 0] = np.nan
-    normal = to_normal(x, np.arange(40), seed=0)
-    assert normal[3, 0] == 0
-    assert (normal[:, 1] == 0).all()
 
 
 def test_a_training_row_is_left_out_of_its_own_code() -> None:

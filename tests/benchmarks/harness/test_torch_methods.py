@@ -11,9 +11,9 @@ from torch import Tensor
 from benchmarks.harness.methods.ant import ANT, AdaptiveTree, Leaf, Split, _pack
 from benchmarks.harness.methods.dndt import DNDT, SoftBins, kronecker
 from benchmarks.harness.methods.entmax import entmax15, entmoid15
-from benchmarks.harness.methods.ndf import NDF, SoftTree, class_leaves, value_leaves
+from benchmarks.harness.methods.ndf import NDF, class_leaves, value_leaves
 from benchmarks.harness.methods.node import NODE
-from benchmarks.harness.methods.torch_training import TorchMethod, count_parameters
+from benchmarks.harness.methods.torch_training import TorchMethod
 from tests.tolerances import FINITE_DIFFERENCE, assert_same
 
 Rows = npt.NDArray[np.float32]
@@ -84,15 +84,6 @@ def test_scores_by_halves_are_those_of_the_whole_product(features: int) -> None:
 # NDF
 
 
-def test_rows_go_to_the_leaf_that_the_splits_say() -> None:
-    tree = SoftTree(1, 1, 2, 2, classes=True)
-    splits = tree.score[2]
-    assert isinstance(splits, torch.nn.Linear)
-    splits.weight.data.zero_()
-    splits.bias.data = torch.tensor([-50.0, 0.0, 50.0])  # right at the root, then left
-    assert_same(tree.routes(torch.zeros(1, 1)), torch.tensor([[0.0, 0.0, 1.0, 0.0]]))
-
-
 def fixed_routes() -> Tensor:
     return random(200, 8, scale=2.0).softmax(1)
 
@@ -121,11 +112,6 @@ def test_the_update_of_value_leaves_never_increases_the_error_and_ends_at_least_
     assert_same(value_leaves(routes, y, leaves, iterations=5000), best, tolerance=ITERATED)
 
 
-def test_ndf_has_the_parameters_of_the_paper_but_for_one_split() -> None:
-    tree = SoftTree(11, 1024, 6, 2, classes=True)
-    assert count_parameters(tree) + tree.leaves.numel() == 78016 - 1025
-
-
 # ANT
 
 
@@ -138,11 +124,6 @@ def test_a_leaf_and_what_is_around_it_make_the_prediction() -> None:
         reach, rest = packed[:, 3:4], packed[:, 4:]
         assert ((reach > 0) & (reach < 1)).all()
         assert_same(rest + reach * leaf(x), tree(x).exp())
-
-
-@pytest.mark.parametrize(("features", "layers", "count"), [(90, 4, 179265), (136, 2, 17217), (699, 2, 53249)])
-def test_a_solver_has_the_parameters_of_the_paper(features: int, layers: int, count: int) -> None:
-    assert count_parameters(Leaf(features, 1, layers, dropout=0.0, classes=False)) == count
 
 
 # NODE

@@ -3,17 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 
-from benchmarks.harness.sets.sources import DataFile, Source
-from benchmarks.paper.__main__ import RESULTS, main
+from benchmarks.paper.__main__ import RESULTS
 from benchmarks.paper.figures import active_nodes, relaxation_gap
-from benchmarks.paper.figures.glass import TYPES, glass
 from benchmarks.paper.figures.making import FIGURES, text_of
 from benchmarks.paper.figures.numbers import Numbers
-from prunus.cli.demo import read_glass
 
 STORED = sorted(path.stem for path in RESULTS.glob("*.md") if path.stem in FIGURES)
 
@@ -37,18 +33,6 @@ def test_the_stored_text_is_that_of_the_stored_numbers(name: str) -> None:
     assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == text_of(name, table)
 
 
-def test_numbers_are_computed_anew_only_if_removed(tmp_path: Path) -> None:
-    main(["relaxation-z", "--out", str(tmp_path)])
-    path = tmp_path / "relaxation-z.csv"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(lines[:300]) + "\n")
-    main(["relaxation-z", "--out", str(tmp_path)])
-    assert len(path.read_text().splitlines()) == 300
-    path.unlink()
-    main(["relaxation-z", "--out", str(tmp_path)])
-    assert path.read_text().splitlines() == lines
-
-
 def test_relaxed_and_integer_solutions_meet_as_lam_grows() -> None:
     near, far = (relaxation_gap.gaps(lam, seed=3) for lam in (1e4, 3.0))
     assert near["a"] < 0.01 < 0.1 < far["a"]
@@ -58,19 +42,6 @@ def test_relaxed_and_integer_solutions_meet_as_lam_grows() -> None:
 @pytest.mark.parametrize("lam", [0.1, 1.0, 5.0, 20.0])
 def test_masses_rounded_at_one_half_are_the_integer_solution(lam: float) -> None:
     assert sum(relaxation_gap.gaps(lam, seed)["rounded"] for seed in range(30)) == 0
-
-
-def test_glass_is_the_same_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unchecked = Source("https://example.org", "CC BY 4.0", (DataFile("glass.data"),))
-    monkeypatch.setattr("benchmarks.harness.sets.loading.SOURCES", {"Glass": unchecked})
-    x, y = read_glass()
-    types_of = {label: number for number, label in TYPES.items()}
-    file = tmp_path / "raw" / "glass.data"
-    file.parent.mkdir()
-    x.assign(Type=[types_of[label] for label in y]).reset_index(names="Id").to_csv(file, header=False, index=False)
-    read, types = glass(tmp_path)
-    pd.testing.assert_frame_equal(read, x)
-    assert types.tolist() == y.tolist()
 
 
 def test_batches_leave_fewer_nodes_active_than_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

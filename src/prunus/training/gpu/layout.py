@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from prunus.nn.heads.head import Head
-from prunus.nn.model import TreeModel
+from prunus.nn.heads import Head
+from prunus.nn.layer import TreeModel
 from prunus.nn.networks import layer_parts
 from prunus.ops.heap import n_nodes, n_splits
 from prunus.training.flat_engine import NativePart, hidden_units, native_parts
