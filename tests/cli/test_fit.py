@@ -38,7 +38,8 @@ def test_the_model_is_what_the_estimator_would_learn(shell: Shell, tmp_path: Pat
     made: Any = prunus.ArgminTreeRegressor if target == "price" else prunus.ArgminTreeClassifier
     few, out = frame(), tmp_path / "tree.prunus"
     shell("fit", csv(tmp_path / "few.csv"), "--target", target, *drop, "--out", out, *SOFT)
-    tree = made(max_epochs=2, early_stopping_rounds=None, random_state=0).fit(few[["size", "color"]], few[target])
+    tree = made(max_epochs=2, random_state=0).set_params(training__early_stopping_rounds=None)
+    tree.fit(few[["size", "color"]], few[target])
     np.testing.assert_array_equal(
         prunus.load(out).predict(few[["size", "color"]]), tree.predict(few[["size", "color"]])
     )
