@@ -15,6 +15,7 @@ from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeRegres
 from prunus.errors import InputValueError
 from prunus.fitting import choosing
 from prunus.fitting.choosing import Candidate, candidates
+from prunus.fitting.options import FitOptions
 from prunus.training import EpochRecord
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
@@ -47,7 +48,7 @@ def auto_regressor(**others: Any) -> ArgminTreeRegressor:
     "fixed", [{"leaf": "linear"}, {"depth": 3}, {"pieces": 4, "depth": 5}, {"weight_decay": 0.5}, {"routing": "hard"}]
 )
 def test_candidates_are_different_and_keep_what_is_given(fixed: dict[str, Any]) -> None:
-    found = candidates(auto_regressor(**fixed))
+    found = candidates(FitOptions.of(auto_regressor(**fixed)))
     assert len(found) == len(set(found)) > 1
     kept = {name: value for name, value in fixed.items() if name in choosing.CHOSEN}
     assert all(candidate._asdict().items() >= kept.items() for candidate in found)
@@ -56,7 +57,7 @@ def test_candidates_are_different_and_keep_what_is_given(fixed: dict[str, Any]) 
 
 def test_candidates_of_hard_trees_have_leaves_of_hard_trees() -> None:
     for columns in (1, None):
-        found = candidates(auto_regressor(routing="hard", max_split_features=columns))
+        found = candidates(FitOptions.of(auto_regressor(routing="hard", max_split_features=columns)))
         assert "mlp" not in {candidate.leaf for candidate in found}
 
 

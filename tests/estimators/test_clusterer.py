@@ -710,7 +710,7 @@ def test_splits_that_part_no_rows_are_not_kept() -> None:
 def explained(**options: Any) -> ArgminTreeClusterer:
     """Clusters that splits of few columns explain."""
     return ArgminTreeClusterer().set_params(
-        **nested({"max_split_features": 1, "depth": 3, "n_clusters": 4, "random_state": 0} | options)
+        **training_options.nested({"max_split_features": 1, "depth": 3, "n_clusters": 4, "random_state": 0} | options)
     )
 
 

@@ -21,6 +21,7 @@ from prunus import (
 from prunus.data import TableEncoder
 from prunus.errors import ModelFileError
 from prunus.fitting.rows import encode_training
+from prunus.fitting.training_options import nested
 
 Array = npt.NDArray[Any]
 
@@ -39,11 +40,11 @@ def towns(n: int = 5000, levels: int = 500, seed: int = 0) -> tuple[pd.DataFrame
 
 
 def tree(**options: Any) -> Any:
-    return ArgminTreeRegressor(**{"depth": 3, "max_epochs": 30, "random_state": 0} | options)
+    return ArgminTreeRegressor().set_params(**nested({"depth": 3, "max_epochs": 30, "random_state": 0} | options))
 
 
 def classifier(**options: Any) -> Any:
-    return ArgminTreeClassifier(**{"depth": 3, "max_epochs": 30, "random_state": 0} | options)
+    return ArgminTreeClassifier().set_params(**nested({"depth": 3, "max_epochs": 30, "random_state": 0} | options))
 
 
 def kinds(estimator: Any) -> list[str]:

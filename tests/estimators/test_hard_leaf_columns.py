@@ -27,6 +27,7 @@ from prunus import (
 )
 from prunus.fitting import recipe as defaults
 from prunus.fitting.choosing import candidates
+from prunus.fitting.options import FitOptions
 from prunus.hardening import distillation
 from tests.estimators.problems import as_pandas, classifier, labels, mixed, regressor, table, values
 
@@ -310,7 +311,7 @@ def test_files_keep_the_option(tmp_path: Path) -> None:
 
 def test_options_that_are_auto_are_chosen_among_linear_leaves_without_curves() -> None:
     tree = ArgminTreeRegressor(leaf="auto", depth="auto", pieces="auto", routing="hard", max_leaf_features=2)
-    found = candidates(tree)
+    found = candidates(FitOptions.of(tree))
     assert len(found) > 1
     assert {(one.leaf, one.pieces) for one in found} == {("linear", 0)}
     x, y = piecewise("numbers", 200)

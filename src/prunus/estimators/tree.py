@@ -115,12 +115,7 @@ class ArgminTree(BaseEstimator):
         return params | {f"training__{name}": value for name, value in own.items()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change options.
-
-        Parameters
-        ----------
-        **params : dict
-            Options by their names; those of `training` as ``training__learning_rate`` for instance.
+        """Change options, given by their names; those of `training` as ``training__learning_rate`` for instance.
 
         Returns
         -------
