@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from prunus.errors import CheckpointError, InputValueError
+from prunus.fitting.training_options import nested
 from prunus.training import EpochRecord
 from tests.estimators.problems import LEAVES, as_pandas, classifier, labels, mixed, regressor, table, values
 
@@ -83,7 +84,8 @@ def test_a_warm_start_refuses_to_rebuild_the_tree(option: str, value: Any) -> No
 
 @pytest.mark.parametrize(("option", "value"), [("hidden_layer_sizes", (4, 4)), ("dropout", 0.5)])
 def test_a_warm_start_refuses_to_rebuild_a_network(option: str, value: Any) -> None:
-    tree = classifier(warm_start=True, leaf="mlp", hidden_layer_sizes=(4,)).fit(X, Y).set_params(**{option: value})
+    tree = classifier(warm_start=True, leaf="mlp", hidden_layer_sizes=(4,)).fit(X, Y)
+    tree.set_params(**nested({option: value}))
     with pytest.raises(InputValueError, match=f"{option} must be the same as in the last fit"):
         tree.fit(X, Y)
 

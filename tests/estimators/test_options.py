@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.errors import InputTypeError, InputValueError, PrunusError, TrainingError
+from prunus.fitting.training_options import nested
 from tests.estimators.problems import KINDS, classifier, labels, regressor, table, values
 
 X, Y = table(), labels(table())
@@ -223,8 +224,20 @@ BAD: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("kind", [ArgminTreeClassifier, ArgminTreeRegressor], ids=["classifier", "regressor"])
 @pytest.mark.parametrize(("name", "value"), BAD, ids=[f"{name}={value}" for name, value in BAD])
 def test_options_that_cannot_be_used_are_named(kind: Any, name: str, value: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter of {kind.__name__} must be"):
-        kind(**{name: value}).fit(X, Y)
+    options = nested({name: value})
+    owner = kind.__name__ if name in options else "TrainingOptions"
+    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter of {owner} must be"):
+        kind().set_params(**options).fit(X, Y)
+
+
+def test_an_option_of_training_is_shown_the_way() -> None:
+    said = r"has no option 'batch_size'. Use training=TrainingOptions\(batch_size=...\)"
+    with pytest.raises(InputTypeError, match=said):
+        ArgminTreeClassifier(batch_size=32)  # type: ignore[call-arg]
+    with pytest.raises(InputTypeError, match=said):
+        ArgminTreeClassifier().set_params(batch_size=32)
+    with pytest.raises(InputValueError, match="training has no option 'depth'"):
+        ArgminTreeClassifier().set_params(training__depth=3)
 
 
 @pytest.mark.parametrize("name", ["depth", "max_epochs"])

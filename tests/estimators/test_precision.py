@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from prunus import ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus.fitting.training_options import nested
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 FULL = {torch.float32, torch.float64}
@@ -42,14 +43,14 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 
 def regress(**options: Any) -> Any:
-    tree = ArgminTreeRegressor(depth=2, max_epochs=2, random_state=0, **options).fit(X, X[:, 0])
+    tree = ArgminTreeRegressor(depth=2, max_epochs=2, random_state=0).set_params(**nested(options)).fit(X, X[:, 0])
     tree.predict(X)
     tree.predict(X, hard=True)
     return tree
 
 
 def classify(**options: Any) -> Any:
-    tree = ArgminTreeClassifier(depth=2, max_epochs=2, random_state=0, **options).fit(X, X[:, 0] > 0)
+    tree = ArgminTreeClassifier(depth=2, max_epochs=2, random_state=0).set_params(**nested(options)).fit(X, X[:, 0] > 0)
     tree.predict_proba(X)
     tree.apply(X)
     return tree

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from prunus.data import TableEncoder
 from prunus.errors import InputValueError
-from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
+from prunus.estimators.options import AUTO_CONSTRAINTS, OF_TRAINING, Auto, suggesting
 from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.estimators.tree import ArgminTree
@@ -22,6 +22,7 @@ from prunus.targets import Classes, TwoClasses
 __all__ = ["ArgminTreeClassifier", "target_kind"]
 
 
+@suggesting(OF_TRAINING)
 @dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
     """A single decision tree for classification, whose splits, routes and pruning are learned by gradient descent.

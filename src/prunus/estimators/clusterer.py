@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from prunus.errors import InputValueError
-from prunus.estimators.options import AUTO
+from prunus.estimators.options import AUTO, OF_TRAINING, suggesting
 from prunus.estimators.predicting import encode, map_rows
 from prunus.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from prunus.estimators.tree import ArgminTree
@@ -29,6 +29,7 @@ from prunus.tree.prediction import DeviceTree, find_ends, find_routes, has_split
 __all__ = ["ArgminTreeClusterer"]
 
 
+@suggesting(OF_TRAINING)
 @dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTreeClusterer(
     ClassNamePrefixFeaturesOutMixin,

@@ -20,7 +20,15 @@ from prunus.errors import InputValueError
 from prunus.estimators.device_rows import through_device
 from prunus.estimators.format import OF_FILES
 from prunus.estimators.notebook import html_with_picture, mimebundle_with_picture
-from prunus.estimators.options import AUTO, AUTO_CONSTRAINTS, CONSTRAINTS, Auto, with_training
+from prunus.estimators.options import (
+    AUTO,
+    AUTO_CONSTRAINTS,
+    CONSTRAINTS,
+    OF_TRAINING,
+    Auto,
+    refuse_others,
+    with_training,
+)
 from prunus.estimators.predicting import encode, map_rows, rows_to_write
 from prunus.estimators.scikit_learn import BaseEstimator
 from prunus.estimators.tree import CHUNK, ArgminTree
@@ -115,12 +123,18 @@ class ArgminForest(BaseEstimator):
         return params | {f"training__{name}": value for name, value in own.items()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change options, given by their names; those of `training` as ``training__learning_rate`` for instance.
+        """Change options.
+
+        Parameters
+        ----------
+        params : dict
+            Options by their names; those of `training` as ``training__learning_rate`` for instance.
 
         Returns
         -------
         The estimator itself.
         """
+        refuse_others(type(self), params, OF_TRAINING)
         changed: Self = super().set_params(**with_training(self.training, params))
         return changed
 

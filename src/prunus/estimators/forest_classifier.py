@@ -9,6 +9,7 @@ from sklearn.base import _fit_context
 
 from prunus.estimators.classifier import ArgminTreeClassifier, target_kind
 from prunus.estimators.forest import ArgminForest
+from prunus.estimators.options import OF_TRAINING, suggesting
 from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.targets import Classes
@@ -16,6 +17,7 @@ from prunus.targets import Classes
 __all__ = ["ArgminForestClassifier"]
 
 
+@suggesting(OF_TRAINING)
 @dataclass(kw_only=True, repr=False, eq=False)
 class ArgminForestClassifier(ClassifierMixin, ArgminForest):
     """Several trees for classification, each learned by gradient descent, whose probabilities are averaged.

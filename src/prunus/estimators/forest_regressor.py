@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from prunus.data.checks import reading
 from prunus.errors import InputValueError
 from prunus.estimators.forest import ArgminForest
+from prunus.estimators.options import OF_TRAINING, suggesting
 from prunus.estimators.predicting import score
 from prunus.estimators.regressor import ArgminTreeRegressor, number_target
 from prunus.estimators.scikit_learn import RegressorMixin
@@ -19,6 +20,7 @@ from prunus.targets import Numbers
 __all__ = ["ArgminForestRegressor"]
 
 
+@suggesting(OF_TRAINING)
 @dataclass(kw_only=True, repr=False, eq=False)
 class ArgminForestRegressor(RegressorMixin, ArgminForest):
     """Several trees for regression, each learned by gradient descent, whose predictions are averaged.

@@ -4,19 +4,32 @@ Estimators are dataclasses: a field is an option, with its type and its default,
 signature of the constructor. What a value may be is in `_parameter_constraints`, as scikit-learn has it.
 """
 
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from numbers import Integral, Real
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from prunus.errors import InputValueError
+from prunus.errors import InputTypeError, InputValueError
 from prunus.fitting.training_options import TrainingOptions
 from prunus.nn.registry import LEAVES, SPLITS
 
-__all__ = ["AUTO", "AUTO_CONSTRAINTS", "CONSTRAINTS", "Auto", "with_training"]
+__all__ = [
+    "AUTO",
+    "AUTO_CONSTRAINTS",
+    "CONSTRAINTS",
+    "OF_TRAINING",
+    "Auto",
+    "refuse_others",
+    "suggesting",
+    "with_training",
+]
+
+Kind = TypeVar("Kind")
 
 AUTO: Final = "auto"
 Auto = Literal["auto"]
@@ -72,3 +85,31 @@ def with_training(training: TrainingOptions | None, params: dict[str, Any]) -> d
     if not single:
         return others
     return others | {"training": replace(others.get("training", training) or TrainingOptions(), **single)}
+
+
+OF_TRAINING = {one.name: f"training=TrainingOptions({one.name}=...)" for one in fields(TrainingOptions)}
+"""The options of training, and how an estimator takes them."""
+
+
+def suggesting(others: dict[str, str]) -> Callable[[type[Kind]], type[Kind]]:
+    """A class whose error for these options, which it does not have, says what to use instead."""
+
+    def with_suggestions(kind: type[Kind]) -> type[Kind]:
+        init: Any = kind.__init__
+
+        @functools.wraps(init)
+        def checked(self: Any, *args: Any, **options: Any) -> None:
+            refuse_others(type(self), options, others)
+            init(self, *args, **options)
+
+        kind.__init__ = checked  # type: ignore[method-assign]
+        return kind
+
+    return with_suggestions
+
+
+def refuse_others(kind: type, options: Iterable[str], others: dict[str, str]) -> None:
+    """Raise an error if one of the options is one of these others."""
+    for name in options:
+        if name in others:
+            raise InputTypeError(f"{kind.__name__} has no option {name!r}. Use {others[name]}")

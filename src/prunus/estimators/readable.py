@@ -1,12 +1,11 @@
 """The base class of readable trees: their options, a fit, and what follows from the record that it finds."""
 
-import functools
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,9 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from prunus import search
 from prunus.data.checks import check_features
 from prunus.data.tables import Table, read_table
-from prunus.errors import InputTypeError, InputValueError
+from prunus.errors import InputValueError
 from prunus.estimators.notebook import html_with_picture, mimebundle_with_picture
-from prunus.estimators.options import AUTO, Auto
+from prunus.estimators.options import AUTO, Auto, refuse_others
 from prunus.estimators.predicting import map_rows
 from prunus.estimators.readable_importances import importances
 from prunus.estimators.scikit_learn import BaseEstimator
@@ -33,13 +32,16 @@ from prunus.search.problem import Found, Limits, Problem
 from prunus.search.record import ReadableRecord
 from prunus.tree.paths import path_nodes
 
-__all__ = ["ReadableTree", "TreeSize", "suggesting"]
+__all__ = ["OTHERS", "ReadableTree", "TreeSize"]
 
 MOST_REPEATED = 100_000
 """Rows with whole weights are repeated if they then are not more than this; otherwise they keep their weights."""
-Kind = TypeVar("Kind")
 
-SUGGESTIONS = {"max_depth": "max_leaf_nodes", "depth": "max_leaf_nodes", "max_features": "max_split_features"}
+OTHERS = {
+    "max_depth": "max_leaf_nodes, which limits how large the tree may be",
+    "depth": "max_leaf_nodes, which limits how large the tree may be",
+    "max_features": "max_split_features",
+}
 """Options of other trees, and what is nearest to them here."""
 EQUAL = 1e-12
 """Weights that differ less than this, of a mean of 1, are equal but for rounding."""
@@ -53,25 +55,6 @@ class TreeSize(NamedTuple):
     """Accuracy, or R^2, on held-out rows."""
     standard_error: float
     """The standard error of the score."""
-
-
-def suggesting(kind: type[Kind]) -> type[Kind]:
-    """A class whose error for an option of other trees names the one that is meant here."""
-    init: Any = kind.__init__
-
-    @functools.wraps(init)
-    def with_suggestion(self: Any, *args: Any, **options: Any) -> None:
-        for name in options:
-            if name in SUGGESTIONS:
-                raise InputTypeError(_suggestion(type(self), name))
-        init(self, *args, **options)
-
-    kind.__init__ = with_suggestion  # type: ignore[method-assign]
-    return kind
-
-
-def _suggestion(kind: type, name: str) -> str:
-    return f"{kind.__name__} has no option {name!r}. Use {SUGGESTIONS[name]!r}, which limits how large the tree may be"
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -115,9 +98,7 @@ class ReadableTree(BaseEstimator):
         -------
         The estimator itself.
         """
-        for name in params:
-            if name in SUGGESTIONS:
-                raise InputValueError(_suggestion(type(self), name))
+        refuse_others(type(self), params, OTHERS)
         changed: Self = super().set_params(**params)
         return changed
 

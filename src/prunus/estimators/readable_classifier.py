@@ -8,8 +8,9 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from prunus.estimators.options import suggesting
 from prunus.estimators.predicting import map_rows, score
-from prunus.estimators.readable import ReadableTree, suggesting
+from prunus.estimators.readable import OTHERS, ReadableTree
 from prunus.estimators.scikit_learn import ClassifierMixin
 from prunus.fitting.prepare import load_data
 from prunus.search.predict import class_scores, find_leaves
@@ -20,7 +21,7 @@ __all__ = ["ReadableTreeClassifier"]
 Doubles = npt.NDArray[np.float64]
 
 
-@suggesting
+@suggesting(OTHERS)
 @dataclass(kw_only=True, repr=False, eq=False)
 class ReadableTreeClassifier(ClassifierMixin, ReadableTree):
     """A classification tree that a person can read: few leaves, few columns in a split, round numbers.

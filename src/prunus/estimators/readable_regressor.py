@@ -6,9 +6,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
+from sklearn.utils.validation import check_is_fitted
 
+from prunus.estimators.options import suggesting
 from prunus.estimators.predicting import map_rows, score
-from prunus.estimators.readable import ReadableTree, suggesting
+from prunus.estimators.readable import OTHERS, ReadableTree
 from prunus.estimators.scikit_learn import RegressorMixin
 from prunus.fitting.prepare import load_data
 from prunus.search.predict import find_leaves, leaf_outputs
@@ -17,7 +19,7 @@ from prunus.targets import Numbers
 __all__ = ["ReadableTreeRegressor"]
 
 
-@suggesting
+@suggesting(OTHERS)
 @dataclass(kw_only=True, repr=False, eq=False)
 class ReadableTreeRegressor(RegressorMixin, ReadableTree):
     """A regression tree that a person can read: few leaves, few columns in a split, round numbers.
@@ -110,6 +112,7 @@ class ReadableTreeRegressor(RegressorMixin, ReadableTree):
         -------
         ndarray of shape (n,) or (n, n_outputs)
         """
+        check_is_fitted(self)
         target = self.target_
 
         def values(rows: Any) -> npt.NDArray[np.float64]:

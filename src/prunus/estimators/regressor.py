@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from prunus.estimators.options import AUTO_CONSTRAINTS, Auto
+from prunus.estimators.options import AUTO_CONSTRAINTS, OF_TRAINING, Auto, suggesting
 from prunus.estimators.predicting import score
 from prunus.estimators.scikit_learn import RegressorMixin
 from prunus.estimators.tree import ArgminTree
@@ -22,6 +22,7 @@ POWERS = {"poisson": 1.0, "gamma": 2.0}
 """The power of the mean that the variance grows like, for the losses that fix it."""
 
 
+@suggesting(OF_TRAINING)
 @dataclass(kw_only=True, repr=False, eq=False)
 class ArgminTreeRegressor(RegressorMixin, ArgminTree):
     """A single decision tree for regression, whose splits, routes and pruning are learned by gradient descent.
