@@ -1,6 +1,7 @@
 """Small tables in files, and the command line run on them."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,17 @@ import pandas as pd
 import pytest
 
 from prunus.cli import main
+from prunus.fitting.training_options import TrainingOptions
 
 QUICK = ("--max-epochs", "2", "--quiet")
 SOFT = ("--kind", "soft", *QUICK)
 """Options of a quick fit of a soft tree."""
+
+
+def options_of(estimator: Any) -> set[str]:
+    """The names of the options of an estimator, also of those that tune its training."""
+    own = set(estimator.get_params(deep=False))
+    return own | ({option.name for option in fields(TrainingOptions)} if "training" in own else set())
 
 
 def frame(n: int = 60, seed: int = 0) -> pd.DataFrame:

@@ -38,7 +38,8 @@ def test_the_model_is_what_the_estimator_would_learn(shell: Shell, tmp_path: Pat
     made: Any = prunus.ArgminTreeRegressor if target == "price" else prunus.ArgminTreeClassifier
     few, out = frame(), tmp_path / "tree.prunus"
     shell("fit", csv(tmp_path / "few.csv"), "--target", target, *drop, "--out", out, *SOFT)
-    tree = made(max_epochs=2, early_stopping_rounds=None, random_state=0).fit(few[["size", "color"]], few[target])
+    tree = made(max_epochs=2, random_state=0).set_params(training__early_stopping_rounds=None)
+    tree.fit(few[["size", "color"]], few[target])
     np.testing.assert_array_equal(
         prunus.load(out).predict(few[["size", "color"]]), tree.predict(few[["size", "color"]])
     )
@@ -129,7 +130,7 @@ def test_options_reach_a_hard_tree(shell: Shell, fit: tuple[object, ...]) -> Non
     assert not [name for name in record if "hard" in name or "agreement" in name]
 
 
-LOSSES = {
+LOSSES: dict[str, tuple[str, list[Any], float]] = {
     "quantile": ("price", ["--loss", "quantile", "--quantile", 0.9], 0.0),
     "quantile, hard": ("price", ["--loss", "quantile", "--quantile", 0.9, "--kind", "hard"], 0.0),
     "poisson": ("count", ["--loss", "poisson"], 0.05),

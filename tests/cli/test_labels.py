@@ -160,11 +160,11 @@ def test_dates_in_another_order_are_refused(shell: Shell, models: dict[str, Path
     tree = prunus.load(models["day-first"])
     del tree.date_orders_  # a model without an order asks for it
     prunus.save(tree, tmp_path / "m.prunus")
-    command = ("predict", tmp_path / "m.prunus", write(tmp_path / "one.csv", "when\n02/12/2021\n"))
-    assert "line 2: column 'when' must contain dates, as in training, got '02/12/2021'" in shell.mistake(*command)
-    assert shell(*command, "--dates", "day-first") == "prediction\nlate\n"
-    command = ("fit", csv(tmp_path / "t.csv", days("day-first")), "--target", "y", "--out", tmp_path / "n.prunus")
-    said = shell(*command, "--dates", "month-first", "--keep", "n", *SOFT)
+    asked = ("predict", tmp_path / "m.prunus", write(tmp_path / "one.csv", "when\n02/12/2021\n"))
+    assert "line 2: column 'when' must contain dates, as in training, got '02/12/2021'" in shell.mistake(*asked)
+    assert shell(*asked, "--dates", "day-first") == "prediction\nlate\n"
+    learn = ("fit", csv(tmp_path / "t.csv", days("day-first")), "--target", "y", "--out", tmp_path / "n.prunus")
+    said = shell(*learn, "--dates", "month-first", "--keep", "n", *SOFT)
     assert "'when' holds dates, but is read as text: they are not month-first, as --dates says" in said
 
 

@@ -11,7 +11,7 @@ import prunus
 from prunus.cli import COMMANDS, problem, tree_options
 from prunus.fitting import recipe as defaults
 from prunus.nn import registry
-from tests.cli.tables import Shell, csv
+from tests.cli.tables import Shell, csv, options_of
 from tests.subprocesses import run_without
 
 
@@ -50,8 +50,7 @@ print(json.dumps([*sys.modules]))
 
 
 def test_what_the_help_says_is_what_the_estimators_know() -> None:
-    assert {name: kind.words for name, kind in registry.SPLITS.items()} == tree_options.SPLITS
-    assert {name: kind.words for name, kind in registry.LEAVES.items()} == tree_options.LEAVES
+    assert (set(registry.SPLITS), set(registry.LEAVES)) == (set(tree_options.SPLITS), set(tree_options.LEAVES))
     assert problem.SMALL == defaults.SMALL
     assert prunus.ArgminForestRegressor().n_trees == tree_options.TREES
     of_kinds = {
@@ -61,7 +60,7 @@ def test_what_the_help_says_is_what_the_estimators_know() -> None:
         "forest": prunus.ArgminForestRegressor,
     }
     for name in tree_options.OPTIONS:
-        having = {kind for kind, estimator in of_kinds.items() if name in estimator().get_params()}
+        having = {kind for kind, estimator in of_kinds.items() if name in options_of(estimator())}
         assert set(tree_options.kinds_of(name)) == ({"forest"} if name == "routing" else having)
 
 

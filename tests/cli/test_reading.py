@@ -32,6 +32,15 @@ AB = {"a": [1, 2], "b": ["x", "y"]}
 LONG = "x" * 200_000
 
 
+OF_LINES: list[tuple[str, Any, Any, list[str]]] = []
+"""The first row may have several lines, however they end."""
+for end in ("\n", "\r", "\r\n"):
+    OF_LINES += [
+        (f'"a{end}b",c\n"x{end}y",1\nz,2\n', {}, {f"a{end}b": [f"x{end}y", "z"], "c": [1, 2]}, []),
+        (f'\n"x{end}y",1\nz,2\n', {"no_header": True}, {"x0": [f"x{end}y", "z"], "x1": [1, 2]}, []),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "expected", "notes"),
     [
@@ -65,14 +74,7 @@ LONG = "x" * 200_000
             {"a": ["1", "2"] * 10 + ["3x"]},
             ["column 'a' is read as text: '3x' in line 22 is not a number"],
         ),
-        *(
-            text
-            for end in ("\n", "\r", "\r\n")  # the first row may have several lines
-            for text in (
-                (f'"a{end}b",c\n"x{end}y",1\nz,2\n', {}, {f"a{end}b": [f"x{end}y", "z"], "c": [1, 2]}, []),
-                (f'\n"x{end}y",1\nz,2\n', {"no_header": True}, {"x0": [f"x{end}y", "z"], "x1": [1, 2]}, []),
-            )
-        ),
+        *OF_LINES,
     ],
     ids=range(21),
 )

@@ -79,9 +79,9 @@ def test_several_files_at_once_and_stdout(shell: Shell, folder: Path, tmp_path: 
     assert shell.err == f"wrote {rules}\n"
     record = shell.json(*command, "--force", "--quiet")
     assert (record["python"], record["rules"]) == (prunus.export_python(tree, hard=True), str(rules))
-    command = ("export", folder / "kind.prunus", "--hard", "--proba")
-    assert shell(*command, "--python", "-").startswith("def predict_proba(row):")
-    assert '"probability large"' in shell(*command, "--sql", "-", "--table", "t")
+    proba = ("export", folder / "kind.prunus", "--hard", "--proba")
+    assert shell(*proba, "--python", "-").startswith("def predict_proba(row):")
+    assert '"probability large"' in shell(*proba, "--sql", "-", "--table", "t")
 
 
 def test_the_demo_compares_trees_and_writes_a_page(

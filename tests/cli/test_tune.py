@@ -13,7 +13,7 @@ import prunus
 from prunus.cli import main, tune
 from prunus.cli import study as study_module
 from prunus.cli.study import FIRST, best_trial, suggest, work
-from tests.cli.tables import Shell, csv
+from tests.cli.tables import Shell, csv, options_of
 
 EPOCH = ("--max-epochs", "1", "--batch-size", "32")
 
@@ -67,7 +67,7 @@ def test_a_search_tries_only_what_goes_together(space: str, fixed: Any, expected
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     drawn = [suggest(study.ask(), space, fixed) for _ in range(20)]
     names = {name for options in drawn for name in options}
-    assert names <= set(prunus.ArgminTreeRegressor().get_params())
+    assert names <= options_of(prunus.ArgminTreeRegressor())
     for name, values in expected.items():
         assert values == ({options[name] for options in drawn} if name in names else None)
     if not fixed:

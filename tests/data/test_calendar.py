@@ -144,7 +144,7 @@ def test_a_table_in_chunks_gives_the_same_columns(exact: bool, monkeypatch: pyte
     found, expected = parts[0].merge(parts[1]).merge(parts[2]).encoder(), TableEncoder().fit(frame)
     assert labels(found) == labels(expected)
     scales = [[c.scale for c in one.columns_ if c.kind == "calendar"] for one in (found, expected)]
-    assert_allclose(*scales, rtol=1e-12)
+    assert_allclose(scales[0], scales[1], rtol=1e-12)
     assert len(scales[0]) == 7 + 12 + 24
 
 

@@ -36,6 +36,8 @@ EXIT_CODES = (
     "exit codes: 0 done; 1 the input cannot be used, stderr says why; 2 wrong arguments; 3 an error in prunus; "
     "130 interrupted"
 )
+LEARNING = ("fit", "cluster")
+"""The commands that all processes run; others are run by the first one alone."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -125,10 +127,6 @@ def _print(outcome: Outcome, *, as_json: bool) -> None:
 
 def _show_warning(message: Any, *_: Any) -> None:
     sys.stderr.write(f"prunus: warning: {' '.join(str(message).split())}\n")
-
-
-LEARNING = ("fit", "cluster")
-"""The commands that all processes run; others are run by the first one alone."""
 
 
 class Group:

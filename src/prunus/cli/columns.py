@@ -12,6 +12,15 @@ __all__ = ["INT64", "ORDERS", "Dropped", "drop_useless", "first_wrong", "read_da
 
 INT64 = np.iinfo(np.int64)
 _LONGEST = len(str(INT64.min))
+ORDERS = ("day-first", "month-first")
+"""The words for the order of day and month, those of `prunus.estimators.format`, whose import takes seconds."""
+_DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})([ T]\d{1,2}:\d\d(:\d\d)?)?")
+_FORMATS = {"day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y", "year-first": "%Y{0}%m{0}%d"}
+FEW_ROWS = 20
+"""With fewer rows, values may number the rows by chance, or be all different."""
+MAX_DISTINCT_SHARE = 0.9
+"""A column of text with a larger share of distinct values is not taken for a category."""
+_ID_NAME = re.compile(r"(.*[_\- ])?(id|index|uuid|guid|row|rownames?|no|nr|key)|.*[a-z]I[dD]|Unnamed: 0|column 1", re.I)
 
 
 def whole_or_text(texts: Any) -> Any:
@@ -40,13 +49,6 @@ def _is_whole(text: str) -> bool:
     if len(text) > _LONGEST or not (digits.isascii() and digits.isdigit()):
         return False
     return str(int(text)) == text and bool(INT64.min <= int(text) <= INT64.max)
-
-
-ORDERS = ("day-first", "month-first")
-"""The words for the order of day and month, those of `prunus.estimators.format`, whose import takes seconds."""
-
-_DATE = re.compile(r"(\d{1,4})([./-])\d{1,2}\2(\d{1,4})([ T]\d{1,2}:\d\d(:\d\d)?)?")
-_FORMATS = {"day-first": "%d{0}%m{0}%Y", "month-first": "%m{0}%d{0}%Y", "year-first": "%Y{0}%m{0}%d"}
 
 
 def read_dates(
@@ -131,13 +133,6 @@ def _read(values: Any, order: str | None) -> dict[str, Any]:
     return {
         name: to_datetime(given, format=text, errors="coerce").reindex(values.index) for name, text in formats.items()
     }
-
-
-FEW_ROWS = 20
-"""With fewer rows, values may number the rows by chance, or be all different."""
-MAX_DISTINCT_SHARE = 0.9
-"""A column of text with a larger share of distinct values is not taken for a category."""
-_ID_NAME = re.compile(r"(.*[_\- ])?(id|index|uuid|guid|row|rownames?|no|nr|key)|.*[a-z]I[dD]|Unnamed: 0|column 1", re.I)
 
 
 class Dropped(NamedTuple):

@@ -17,6 +17,15 @@ _QUOTED = r'"[^"]*(?:""[^"]*)*'
 """A field in quotes up to its closing quote."""
 _SPACES = re.compile(rf'(?P<field>(?:^|(?<=[ \t])){_QUOTED}")|(?P<edge>^[ \t]+|[ \t]+$)|[ \t]+', re.MULTILINE)
 """Fields in quotes, spaces at the ends of lines, and spaces between fields."""
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+SAMPLE_LINES = 50
+"""Number of lines from which separators are guessed, at most."""
+MISSING = ("?", "None", "none", "NONE", "NaT", "<NA>")
+"""Texts for missing values, besides those that pyarrow knows, such as NA and the empty text."""
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+_COMMA_NUMBER = re.compile(r"\s*[-+]?\d+,\d+\s*")
+MOSTLY_NUMBERS = 0.9
+"""In a column with a larger share of numbers than this, other text is probably a mistake."""
 
 
 def normalized(text: str, separator: str) -> str:
@@ -56,17 +65,6 @@ def _with_line_feeds(text: str, separator: str) -> str:
         return text.replace("\r\n", "\n").replace("\r", "\n")
     pattern = rf'((?:\A|(?<=[\r\n{re.escape(separator)}])) *{_QUOTED}")|\r\n?'
     return re.sub(pattern, lambda found: found[1] or "\n", text)
-
-
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
-SAMPLE_LINES = 50
-"""Number of lines from which separators are guessed, at most."""
-MISSING = ("?", "None", "none", "NONE", "NaT", "<NA>")
-"""Texts for missing values, besides those that pyarrow knows, such as NA and the empty text."""
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
-_COMMA_NUMBER = re.compile(r"\s*[-+]?\d+,\d+\s*")
-MOSTLY_NUMBERS = 0.9
-"""In a column with a larger share of numbers than this, other text is probably a mistake."""
 
 
 @dataclass(frozen=True)

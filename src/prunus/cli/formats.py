@@ -33,6 +33,7 @@ _FOREIGN = {
     b"%PDF": "a PDF; save its table as CSV",
     b"SQLite": "a database; save its table as CSV",
 }
+_START = re.compile(r'\s*(\[\s*\{|\{\s*["}])')
 
 
 def read_content(path: str) -> tuple[str, bytes]:
@@ -141,9 +142,6 @@ def to_frame(table: Any) -> Any:
             dtype = str(field.type).replace("int", "Int").replace("uI", "UI")
             frame[field.name] = pandas.array(column.to_pylist(), dtype=dtype)
     return frame
-
-
-_START = re.compile(r'\s*(\[\s*\{|\{\s*["}])')
 
 
 def is_json(text: str) -> bool:

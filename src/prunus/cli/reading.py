@@ -34,6 +34,11 @@ __all__ = [
     "similar",
 ]
 
+_WILD = "*?["
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_BYTES_OF_TEXT, _BYTES_OF_COMPRESSED = 8, 40
+"""Bytes of memory that a byte of a text file takes when it is read at once, and of one that is compressed."""
+
 
 @dataclass
 class InputTable:
@@ -182,12 +187,6 @@ def check_finite(source: InputTable, frame: Any) -> None:
             raise CliError(
                 f"{source.name}, {place}: column {column!r} is infinite; correct it, or leave the field empty"
             )
-
-
-_WILD = "*?["
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-_BYTES_OF_TEXT, _BYTES_OF_COMPRESSED = 8, 40
-"""Bytes of memory that a byte of a text file takes when it is read at once, and of one that is compressed."""
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:

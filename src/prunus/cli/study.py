@@ -47,6 +47,15 @@ NETWORK: dict[str, Callable[[Any], Any]] = {
 }
 """How the options of networks in the leaves are drawn."""
 NAMES = {"all": tuple(DRAWN), "paper": ("depth", "pruning_strength", "split", "leaf")}
+NAME = "prunus"
+LOCK_SECONDS = 60
+"""Seconds to wait for other processes that write to the file."""
+HEARTBEAT_SECONDS = 5
+"""Seconds between the heartbeats that a running trial writes to the file."""
+GRACE_SECONDS = 30
+"""A trial without a heartbeat for this many seconds has failed."""
+ATTEMPTS = 20
+"""How often opening a study is tried."""
 
 
 def suggest(trial: Any, space: str, fixed: Options | None = None) -> Options:
@@ -70,17 +79,6 @@ def _draw(options: Options, names: Collection[str], draw: Callable[[str], Any]) 
     for name in names:
         if name not in options:
             options[name] = draw(name)
-
-
-NAME = "prunus"
-LOCK_SECONDS = 60
-"""Seconds to wait for other processes that write to the file."""
-HEARTBEAT_SECONDS = 5
-"""Seconds between the heartbeats that a running trial writes to the file."""
-GRACE_SECONDS = 30
-"""A trial without a heartbeat for this many seconds has failed."""
-ATTEMPTS = 20
-"""How often opening a study is tried."""
 
 
 class _EnoughTrials(Exception):  # noqa: N818

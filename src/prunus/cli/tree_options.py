@@ -47,14 +47,14 @@ SPLITS = {
     "mlp": "a small neural network that the nodes share",
     "sparse_mlp": "a network that combines a few columns at a time",
 }
-"""The names and words of `prunus.nn.registry.SPLITS`, here again because torch takes seconds to import."""
+"""What the splits of `prunus.nn.registry.SPLITS` are; the names stand here again as torch takes seconds to import."""
 LEAVES = {
     "constant": "a value for each node",
     "additive": "a value for each node plus one linear model for all nodes",
     "linear": "a linear model for each node",
     "mlp": "a neural network on columns and routes",
 }
-"""The names and words of `prunus.nn.registry.LEAVES`."""
+"""What the leaves of `prunus.nn.registry.LEAVES` are."""
 ROUTINGS = {"soft": "all its routes", "hard": "one path"}
 """Which way a row takes through the tree, see `prunus.tree.Tree.routing`."""
 LOSSES = {

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["csv_text", "write_predictions", "write_table"]
 
+PART_ROWS = 1_000_000
+"""A part ends with the group of rows that has at least this many rows in it."""
+_PART = "{:08}-{:08}-{}.arrow"
+"""Name of a part: its first group, the one after its last, and how many rows it has."""
+
 
 class _LineFeeds(io.StringIO):
     """Ends the rows that a csv.writer writes, one at a time, in line feeds alone."""
@@ -56,12 +61,6 @@ def write_table(table: Any, path: str) -> None:
         text = csv_text(table, "\t" if name.removesuffix(".gz").endswith(".tsv") else ",").encode()
         content.write(gzip.compress(text) if name.endswith(".gz") else text)
     write_bytes(path, content.getvalue())
-
-
-PART_ROWS = 1_000_000
-"""A part ends with the group of rows that has at least this many rows in it."""
-_PART = "{:08}-{:08}-{}.arrow"
-"""Name of a part: its first group, the one after its last, and how many rows it has."""
 
 
 def write_predictions(

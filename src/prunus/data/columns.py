@@ -34,6 +34,14 @@ _EPOCH = datetime(1970, 1, 1)
 _SECONDS = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 _MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
+NumberKind = Literal["number", "boolean", "datetime", "duration"]
+# What a column may hold in transform, by what it held in fit.
+_ACCEPTS: dict[NumberKind, tuple[str, ...]] = {
+    "number": ("number", "boolean"),
+    "boolean": ("boolean", "number"),
+    "datetime": ("datetime",),
+    "duration": ("duration",),
+}
 
 
 def objects(values: Iterable[Any], count: int) -> npt.NDArray[np.object_]:
@@ -138,17 +146,6 @@ def in_seconds(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     result = whole * float(_SECONDS.get(unit, 1)) + rest / _PER_SECOND.get(unit, 1)
     result[np.isnat(values)] = np.nan
     return result
-
-
-NumberKind = Literal["number", "boolean", "datetime", "duration"]
-
-# What a column may hold in transform, by what it held in fit.
-_ACCEPTS: dict[NumberKind, tuple[str, ...]] = {
-    "number": ("number", "boolean"),
-    "boolean": ("boolean", "number"),
-    "datetime": ("datetime",),
-    "duration": ("duration",),
-}
 
 
 @dataclass(frozen=True, slots=True)

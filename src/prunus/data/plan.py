@@ -30,6 +30,7 @@ _CHUNK = 1 << 17
 _JOINED = 512
 # Columns of a frame that are read at a time: few, for they take memory, but enough to fill the lines of the cache.
 _WIDTH = 32
+_NUMBERS: tuple[str, ...] = ("number", "boolean", "datetime", "duration")
 
 
 class Block:
@@ -129,9 +130,6 @@ def as_slice(positions: list[int]) -> slice | npt.NDArray[np.intp]:
     """Return the positions as a slice if they have no gaps, which is much faster to write to; else as an array."""
     first, last = (positions[0], positions[-1] + 1) if positions else (0, 0)
     return slice(first, last) if positions == list(range(first, last)) else np.array(positions, dtype=np.intp)
-
-
-_NUMBERS: tuple[str, ...] = ("number", "boolean", "datetime", "duration")
 
 
 class Plan:

@@ -36,6 +36,13 @@ __all__ = [
     "scan",
 ]
 
+SAMPLE_ROWS, VALIDATION_ROWS = 200_000, 100_000
+"""Rows that are kept in memory to start and read the tree, and to validate, if there is memory for this many."""
+_SHARE = 0.1
+"""Share of the memory for the sample; half as much is for validation rows."""
+VALIDATION_SEED, SAMPLE_SEED = 0, 1
+"""Rows are chosen by their hashes and these numbers, whatever the random state: those held out stay held out."""
+
 
 class Rows(Protocol):
     """Some rows in memory: `MemorySource`, or a `Chunk` of files."""
@@ -247,14 +254,6 @@ def _in_memory(rows: Chunk) -> MemorySource:
 def _check_has_target(table: FileTable, name: str) -> None:
     if table.target is None:
         raise InputValueError(f"{name} must be a FileTable with a target, got none. Use FileTable(..., target=...)")
-
-
-SAMPLE_ROWS, VALIDATION_ROWS = 200_000, 100_000
-"""Rows that are kept in memory to start and read the tree, and to validate, if there is memory for this many."""
-_SHARE = 0.1
-"""Share of the memory for the sample; half as much is for validation rows."""
-VALIDATION_SEED, SAMPLE_SEED = 0, 1
-"""Rows are chosen by their hashes and these numbers, whatever the random state: those held out stay held out."""
 
 
 class TargetTotals(Protocol):

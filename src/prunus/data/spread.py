@@ -17,6 +17,8 @@ _SAMPLE = 50_000
 _NORMAL_QUARTILES = 1.349  # distance between the quartiles of a normal distribution, in standard deviations
 _CUT = 5.0  # deviations from the median are cut at this many times the median of the nonzero ones
 _ROUNDING = 10 * np.finfo(np.float64).eps  # relative range up to which a column counts as constant
+_FREQUENT = 0.3
+"""A value that at least this share of the rows has becomes an edge, and the pieces are those of the other rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +186,6 @@ def _places(below: npt.NDArray[Any], share: float) -> tuple[int, int]:
     target = share * float(below[-1])
     i = int(np.searchsorted(below, target))
     return i, i + 1 if below[i] == target and i + 1 < below.size else i
-
-
-_FREQUENT = 0.3
-"""A value that at least this share of the rows has becomes an edge, and the pieces are those of the other rows."""
 
 
 def piece_edges(x: Floats, weight: Floats | None, pieces: int) -> Floats:

@@ -20,6 +20,10 @@ from prunus.errors import InputValueError
 __all__ = ["TableStatistics"]
 
 Floats = npt.NDArray[np.float64]
+_EXACT_ROWS = 100_000
+_EXACT_VALUES = 10_000_000
+"""Tables of this many rows, or values if they are wide, are kept, so that they are encoded as if they came at once."""
+_FEWEST_LEVELS = 100_000
 
 
 class NumberStatistics:
@@ -249,12 +253,6 @@ class ColumnStatistics:
             f"Column {self.name!r} must hold one kind of values, got {later} after {earlier}. Make it text everywhere, "
             "or leave it out"
         )
-
-
-_EXACT_ROWS = 100_000
-_EXACT_VALUES = 10_000_000
-"""Tables of this many rows, or values if they are wide, are kept, so that they are encoded as if they came at once."""
-_FEWEST_LEVELS = 100_000
 
 
 class TableStatistics:
