@@ -12,11 +12,10 @@ from prunus.search.engine import EngineTable, Splits, read_table
 from prunus.search.formulas import fit_formulas
 from prunus.search.judge import Judged, judge
 from prunus.search.kinds import THOROUGH, SearchedTree, candidates, search_best
-from prunus.search.leaves import share_leaf, value_leaf
 from prunus.search.outcome import Outcome, read_outcome, sums_at
 from prunus.search.predict import leaves_of, node_rows, route, some_rows
 from prunus.search.problem import Doubles, FamilyMember, Found, Limits, Problem, Report
-from prunus.search.record import Leaf, NodeRows, ReadableRecord
+from prunus.search.record import Leaf, NodeRows, ReadableRecord, share_leaf, value_leaf
 from prunus.search.rounding import round_splits
 from prunus.search.sizes import grown, node_cells, pruned, without_debris
 from prunus.search.terms import read_terms
