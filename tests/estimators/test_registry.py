@@ -1,7 +1,7 @@
 """Kinds of splits and leaves: what the registry knows, and that a new one needs a module and a line there."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,8 +30,6 @@ from prunus.tree import Leaves
 
 class DoubledHead(ConstantHead):
     """A kind of leaf that prunus does not have: nodes predict twice their value."""
-
-    words: ClassVar[str] = "twice a value for each node"
 
     def forward(self, x: Tensor, z: Tensor) -> Tensor:
         return 2 * super().forward(x, z)
@@ -78,13 +76,11 @@ def test_a_new_kind_of_leaf_is_written_to_onnx_and_shown(doubled: Any, tmp_path:
 @pytest.mark.parametrize("name", SPLITS)
 def test_splits_have_their_names(name: str) -> None:
     assert split_name(build_split(name, 3, 2)) == name
-    assert SPLITS[name].words
 
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_leaves_have_their_names(name: str) -> None:
     assert leaf_name(build_head(name, 3, 2, 1)) == name
-    assert LEAVES[name].words
     assert LEAVES[name].training_defaults.learning_rate > 0
 
 

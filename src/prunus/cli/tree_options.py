@@ -35,7 +35,7 @@ LEAVES = {
     "linear": "a linear model for each node",
     "mlp": "a neural network on columns and routes",
 }
-"""The names and words of `prunus.nn.registry.LEAVES`."""
+"""The names of `prunus.nn.registry.LEAVES`, in words."""
 ROUTINGS = {"soft": "all its routes", "hard": "one path"}
 """Which way a row takes through the tree, see `prunus.tree.Tree.routing`."""
 
