@@ -18,6 +18,7 @@ from prunus.ops.heap import n_nodes
 from prunus.tree import Leaves
 
 __all__ = ["AdditiveHead", "ConstantHead", "Head", "LeafTraining", "LinearHead", "MLPHead"]
+
 FEW_PRODUCTS = 1 << 22
 """Up to this many products of rows, nodes and outputs, it does not matter how predictions are computed."""
 MAX_PRODUCTS = 1 << 25

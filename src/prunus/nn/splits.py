@@ -16,6 +16,7 @@ from prunus.ops.heap import n_splits
 from prunus.tree import Splits
 
 __all__ = ["ELUSplit", "LinearSplit", "MLPSplit", "SparseMLPSplit", "Split"]
+
 CHOOSING = (0.1, 0.6)
 """The part of training, as shares, during which the number of columns in each split falls."""
 

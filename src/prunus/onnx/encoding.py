@@ -13,6 +13,7 @@ from prunus.data.plan import Calendar, Plan
 from prunus.onnx.graph import TEXT, Graph
 
 __all__ = ["add_encoder", "free_names", "has_categories", "input_names"]
+
 Columns = npt.NDArray[np.int64]
 ZERO = np.zeros(1, dtype=np.float32)
 

@@ -17,6 +17,7 @@ from prunus.targets.links import IDENTITY, LOG, Link
 from prunus.targets.target import Array, Doubles, PathRows, Task, check_same_link
 
 __all__ = ["Columns", "LogNumbers", "Numbers"]
+
 NAMES = {1.0: "poisson", 2.0: "gamma"}
 """The losses of the powers; all others belong to "tweedie"."""
 

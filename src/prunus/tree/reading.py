@@ -18,6 +18,7 @@ from prunus.tree.prediction import find_leaves, hard_outputs, path_outputs, soft
 from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
 
 __all__ = ["Prune", "TrainedRows", "best_pruning", "keep_largest", "keep_pairs", "node_statistics", "read_tree"]
+
 Bools = npt.NDArray[np.bool_]
 Nodes = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
