@@ -44,6 +44,7 @@ class Numbers:
 
     task: ClassVar[Task] = "numbers"
     is_classes: ClassVar[bool] = False
+    is_numbers: ClassVar[bool] = True
     is_clusters: ClassVar[bool] = False
     link: ClassVar[Link] = IDENTITY
 
@@ -242,6 +243,7 @@ class Columns(Numbers):
     """The user's option `targets`, for messages."""
 
     task: ClassVar[Task] = "clusters"
+    is_numbers: ClassVar[bool] = False
     is_clusters: ClassVar[bool] = True
 
     @classmethod
