@@ -25,7 +25,7 @@ from prunus.estimators.streamed_fit import Given, open_files
 from prunus.hardening import HardTree
 from prunus.hardening.searched import TreeSize, search_clusters
 from prunus.nn import TreeModel
-from prunus.nn.modes import check_depth
+from prunus.nn.checks import check_depth
 from prunus.nn.registry import LEAVES, SPLITS, has_planes
 from prunus.targets import Columns, Target
 from prunus.training import History, Samples

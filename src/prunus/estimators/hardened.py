@@ -13,7 +13,7 @@ from prunus.errors import InputValueError
 from prunus.estimators.defaults import SOFT_TREES, Recipe
 from prunus.hardening import HardTree, HardTreeOptions, harden
 from prunus.nn import TreeModel
-from prunus.nn.modes import check_depth
+from prunus.nn.checks import check_depth
 from prunus.targets import Target
 from prunus.targets.links import LOG
 from prunus.training import History, ProgressBar, Samples, Trainer, TrainingOptions, as_callbacks

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from prunus.errors import InputValueError
-from prunus.nn.modes import check_depth
+from prunus.nn.checks import check_depth
 from prunus.nn.networks import Indices, dropout_of, hidden_widths, mlp, read_layers
 from prunus.nn.whiten import Whiten, in_encoded
 from prunus.ops.heap import n_splits
