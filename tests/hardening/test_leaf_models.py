@@ -276,14 +276,6 @@ def test_groups_that_gain_no_more_than_chance_are_not_chosen() -> None:
     assert best_groups(np.eye(4), cross, [], 3, 0.5) == [[]]
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-@pytest.mark.parametrize("k", [1, 2])
-def test_no_leaf_uses_more_columns(most: int, k: int) -> None:
-    x = correlated()
-    wanted = x @ np.random.default_rng(1).normal(size=(6, k))
-    assert list(map(len, used(short(narrow(wanted, x, np.arange(len(x)) % 3), most)))) == [most] * 3
-
-
 def test_each_leaf_finds_its_own_columns_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     x, ends = correlated(4000), np.arange(4000) % 2
     true = zero_models(2, d=6, k=1)
