@@ -271,7 +271,7 @@ def test_files_that_are_cut_off(share: float, path: Path) -> None:
 
 @pytest.mark.parametrize("text", [None, "[]", "{}", '{"format": "1"}', "null", "no json"])
 def test_safetensors_of_others(text: str | None, path: Path) -> None:
-    save_file({"a": torch.zeros(1)}, path, metadata=text and {"prunus": text})
+    save_file({"a": torch.zeros(1)}, path, metadata=None if text is None else {"prunus": text})
     with pytest.raises(ModelFileError, match="is a safetensors file, but not" if text is None else "prunus"):
         prunus.load(path)
 

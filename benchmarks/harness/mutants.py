@@ -25,18 +25,11 @@ __all__ = ["Mutant", "find_mutants", "main"]
 
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache")
-SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+"}
-SWAPS |= {
-    "&&": "||",
-    "||": "&&",
-    "and": "or",
-    "or": "and",
-    "is": "is not",
-    "is not": "is",
-    "in": "not in",
-    "not in": "in",
-}
+PAIRS = (("<", "<="), (">", ">="), ("==", "!="), ("+", "-"), ("&&", "||"), ("and", "or"))
+PAIRS_OF_WORDS = (("is", "is not"), ("in", "not in"))
+SWAPS = {old: new for pair in (*PAIRS, *PAIRS_OF_WORDS) for old, new in (pair, pair[::-1])}
 CPP = re.compile(r"(?<= )(<=?|>=?|==|!=|\+|-|&&|\|\|)(?= )|(?<![\w.])\d+(?![\w.])")
+SUFFIXES = (".py", ".hpp", ".cpp")
 SHORTEST_LIMIT = 60.0
 """Seconds that the tests of a mutant may take at least."""
 
@@ -51,10 +44,6 @@ class Mutant:
     end: int
     old: str
     new: str
-
-    def applied(self, text: str) -> str:
-        """The text of the file with the change."""
-        return text[: self.start] + self.new + text[self.end :]
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}  {self.old} -> {self.new}"
@@ -122,10 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the choice of mutants")
     parser.add_argument("--count", type=int, default=60, help="how many mutants")
     options = parser.parse_args(arguments)
-    files = [file for path in options.paths for file in ([options.root / path, *(options.root / path).rglob("*")])]
-    files = sorted(file for file in files if file.is_file() and file.suffix in (".py", ".hpp", ".cpp"))
-    names = [str(file.relative_to(options.root)) for file in files]
-    mutants = [m for name in names for m in find_mutants(name, (options.root / name).read_text(encoding="utf-8"))]
+    files = {file for path in options.paths for file in (options.root / path, *(options.root / path).rglob("*"))}
+    texts = {str(f.relative_to(options.root)): f.read_text("utf-8") for f in sorted(files) if f.suffix in SUFFIXES}
+    mutants = [mutant for name, text in texts.items() for mutant in find_mutants(name, text)]
     chosen = sorted(random.Random(options.seed).sample(mutants, min(options.count, len(mutants))))
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
@@ -141,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _is_caught(mutant: Mutant, copy: Path, tests: Sequence[str], limit: float) -> bool:
     file = copy / mutant.path
     text = file.read_text(encoding="utf-8")
-    file.write_text(mutant.applied(text), encoding="utf-8")
+    file.write_text(text[: mutant.start] + mutant.new + text[mutant.end :], encoding="utf-8")
     caught = (file.suffix != ".py" and not _builds(copy)) or not _passes(copy, tests, limit)
     file.write_text(text, encoding="utf-8")
     if file.suffix != ".py":

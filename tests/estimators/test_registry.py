@@ -1,7 +1,7 @@
 """Kinds of splits and leaves: what the registry knows, and that a new one needs a module and a line there."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,8 +30,6 @@ from prunus.tree import Leaves
 
 class DoubledHead(ConstantHead):
     """A kind of leaf that prunus does not have: nodes predict twice their value."""
-
-    words: ClassVar[str] = "twice a value for each node"
 
     def forward(self, x: Tensor, z: Tensor) -> Tensor:
         return 2 * super().forward(x, z)

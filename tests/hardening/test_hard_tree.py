@@ -169,14 +169,6 @@ def test_curves_stay_in_the_range_of_all_rows() -> None:
     assert (limits[0] < limits[1]).all()
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_the_same_seed_gives_the_same_tree(leaf: str) -> None:
-    first, second = hardened(leaf=leaf), hardened.__wrapped__(leaf=leaf)
-    assert_array_equal(first.kept, second.kept)
-    assert_array_equal(first.splits.weight, second.splits.weight)
-    assert_array_equal(first.leaves.constant, second.leaves.constant)
-
-
 def test_rows_for_validation_that_belong_to_others_are_not_fitted() -> None:
     own, foreign, none = hardened(valid=True), hardened(valid=True, owns_valid=False), hardened()
     assert not np.array_equal(own.leaves.constant, foreign.leaves.constant)  # type: ignore[arg-type]

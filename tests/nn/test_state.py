@@ -42,31 +42,17 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_a_state_makes_another_model_the_same(name: str) -> None:
-    first, second = trained(name), trained(name, seed=3)
-    second.load_state_dict(first.state_dict(), strict=True)
-    assert torch.equal(first(inputs(9)), second(inputs(9)))
-
-
-def test_a_state_survives_a_file_that_may_hold_weights_only(name: str) -> None:
-    first, second, file = trained(name), MODELS[name]().eval(), io.BytesIO()
+def test_states_files_copies_and_pickles_are_equal(name: str) -> None:
+    first, file = trained(name), io.BytesIO()
+    others = [trained(name, seed=3), MODELS[name]().eval()]
+    others[0].load_state_dict(first.state_dict(), strict=True)
     torch.save(first.state_dict(), file)
     file.seek(0)
-    second.load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(first(inputs(9)), second(inputs(9)))
-
-
-def test_a_copy_is_equal(name: str) -> None:
-    first = trained(name)
-    assert torch.equal(first(inputs(9)), copy.deepcopy(first)(inputs(9)))
-
-
-@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
-def test_a_pickled_model_is_equal(name: str, protocol: int) -> None:
-    first = trained(name)
-    second = pickle.loads(pickle.dumps(first, protocol))
-    assert torch.equal(first(inputs(9)), second(inputs(9)))
-    assert second.tree.extra_repr() == first.tree.extra_repr()
+    others[1].load_state_dict(torch.load(file, weights_only=True))
+    others += [copy.deepcopy(first), *(pickle.loads(pickle.dumps(first, protocol)) for protocol in (2, 5))]
+    for second in others:
+        assert torch.equal(first(inputs(9)), second(inputs(9)))
+    assert others[-1].tree.extra_repr() == first.tree.extra_repr()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -93,16 +79,9 @@ def test_autocast_keeps_routes_in_single_precision(name: str, training: bool) ->
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_shapes_are_known_without_data(name: str, training: bool) -> None:
-    whole = trained(name).to("meta").train(training)
-    out = whole(torch.empty(9, 5, device="meta"))
-    assert out.device.type == "meta"
-    assert out.shape == (9, 2)
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_inference_mode(name: str, training: bool) -> None:
+def test_inference_mode_and_shapes_without_data(name: str, training: bool) -> None:
     whole = trained(name).train(training)
     with torch.inference_mode():
         out = whole(inputs(9))
     assert torch.equal(out, whole(inputs(9)))
+    assert whole.to("meta")(torch.empty(9, 5, device="meta")).shape == (9, 2)

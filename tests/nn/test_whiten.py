@@ -35,22 +35,13 @@ def test_standardized_inputs_change_least() -> None:
     assert torch.linalg.eigvalsh(map_of_standard).min() > 0
 
 
-def test_a_weight_of_2_is_a_row_twice() -> None:
-    x = correlated(60)
-    weight = torch.ones(60)
-    weight[:20] = 2.0
-    weighted, twice = Whiten(4).fit(x, weight), Whiten(4).fit(torch.cat((x, x[:20])))
-    assert_same(weighted.matrix, twice.matrix)
-    assert_same(weighted.offset, twice.offset)
-
-
-def test_a_weight_of_0_is_no_row() -> None:
-    x = correlated(60)
-    weight = torch.ones(60)
-    weight[:20] = 0.0
-    weighted, fewer = Whiten(4).fit(x, weight), Whiten(4).fit(x[20:])
-    assert_same(weighted.matrix, fewer.matrix)
-    assert_same(weighted.offset, fewer.offset)
+@pytest.mark.parametrize(("size", "rows"), [(2.0, [*range(60), *range(20)]), (0.0, list(range(20, 60)))])
+def test_a_weight_of_2_is_a_row_twice_and_one_of_0_is_no_row(size: float, rows: list[int]) -> None:
+    x, weight = correlated(60), torch.ones(60)
+    weight[:20] = size
+    weighted, repeated = Whiten(4).fit(x, weight), Whiten(4).fit(x[rows])
+    assert_same(weighted.matrix, repeated.matrix)
+    assert_same(weighted.offset, repeated.offset)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -86,13 +77,11 @@ def test_collinear_columns_stay_bounded() -> None:
     assert fitted(collinear).std(0).max() < 1.1
 
 
-def test_more_columns_than_rows_give_finite_inputs() -> None:
+def test_few_rows_give_finite_inputs() -> None:
     x = inputs(5, 20)
     assert Whiten(20).fit(x)(x).isfinite().all()
-
-
-def test_one_row_becomes_zero() -> None:
     assert not Whiten(4).fit(correlated(1))(correlated(1)).any()
+    assert torch.equal(Whiten(4)(correlated(9)), correlated(9))  # before a fit
 
 
 def test_linear_functions_translate_to_the_inputs() -> None:
@@ -110,16 +99,6 @@ def test_translated_functions_are_rounded_once() -> None:
     in_inputs = fitted.in_inputs(weight, bias)
     assert torch.equal(in_inputs[0], (weight.double() @ matrix).float())
     assert torch.equal(in_inputs[1], (weight.double() @ offset + bias.double()).float())
-
-
-def test_before_fit_inputs_stay_as_they_are() -> None:
-    assert torch.equal(Whiten(4)(correlated(9)), correlated(9))
-
-
-def test_fit_leaves_the_data_alone_and_returns_the_module() -> None:
-    x, made = correlated(50), Whiten(4)
-    assert made.fit(x) is made
-    assert torch.equal(x, correlated(50))
 
 
 @pytest.mark.parametrize(("n", "weight"), [(0, None), (3, torch.zeros(3))])

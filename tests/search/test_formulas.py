@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 
 from prunus.search.formulas import fit_formulas
@@ -76,6 +77,14 @@ def test_a_formula_has_no_more_terms_than_allowed_and_longer_ones_fit_better() -
     assert errors == sorted(errors, reverse=True)
 
 
+def test_two_terms_that_say_little_alone_take_the_place_of_one_that_says_more() -> None:
+    a, b = normal(4, 500), normal(5, 500)
+    together = a + 0.1 * b
+    blurred = 0.5 * b + normal(6, 500)
+    (formula,) = found(numbers(blurred, a, together), b, 2).outputs
+    assert {term.feature for term in formula.terms} == {1, 2}
+
+
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_noise_stays_constant(classes: int) -> None:
     kept = 0
@@ -114,6 +123,13 @@ def test_numbers_have_no_more_digits_than_they_are_worth() -> None:
     assert by_digits <= ((np.polyval(exact, x) - y) ** 2).sum() * (1 + 1 / len(x))
 
 
+def test_columns_that_are_nearly_the_same_do_not_blow_up() -> None:
+    x = normal(11, 300)
+    y = x + 0.1 * normal(12, 300)
+    leaf = found(numbers(x, x, x + 1e-9 * normal(13, 300)), y, 3)
+    assert all(abs(term.weight) < 10 for term in leaf.outputs[0].terms)
+
+
 def test_weights_may_be_in_any_unit_and_rows_of_more_weight_say_more() -> None:
     x = normal(14, 200, 3)
     y = x[:, 0] + 0.5 * normal(15, 200)
@@ -123,6 +139,15 @@ def test_weights_may_be_in_any_unit_and_rows_of_more_weight_say_more() -> None:
     first, second = (found(numbers(*x.T), two_lines, 1, np.where(np.arange(200) < 100, a, 1 - a)) for a in (0.99, 0.01))
     assert first.outputs[0].terms[0].weight > 0.9
     assert second.outputs[0].terms[0].weight < -0.9
+
+
+def test_each_column_of_y_has_a_formula_of_its_own() -> None:
+    x = normal(17, 300, 4)
+    y = np.stack((2 * x[:, 0], np.zeros(300), -x[:, 3]), axis=1) + 0.1 * normal(18, 300, 3)
+    first, none, last = found(numbers(*x.T), y, 1).outputs
+    assert [term.feature for term in first.terms] == [0]
+    assert none.terms == ()
+    assert [term.feature for term in last.terms] == [3]
 
 
 def test_a_category_brings_the_group_of_levels_that_counts() -> None:
@@ -156,6 +181,15 @@ def test_ordered_levels_are_cut_at_one_place() -> None:
     assert formula.terms[0].levels in (("a", "b"), ("a",), ("e",), ("d", "e"))
 
 
+def test_many_levels_without_a_meaning_say_nothing() -> None:
+    kept = 0
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        column = Category(random.integers(0, 40, 300), tuple(map(str, range(40))))
+        kept += fitted([column], random.normal(size=300), 2) is None
+    assert kept >= 24
+
+
 def test_a_missing_number_counts_as_one_with_the_same_targets() -> None:
     random = np.random.default_rng(22)
     x = random.uniform(0, 10, 800)
@@ -164,6 +198,11 @@ def test_a_missing_number_counts_as_one_with_the_same_targets() -> None:
     (formula,) = found(numbers(np.where(gone, np.nan, x)), np.where(gone, 14.0, y), 1).outputs
     assert formula.terms[0].missing == pytest.approx(7, abs=0.3)
     assert predicted(Leaf((formula,)), numbers([np.nan]))[0, 0] == pytest.approx(14, abs=0.5)
+
+
+def test_dates_are_no_terms() -> None:
+    seconds = np.arange(100.0) * 86400
+    assert fitted([Number(seconds, "datetime"), Number(seconds, "duration")], np.arange(100.0), 2) is None
 
 
 def test_log_odds_of_two_classes_are_calibrated() -> None:
@@ -201,6 +240,44 @@ def test_scores_of_three_classes_share_their_columns_and_one_class_has_none() ->
     assert np.abs(predicted(leaf, numbers(*x.T), 3) - true).mean() < 0.02
 
 
+def test_a_class_that_a_leaf_lacks_is_rare_in_it() -> None:
+    x = np.linspace(-1, 1, 300)
+    y = np.where(x + normal(26, 300) > 0, 2, 0)
+    outcome = Outcome(None, y, np.ones(300), 3)
+    prior = np.array([0.4, 0.2, 0.4])
+    leaf = fit_formulas(read_terms(numbers(x)), {0: np.arange(300)}, outcome, prior, 1)[0][1]
+    assert leaf is not None
+    chances = predicted(leaf, numbers(x), 3)
+    assert 1e-5 < chances[:, 1].mean() < 3e-3
+
+
+def test_frames_of_several_kinds_are_predicted_as_they_are_printed() -> None:
+    from prunus import ReadableTreeClassifier, ReadableTreeRegressor
+    from tests.explain.test_readable_text import expected, outcome, routed
+
+    random = np.random.default_rng(27)
+    n = 600
+    frame = pd.DataFrame({"size": random.uniform(0, 50, n), "age": random.integers(0, 90, n).astype(float)})
+    frame["color"] = pd.Categorical(random.choice(["red", "blue", "green"], n))
+    frame["member"] = random.random(n) < 0.5
+    frame.loc[random.random(n) < 0.1, "age"] = np.nan
+    slope = np.where(frame["size"] > 25, 0.7, -0.4)
+    y = slope * frame["age"].fillna(30) + 8 * (frame["color"] == "red") + 3 * frame["member"] + random.normal(size=n)
+    classes = np.digitize(y, [-10, 20])
+    yes = 0.05 * np.sign(frame["size"] - 25) * (frame["age"].fillna(30) - 45) + random.logistic(size=n) / 2 > 0
+    for kind, targets in (
+        (ReadableTreeRegressor, y),
+        (ReadableTreeClassifier, yes),
+        (ReadableTreeClassifier, classes),
+    ):
+        tree = kind(max_leaf_nodes=2, max_leaf_features=3, random_state=0).fit(frame, targets)
+        assert any(formula.terms for leaf in tree.record_.leaves.values() for formula in leaf.outputs)
+        ends, said = routed(tree, frame)
+        np.testing.assert_array_equal(ends, tree.apply(frame))
+        printed = np.array([outcome(words, frame, i, tree) for i, words in enumerate(said)])
+        np.testing.assert_allclose(printed, expected(tree, frame), rtol=1e-12)
+
+
 def test_trees_with_formulas_recover_a_piecewise_linear_function() -> None:
     from prunus import ReadableTreeRegressor
 
@@ -227,6 +304,20 @@ def test_constant_leaves_win_where_formulas_do_not_help() -> None:
     plain = ReadableTreeRegressor(max_leaf_nodes=5, max_split_features=1, random_state=0).fit(x, y)
     assert tree.score(x, y) == pytest.approx(plain.score(x, y), abs=0.01)
     assert sum(len(leaf.outputs[0].terms) for leaf in tree.record_.leaves.values()) <= 2
+
+
+def test_weights_of_a_fit_are_repetitions() -> None:
+    from prunus import ReadableTreeRegressor
+
+    random = np.random.default_rng(32)
+    x = random.normal(size=(300, 3))
+    y = np.where(x[:, 0] > 0, x[:, 1], -2 * x[:, 2]) + 0.2 * random.normal(size=300)
+    count = random.integers(1, 4, 300)
+    options: dict[str, Any] = {"max_leaf_nodes": 3, "max_leaf_features": 2, "random_state": 0}
+    weighted = ReadableTreeRegressor(**options).fit(x, y, sample_weight=count)
+    repeated = ReadableTreeRegressor(**options).fit(np.repeat(x, count, 0), np.repeat(y, count))
+    assert weighted.record_ == repeated.record_
+    assert any(leaf.outputs[0].terms for leaf in weighted.record_.leaves.values())
 
 
 def test_trees_of_other_sizes_have_formulas_too() -> None:

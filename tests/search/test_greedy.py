@@ -75,6 +75,19 @@ def test_a_group_of_levels_is_the_best_of_all_groups() -> None:
     assert reported == pytest.approx(max(gains), abs=SAME_WORTH * total(rows))
 
 
+def test_levels_that_mean_nothing_are_not_preferred_to_a_number_that_means_something() -> None:
+    chosen = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        number = random.normal(size=200)
+        codes = random.integers(0, 60, 200)
+        columns = bin_columns([Category(codes, tuple(map(str, range(60)))), Number(number)])
+        rows = SearchRows(columns, np.ones(200), (0.7 * (number > 0) + random.normal(size=200))[:, None], least=5.0)
+        root = search(rows, leaves=2, **GREEDY)[0][0]
+        chosen.append(root is not None and root.terms[0][0])
+    assert sum(column == 1 for column in chosen) >= 8
+
+
 @pytest.mark.parametrize("missing_is_high", [False, True])
 def test_missing_values_go_to_the_side_that_they_are_like(missing_is_high: bool) -> None:
     values = np.array([0.0, 0, 0, 1, 1, 1, np.nan, np.nan])
@@ -83,6 +96,15 @@ def test_missing_values_go_to_the_side_that_they_are_like(missing_is_high: bool)
     root = search(rows, leaves=2, **GREEDY)[0][0]
     assert root is not None
     assert root.missing_left is not missing_is_high
+
+
+def test_values_that_are_missing_later_go_to_the_larger_side() -> None:
+    values = np.array([0.0, 1, 1, 1, 1])
+    for sign in (1, -1):
+        rows = SearchRows(bin_columns([Number(sign * values)]), np.ones(5), values[:, None])
+        root = search(rows, leaves=2, **GREEDY)[0][0]
+        assert root is not None
+        assert root.missing_left is (sign == -1)
 
 
 def test_missing_values_are_split_from_all_others() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.search.reference import SearchNode, SearchTree, soft_gradient, soft_worth, tree_worth, worth
+from tests.search.reference import SearchNode, SearchRows, SearchTree, soft_gradient, soft_worth, tree_worth, worth
 from tests.search.searches import KINDS, random_rows, search
 from tests.tolerances import SAME_WORTH
 
@@ -22,6 +22,17 @@ def test_a_leaf_of_classes_is_worth_its_rows_less_their_impurity() -> None:
     shares = rows.weight @ rows.y / rows.weight.sum()
     gini = 1 - (shares**2).sum()
     assert worth(rows, np.arange(30)) == pytest.approx(rows.weight.sum() * (1 - gini), rel=SAME_WORTH)
+
+
+def test_accuracy_counts_the_rows_of_the_most_frequent_class() -> None:
+    y = np.eye(3)[[0, 0, 1, 2]]
+    rows = SearchRows(random_rows(0, 4).columns, np.array([1.0, 2, 5, 1]), y, accuracy=1.0, is_classes=True)
+    assert worth(rows, np.arange(4)) == 5
+    assert worth(rows, np.array([0, 1, 3])) == 3
+
+
+def test_a_leaf_without_rows_is_worth_nothing() -> None:
+    assert worth(random_rows(0, 5), np.array([], dtype=np.int64)) == 0
 
 
 def oblique_tree() -> SearchTree:

@@ -85,6 +85,17 @@ def test_searches_find_what_growth_cannot(kind: str) -> None:
     assert searched > best
 
 
+def test_pairs_find_an_oblique_split() -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(300, 4))
+    y = (x[:, 0] - 2 * x[:, 2] > 0.3).astype(float)[:, None]
+    rows = SearchRows(bin_columns([Number(x[:, j]) for j in range(4)]), np.ones(300), y, least=5.0)
+    tree, reported = search(rows, leaves=2, terms=2, rounds=200, polish=2000, cycles=2)
+    assert tree[0] is not None
+    assert {column for column, _, _ in tree[0].terms} == {0, 2}
+    assert reported >= 0.97 * y.sum()
+
+
 @pytest.mark.parametrize("terms", [1, 2])
 def test_a_search_depends_on_its_seed_alone(terms: int) -> None:
     rows = random_rows(1, 300, numbers=4, categories=2, least=3.0)
@@ -109,6 +120,12 @@ def test_tables_of_few_rows(n: int, kind: str) -> None:
     rows = random_rows(0, n, kind=kind)
     tree, reported = search(rows, terms=2, cycles=2)
     assert tree_worth(tree, rows) == pytest.approx(reported, abs=SAME_WORTH)
+
+
+def test_constant_columns_give_one_leaf() -> None:
+    columns = bin_columns([Number(np.ones(20)), Number(np.full(20, np.nan))])
+    rows = SearchRows(columns, np.ones(20), np.random.default_rng(0).normal(size=(20, 1)))
+    assert search(rows, terms=2, cycles=2)[0] == [None]
 
 
 @pytest.mark.parametrize("scale", [1e-38, 1e-30, 1e30])
@@ -151,3 +168,7 @@ def test_sums_of_two_terms_may_part_missing_values_from_all_others() -> None:
     for seed in range(8):
         tree, reported = search(rows, leaves=12, terms=2, cycles=4, polish=3, anneal=0, seed=seed)
         assert tree_worth(tree, rows) == pytest.approx(reported, rel=SAME_WORTH)
+
+
+def test_no_jobs_give_no_trees() -> None:
+    assert _core.search(**arguments(random_rows(0, 10)), jobs=[], threads=2) == []

@@ -13,7 +13,14 @@ from prunus.search.kinds import choose_slopes
 from prunus.search.outcome import RIDGE, read_outcome
 from prunus.search.problem import Category, Number, Problem
 from prunus.search.record import Split, Term
-from tests.search.reference import LARGEST_SLOPE_VALUE, SearchRows, ends_of_rows, greedy_tree, tree_worth, worth
+from tests.search.reference import (
+    LARGEST_SLOPE_VALUE,
+    SearchRows,
+    ends_of_rows,
+    greedy_tree,
+    tree_worth,
+    worth,
+)
 from tests.search.searches import GREEDY, random_rows, search
 from tests.tolerances import SAME_WORTH
 
@@ -108,6 +115,12 @@ def test_numbers_far_from_all_others_do_not_drown_them(size: float) -> None:
     assert 0.5 * power < reported < power
 
 
+def test_rows_of_little_weight_are_worth_as_much_each() -> None:
+    rows = random_rows(0, 50, numbers=3, slopes=(0, 1))
+    light = replace(rows, weight=1e-15 * rows.weight)
+    assert search(light, leaves=1)[1] == pytest.approx(1e-15 * search(rows, leaves=1)[1], rel=SAME_WORTH, abs=0)
+
+
 def test_linear_leaves_are_split_where_the_slope_changes() -> None:
     """Constant leaves would be split by the slope itself."""
     random = np.random.default_rng(0)
@@ -138,3 +151,15 @@ def test_slopes_are_chosen_by_what_they_explain_within_the_leaves() -> None:
     assert chosen(x, y, cut, 1) == (1,)
     assert chosen(x, y, cut, 2) == (1, 2)
     assert set(chosen(x, y, cut, 9)) == {0, 1, 2, 3}
+
+
+def test_slopes_may_change_their_sign_from_leaf_to_leaf() -> None:
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, (400, 3))
+    y = np.where(x[:, 0] < 0, x[:, 1], -x[:, 1]) + 0.3 * x[:, 2]
+    assert chosen(x, y, {}, 1) == (2,)
+    assert chosen(x, y, {0: Split((Term(0, 1.0),), 0.0)}, 1) == (1,)
+
+
+def test_without_numbers_that_vary_there_are_no_slopes() -> None:
+    assert chosen(np.ones((20, 2)), np.arange(20.0), {}, 2) == ()

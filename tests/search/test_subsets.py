@@ -36,9 +36,29 @@ def test_no_swap_is_better_and_most_pairs_are_the_best_of_all(seed: int, k: int)
     assert subsets[1] == [max(range(7), key=lambda j: worth(gram, cross, price, [j]))]
 
 
+def test_independent_columns_are_chosen_by_their_own_worth() -> None:
+    cross = np.array([[1.0], [-3.0], [2.0], [0.5]])
+    assert [set(chosen) for chosen in best_subsets(np.eye(4), cross, np.zeros(4), 4)] == [
+        set(),
+        {1},
+        {1, 2},
+        {0, 1, 2},
+        {0, 1, 2, 3},
+    ]
+
+
 def test_columns_that_gain_less_than_their_price_are_left_out() -> None:
     assert best_subsets(np.eye(2), np.array([[1.0], [2.0]]), np.array([1.5, 1.5]), 2) == [[], [1]]
     assert best_subsets(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), 2) == [[]]
+
+
+def test_copies_of_a_column_are_not_taken_twice() -> None:
+    x = np.random.default_rng(0).normal(size=30)
+    columns = np.stack((x, x, 2 * x), axis=1)
+    assert [len(chosen) for chosen in best_subsets(columns.T @ columns, columns.T @ x[:, None], np.zeros(3), 3)] == [
+        0,
+        1,
+    ]
 
 
 def test_pairs_are_nearly_always_the_best_of_all() -> None:
@@ -48,6 +68,18 @@ def test_pairs_are_nearly_always_the_best_of_all() -> None:
         best = max(combinations(range(6), 2), key=lambda pair: worth(gram, cross, price, list(pair)))
         hits += set(best_subsets(gram, cross, price, 2)[-1]) == set(best)
     assert hits >= 35
+
+
+def test_choices_among_nearly_collinear_columns_end() -> None:
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        base = random.normal(size=(40, 2))
+        x = base @ random.normal(size=(2, 8)) + 10.0 ** random.uniform(-9, -2, 8) * random.normal(size=(40, 8))
+        x *= 10.0 ** random.uniform(-6, 6, 8)
+        cross = x.T @ random.normal(size=(40, 1))
+        price = 10.0 ** random.uniform(-6, 2, 8)
+        subsets = best_subsets(x.T @ x, cross, price, 4)
+        assert [len(set(chosen)) for chosen in subsets] == list(range(len(subsets)))
 
 
 def test_a_column_that_costs_more_than_it_gains_does_not_give_way_to_one_that_adds_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -9,7 +10,7 @@ from prunus.errors import InputTypeError, InputValueError
 from prunus.tree import Splits
 from prunus.tree.prediction import find_ends, hard_outputs, soft_outputs
 from prunus.tree.storage import check_tree, tree_from_record, tree_to_record
-from tests.tree.problems import LEAVES, SPLITS, D, floats, tree
+from tests.tree.problems import LEAVES, SPLITS, D, T, floats, tree
 
 X = floats(20, D, seed=9)
 
@@ -24,6 +25,12 @@ def test_a_tree_comes_back_as_it_was(splits: str, leaves: str) -> None:
     assert_array_equal(hard_outputs(again, X, ends), hard_outputs(record, X, ends))
     assert (again.leaves.kind, again.n_parameters) == (record.leaves.kind, 12)
     assert again.cluster is None
+
+
+def test_clusters_come_back() -> None:
+    cluster = np.arange(T)
+    again = tree_from_record(*tree_to_record(tree(cluster=cluster)))
+    assert_array_equal(again.cluster, cluster)
 
 
 @pytest.mark.parametrize("agreement", [None, 0.75])

@@ -10,7 +10,7 @@ from prunus.fitting.train import Trained
 from prunus.hardening import HardTree
 from prunus.hardening.searched import TreeSize, search_clusters
 from prunus.nn import TreeModel
-from prunus.nn.modes import check_depth
+from prunus.nn.checks import check_depth
 from prunus.targets import Columns
 from prunus.training import Samples
 from prunus.training.many import n_threads

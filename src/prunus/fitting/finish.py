@@ -25,7 +25,7 @@ from prunus.hardening import (
     read_hard_tree,
 )
 from prunus.nn import TreeModel
-from prunus.nn.modes import check_depth
+from prunus.nn.checks import check_depth
 from prunus.nn.registry import read_leaves, read_splits
 from prunus.targets import PathRows
 from prunus.targets.links import LOG

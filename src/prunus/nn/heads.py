@@ -11,13 +11,14 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from prunus.errors import InputValueError
-from prunus.nn.modes import check_depth
+from prunus.nn.checks import check_depth
 from prunus.nn.networks import Indices, array, dropout_of, hidden_widths, layer_parts, mlp, read_layers
 from prunus.nn.whiten import in_encoded
 from prunus.ops.heap import n_nodes
 from prunus.tree import Leaves
 
 __all__ = ["AdditiveHead", "ConstantHead", "Head", "LeafTraining", "LinearHead", "MLPHead"]
+
 FEW_PRODUCTS = 1 << 22
 """Up to this many products of rows, nodes and outputs, it does not matter how predictions are computed."""
 MAX_PRODUCTS = 1 << 25

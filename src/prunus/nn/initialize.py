@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.nn.modes import evaluating
+from prunus.nn.checks import evaluating
 from prunus.ops.library import shape
 
 __all__ = ["can_spread", "spread_splits"]

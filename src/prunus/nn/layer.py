@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from prunus.errors import InputValueError
-from prunus.nn.modes import check_batch_size, check_depth, check_pruning_strength, evaluating, without_autocast
+from prunus.nn.checks import check_batch_size, check_depth, check_pruning_strength, evaluating, without_autocast
 from prunus.nn.splits import Split
 from prunus.ops import TreeArgmin, tree_traverse
 from prunus.ops.heap import n_nodes, n_splits

@@ -9,13 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from prunus.errors import InputValueError
-from prunus.nn.modes import check_depth
+from prunus.nn.checks import check_depth
 from prunus.nn.networks import Indices, dropout_of, hidden_widths, mlp, read_layers
 from prunus.nn.whiten import Whiten, in_encoded
 from prunus.ops.heap import n_splits
 from prunus.tree import Splits
 
 __all__ = ["ELUSplit", "LinearSplit", "MLPSplit", "SparseMLPSplit", "Split"]
+
 CHOOSING = (0.1, 0.6)
 """The part of training, as shares, during which the number of columns in each split falls."""
 

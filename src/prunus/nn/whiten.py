@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from prunus.errors import InputTypeError, InputValueError
-from prunus.nn.modes import without_autocast
+from prunus.nn.checks import without_autocast
 from prunus.ops.library import shape
 
 __all__ = ["Whiten", "in_encoded"]

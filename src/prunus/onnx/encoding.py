@@ -12,6 +12,7 @@ from prunus.data.plan import Block, Calendar, Plan
 from prunus.onnx.graph import TEXT, Graph
 
 __all__ = ["add_encoder", "free_names", "has_categories", "input_names"]
+
 Columns = npt.NDArray[np.int64]
 ZERO = np.zeros(1, dtype=np.float32)
 

@@ -8,9 +8,8 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from prunus.search.leaves import round_value
 from prunus.search.problem import Doubles
-from prunus.search.record import Leaf, LeafFormula
+from prunus.search.record import Leaf, LeafFormula, round_value
 from prunus.search.terms import (
     LeafTerms,
     TermTable,

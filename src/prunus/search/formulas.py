@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from prunus.search.class_formulas import class_leaves
-from prunus.search.leaves import MOST_DIGITS, round_value
 from prunus.search.outcome import Outcome
 from prunus.search.problem import Doubles
-from prunus.search.record import Leaf, LeafFormula
+from prunus.search.record import MOST_DIGITS, Leaf, LeafFormula, round_value
 from prunus.search.terms import (
     FLAT,
     SPARE_ROWS,

@@ -8,9 +8,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from prunus.search.leaves import round_value
 from prunus.search.problem import Category, Doubles, Number
-from prunus.search.record import Term
+from prunus.search.record import Term, round_value
 
 __all__ = [
     "FLAT",

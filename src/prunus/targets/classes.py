@@ -39,6 +39,7 @@ class Classes:
 
     task: ClassVar[Task] = "classes"
     is_classes: ClassVar[bool] = True
+    is_numbers: ClassVar[bool] = False
     is_clusters: ClassVar[bool] = False
     link: ClassVar[Link] = SOFTMAX
     one_dimensional: ClassVar[bool] = True

@@ -18,6 +18,7 @@ from prunus.targets.scale import Scale
 from prunus.targets.target import Array, Doubles, PathRows, Task, check_same_link
 
 __all__ = ["Columns", "LogNumbers", "Numbers"]
+
 NAMES = {1.0: "poisson", 2.0: "gamma"}
 """The losses of the powers; all others belong to "tweedie"."""
 
@@ -44,6 +45,7 @@ class Numbers:
 
     task: ClassVar[Task] = "numbers"
     is_classes: ClassVar[bool] = False
+    is_numbers: ClassVar[bool] = True
     is_clusters: ClassVar[bool] = False
     link: ClassVar[Link] = IDENTITY
     classes: ClassVar[None] = None
@@ -252,6 +254,7 @@ class Columns(Numbers):
     """The user's option `targets`, for messages."""
 
     task: ClassVar[Task] = "clusters"
+    is_numbers: ClassVar[bool] = False
     is_clusters: ClassVar[bool] = True
 
     @classmethod

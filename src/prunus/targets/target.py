@@ -97,6 +97,8 @@ class Target(Protocol):
     task: ClassVar[Task]
     is_classes: ClassVar[bool]
     """Whether labels are predicted."""
+    is_numbers: ClassVar[bool]
+    """Whether values that are given are predicted."""
     is_clusters: ClassVar[bool]
     """Whether the leaves are clusters, and nothing but columns of the table is predicted."""
     link: ClassVar[Link]

@@ -16,6 +16,7 @@ from prunus.tree.prediction import after_first_layer
 from prunus.tree.record import Floats, Layers, Splits, Tree
 
 __all__ = ["Compare", "importances", "without_columns"]
+
 Doubles = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.int64]
 Compare = Callable[[Doubles], Doubles]

@@ -17,6 +17,7 @@ from prunus.tree.prediction import device_path_outputs, find_leaves, hard_output
 from prunus.tree.record import Floats, Leaves, Routing, Splits, Tree
 
 __all__ = ["Prune", "TrainedRows", "best_pruning", "keep_largest", "keep_pairs", "node_statistics", "read_tree"]
+
 Bools = npt.NDArray[np.bool_]
 Nodes = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
