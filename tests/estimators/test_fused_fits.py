@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from prunus.nn.native import why_not_flat
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_friedman1
 
 from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor
-from prunus.training.flat_engine import why_not_run
+from prunus.training.flat_engine import why_not_flat, why_not_run
 from prunus.training.gpu.fused_engine import FusedEngine
 from prunus.training.gpu.together import train_together
 from tests.interpreter import IS_INTERPRETED
