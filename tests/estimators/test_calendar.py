@@ -80,9 +80,10 @@ def test_files_and_further_rows_keep_the_calendar(tmp_path: Path) -> None:
     again.set_params(warm_start=True).fit(frame[:500], y[:500])
     assert again.encoder_.columns_ == found.encoder_.columns_
     right = found.encoder_.get_state
-    for change in ({"unit": "week"}, {"unit": None}, {"unit": []}, {"category": "May"}, {"category": None}):
+    changes: list[tuple[str, Any]] = [("unit", "week"), ("unit", None), ("unit", []), ("category", "May")]
+    for name, value in [*changes, ("category", None)]:
         state = right()
-        next(column for column in state["columns"] if column["kind"] == "calendar").update(change)
+        next(column for column in state["columns"] if column["kind"] == "calendar")[name] = value
         found.encoder_.get_state = lambda state=state: state
         save(found, tmp_path / "tree.prunus")
         with pytest.raises(ModelFileError):

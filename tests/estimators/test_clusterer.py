@@ -49,7 +49,8 @@ def explained(**options: Any) -> ArgminTreeClusterer:
 @cache
 def fitted(**options: Any) -> ArgminTreeClusterer:
     """A fitted clusterer; tests only read it."""
-    return clusterer(**options).fit(X)
+    found: ArgminTreeClusterer = clusterer(**options).fit(X)
+    return found
 
 
 def regression(n: int = 60, *, seed: int = 0) -> Floats:
@@ -503,7 +504,7 @@ def test_options_that_cannot_be_used(options: dict[str, Any], error: type[Except
 def test_other_mistakes() -> None:
     for depth in (-1, 1.5, "1", None):
         with pytest.raises(InputValueError, match="depth must be an integer of at least 0"):
-            fitted().cut(depth)  # type: ignore[arg-type]
+            fitted().cut(depth)
     for weight in (np.ones(3), np.zeros(len(X)), -np.ones(len(X))):
         with pytest.raises(InputValueError, match="sample_weight"):
             clusterer().fit(X, sample_weight=weight)

@@ -97,7 +97,7 @@ def test_read_only_memory_maps(tmp_path: Path) -> None:
     assert_array_equal(tree.predict(x), regressor().fit(X, V, WEIGHT).predict(X))
 
 
-@sklearn.config_context(enable_metadata_routing=True)
+@sklearn.config_context(enable_metadata_routing=True)  # type: ignore[untyped-decorator]
 def test_weights_reach_estimators() -> None:
     scaler = StandardScaler().set_fit_request(sample_weight=False)
     pipe = make_pipeline(scaler, regressor().set_fit_request(sample_weight=True)).fit(X, V, sample_weight=WEIGHT)
@@ -113,7 +113,7 @@ def test_weights_reach_estimators() -> None:
     assert cross_validate(tree, X, Y, params={"sample_weight": WEIGHT}, cv=2)["test_score"].shape == (2,)
 
 
-@sklearn.config_context(enable_metadata_routing=True)
+@sklearn.config_context(enable_metadata_routing=True)  # type: ignore[untyped-decorator]
 def test_validation_rows_and_hard_predictions_reach_estimators() -> None:
     pipe = make_pipeline(StandardScaler(), classifier().set_fit_request(eval_set=True))
     assert "valid_loss" in pipe.fit(X, Y, eval_set=(X, Y))[-1].history_

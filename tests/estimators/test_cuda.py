@@ -142,7 +142,7 @@ def test_trees_stop_early_each_at_its_own_time_and_may_be_hard() -> None:
 
 
 def test_each_tree_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
-    made = forest(checkpoint=tmp_path / "run", max_epochs=6)
+    made: Any = forest(checkpoint=tmp_path / "run", max_epochs=6)
     made.keeps_checkpoint = True
     expected = made.fit(*VALUES).predict(VALUES[0])
     assert all(path.exists() for path in forest_checkpoints(tmp_path / "run", 5))

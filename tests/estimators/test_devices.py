@@ -106,9 +106,9 @@ def test_a_gpu_that_is_asked_for_must_be_there(seem: Any) -> None:
         for device in ("cuda", GPU):
             with pytest.raises(InputValueError, match=r"device must be one that torch finds, got .*cuda.* 0 NVIDIA"):
                 method(X, device=device)
-        for device in ("card", 3.5, "meta"):
+        for wrong in ("card", 3.5, "meta"):
             with pytest.raises(InputValueError, match="device must"):
-                method(X, device=device)
+                method(X, device=wrong)
     with pytest.raises(InputValueError, match="device must be 'auto' or a device of torch"):
         tree.predict(X, device="card")
     assert_array_equal(forest.predict(X, device="cpu"), forest.predict(X))

@@ -259,7 +259,7 @@ def test_seeds_and_files_keep_the_option(tmp_path: Path) -> None:
 
 
 def test_options_that_are_auto_are_chosen_among_linear_leaves_without_curves() -> None:
-    tree = regressor(leaf="auto", depth="auto", pieces="auto", routing="hard", max_leaf_features=2)
+    tree: Any = regressor(leaf="auto", depth="auto", pieces="auto", routing="hard", max_leaf_features=2)
     found = candidates(tree)
     assert len(found) > 1
     assert {(one.leaf, one.pieces) for one in found} == {("linear", 0)}

@@ -216,11 +216,11 @@ def test_training_goes_on_with_another_quantile_but_no_checkpoint_does(tmp_path:
     tree.set_params(quantile=0.9).fit(X, y)
     assert np.mean(y <= low) < 0.65
     assert np.mean(y <= tree.predict(X, hard=True)) > 0.8
-    tree = regressor(loss="quantile", quantile=0.8, checkpoint=tmp_path / "run.checkpoint")
-    tree.keeps_checkpoint = True
-    tree.fit(X, y)
+    kept: Any = regressor(loss="quantile", quantile=0.8, checkpoint=tmp_path / "run.checkpoint")
+    kept.keeps_checkpoint = True
+    kept.fit(X, y)
     with pytest.raises(CheckpointError, match=r"loss: quantile\(0.8\) there, quantile\(0.9\) here"):
-        clone(tree).set_params(quantile=0.9).fit(X, y)
+        clone(kept).set_params(quantile=0.9).fit(X, y)
 
 
 def test_named_losses_can_be_pickled() -> None:

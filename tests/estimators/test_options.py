@@ -221,13 +221,9 @@ def test_options_are_checked_by_fits_only() -> None:
     tree = regressor().partial_fit(X, V).set_params(pruning_strength=[1])
     with pytest.raises(ValueError, match="'pruning_strength' parameter"):
         tree.partial_fit(X, V)
-    for options in (
-        {"loss": "squared_error"},
-        {"loss": "huber"},
-        *({"class_weight": w} for w in ("balance", [1.0], 3)),
-    ):
-        (name,) = options
+    wrong: list[tuple[str, Any]] = [("loss", "squared_error"), ("loss", "huber"), ("class_weight", "balance")]
+    for name, value in [*wrong, ("class_weight", [1.0, 2.0]), ("class_weight", 3)]:
         with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter"):
-            classifier(**options).fit(X, Y)  # type: ignore[arg-type]
+            classifier(**{name: value}).fit(X, Y)
     with pytest.raises(InputValueError, match="reduction='none'"):
         regressor(loss=mean).fit(X, V, sample_weight=np.linspace(1, 2, len(X)))

@@ -334,7 +334,7 @@ def test_other_mistakes() -> None:
     for n in (0, 99, True, 2.5, "2", None):
         message = f"n must be a number of leaves in family_, 1 to {len(tree.family_)}, got {n!r}"
         with pytest.raises(InputValueError, match=re.escape(message)):
-            tree.with_leaves(n)  # type: ignore[arg-type]
+            tree.with_leaves(n)
     with pytest.raises(InputValueError, match="X has 2 features, but ReadableTreeRegressor is expecting 4"):
         tree.predict(X[:, :2])
     with pytest.raises(ValueError, match="infin"):

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from prunus import ArgminForestRegressor, ArgminTreeClassifier, ArgminTreeRegressor
+from prunus import ArgminForestRegressor, ArgminTreeClassifier
 from prunus.errors import InputValueError
 from prunus.fitting import choosing
 from prunus.fitting.choosing import Candidate, candidates
@@ -41,7 +41,7 @@ def auto_classifier(**others: Any) -> ArgminTreeClassifier:
     return classifier(**AUTO | others)
 
 
-def auto_regressor(**others: Any) -> ArgminTreeRegressor:
+def auto_regressor(**others: Any) -> Any:
     return regressor(**AUTO | others)
 
 
