@@ -38,6 +38,11 @@ def labels(x: Floats, names: Any = (0, 1)) -> Labels:
     return found
 
 
+def made(kind: Any, options: dict[str, Any]) -> Any:
+    """An estimator with these options, those of training among them."""
+    return kind().set_params(**nested(options))
+
+
 def classifier(**options: Any) -> ArgminTreeClassifier:
     """A tree of depth 2 that is trained for 5 epochs, on all rows."""
     tree = ArgminTreeClassifier(depth=2, max_epochs=5, random_state=0)

@@ -46,6 +46,14 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prunus.tree.prediction.FEWEST_ROWS", 400)
 
 
+def network(**options: Any) -> ArgminTreeRegressor:
+    return made(ArgminTreeRegressor, FAST | {"leaf": "mlp"} | options)
+
+
+def assert_same_there(tree: Any, x: Any) -> None:
+    assert_allclose(tree.predict(x, device="cuda"), tree.predict(x), **CLOSE)
+
+
 def nearly_all_close(found: Any, expected: Any) -> None:
     """All but rows on the edge of a split, which rounding may send another way."""
     far = ~np.isclose(found, expected, **CLOSE)
@@ -53,18 +61,13 @@ def nearly_all_close(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(("split", "leaf"), KINDS)
-def test_numbers(split: str, leaf: str) -> None:
-    tree = ArgminTreeRegressor(split=split, leaf=leaf, depth=4, **FAST).fit(*VALUES)
+def test_numbers_and_classes(split: str, leaf: str) -> None:
+    tree: Any = ArgminTreeRegressor(split=split, leaf=leaf, depth=4, **FAST).fit(*VALUES)
     for dtype in (np.float64, np.float32):
         x = VALUES[0].astype(dtype)
-        assert_allclose(tree.predict(x, device="cuda"), tree.predict(x), **CLOSE)
+        assert_same_there(tree, x)
         nearly_all_close(tree.predict(x, hard=True, device="cuda"), tree.predict(x, hard=True))
-
-
-@pytest.mark.parametrize(("split", "leaf"), KINDS)
-def test_classes(split: str, leaf: str) -> None:
-    tree = ArgminTreeClassifier(split=split, leaf=leaf, depth=4, **FAST).fit(*CLASSES)
-    x = CLASSES[0]
+    tree, x = ArgminTreeClassifier(split=split, leaf=leaf, depth=4, **FAST).fit(*CLASSES), CLASSES[0]
     for method in ("predict_proba", "predict_log_proba", "decision_function"):
         predicted = getattr(tree, method)
         assert_allclose(predicted(x, device="cuda"), predicted(x), rtol=1e-5, atol=2e-5)
@@ -72,23 +75,19 @@ def test_classes(split: str, leaf: str) -> None:
     nearly_all_close(tree.predict_proba(x, hard=True, device="cuda"), tree.predict_proba(x, hard=True))
 
 
-@pytest.mark.parametrize("leaf", ["constant", "linear"])
-def test_hard_trees(leaf: str) -> None:
-    tree = ArgminTreeRegressor(leaf=leaf, routing="hard", **FAST).fit(*VALUES)
-    nearly_all_close(tree.predict(VALUES[0], device="cuda"), tree.predict(VALUES[0]))
-
-
 @pytest.mark.parametrize("leaf", ["constant", "linear", "mlp"])
-def test_forests(leaf: str) -> None:
+def test_hard_trees_and_forests(leaf: str) -> None:
+    if leaf != "mlp":
+        tree = ArgminTreeRegressor(leaf=leaf, routing="hard", **FAST).fit(*VALUES)
+        nearly_all_close(tree.predict(VALUES[0], device="cuda"), tree.predict(VALUES[0]))
     options = FAST | {"n_trees": 3, "depth": 3, "leaf": leaf, "pieces": 0, "max_features": 0.7}
     numbers = ArgminForestRegressor(**options).fit(*VALUES)
-    classes = ArgminForestClassifier(**options).fit(*CLASSES)
-    assert_allclose(numbers.predict(VALUES[0], device="cuda"), numbers.predict(VALUES[0]), **CLOSE)
+    assert_same_there(numbers, VALUES[0])
     quantiles = [numbers.predict_quantiles(VALUES[0], [0.1, 0.9], device=device) for device in ("cuda", "cpu")]
     assert_allclose(*quantiles, **CLOSE)
+    classes = ArgminForestClassifier(**options).fit(*CLASSES)
     for hard in (False, True):
-        found, expected = (classes.predict_proba(CLASSES[0], hard=hard, device=device) for device in ("cuda", "cpu"))
-        nearly_all_close(found, expected)
+        nearly_all_close(*(classes.predict_proba(CLASSES[0], hard=hard, device=device) for device in ("cuda", "cpu")))
 
 
 @pytest.mark.parametrize("split", ["linear", "mlp"])
@@ -103,12 +102,10 @@ def test_tables_with_categories_and_missing_values() -> None:
     frame = pd.DataFrame(VALUES[0], columns=[f"x{k}" for k in range(10)])
     frame["color"] = random.choice(["red", "green", "blue"], len(frame))
     frame.loc[::7, ["x2", "color"]] = None
-    on_frame = ArgminTreeRegressor(leaf="mlp", **FAST).fit(frame, VALUES[1])
-    assert_allclose(on_frame.predict(frame, device="cuda"), on_frame.predict(frame), **CLOSE)
     holes = VALUES[0].copy()
     holes[::7, 2] = np.nan
-    on_holes = ArgminTreeRegressor(leaf="mlp", **FAST).fit(holes, VALUES[1])
-    assert_allclose(on_holes.predict(holes, device="cuda"), on_holes.predict(holes), **CLOSE)
+    for x in (frame, holes):
+        assert_same_there(network().fit(x, VALUES[1]), x)
 
 
 def test_tables_of_other_libraries_and_in_files(tmp_path: Path) -> None:
@@ -119,35 +116,30 @@ def test_tables_of_other_libraries_and_in_files(tmp_path: Path) -> None:
 
     columns = mixed(2500)
     frame = as_pandas(columns)
-    tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(frame, np.arange(2500.0))
-    expected = tree.predict(frame)
+    tree = network().fit(frame, np.arange(2500.0))
     for table in (frame, as_polars(columns), pa.Table.from_pandas(frame, preserve_index=False)):
-        assert_allclose(tree.predict(table, device="cuda"), expected, **CLOSE)
+        assert_allclose(tree.predict(table, device="cuda"), tree.predict(frame), **CLOSE)
     numbers = pd.DataFrame(VALUES[0], columns=[f"x{k}" for k in range(10)])
     write(pa.Table.from_pandas(numbers, preserve_index=False), tmp_path / "rows.parquet", rows=500)
-    on_frame = ArgminTreeRegressor(leaf="mlp", **FAST).fit(numbers, VALUES[1])
+    on_frame = network().fit(numbers, VALUES[1])
     found = on_frame.predict(FileTable(tmp_path / "rows.parquet"), device="cuda")
     assert_allclose(found, on_frame.predict(numbers), **CLOSE)
 
 
-def test_a_split_of_ones_own() -> None:
-    tree = ArgminTreeRegressor(split=lambda d, depth: nn.Linear(d, 2**depth - 1), leaf="mlp", **FAST).fit(*VALUES)
-    assert_allclose(tree.predict(VALUES[0], device="cuda"), tree.predict(VALUES[0]), **CLOSE)
-
-
-def test_mistakes_are_told() -> None:
-    tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(*VALUES)
+def test_splits_of_ones_own_and_mistakes() -> None:
+    tree = network(split=lambda d, depth: nn.Linear(d, 2**depth - 1)).fit(*VALUES)
+    assert_same_there(tree, VALUES[0])
     bad = VALUES[0].copy()
     bad[-1, 0] = np.inf
     with pytest.raises(InputValueError, match="contains infinity"):
         tree.predict(bad, device="cuda")
     with pytest.raises(InputValueError, match="device must be one that torch finds"):
         tree.predict(VALUES[0], device="cuda:99")
-    assert_allclose(tree.predict(VALUES[0], device="cuda"), tree.predict(VALUES[0]), **CLOSE)  # no harm was done
+    assert_same_there(tree, VALUES[0])  # no harm was done
 
 
 def test_products_keep_all_their_digits() -> None:
-    tree = ArgminTreeRegressor(leaf="mlp", hidden_layer_sizes=(256, 256), **FAST).fit(*VALUES)
+    tree = network(hidden_layer_sizes=(256, 256)).fit(*VALUES)
     expected = tree.predict(VALUES[0])
     torch.set_float32_matmul_precision("high")
     try:
@@ -165,8 +157,7 @@ def test_the_device_of_the_option_and_of_auto(monkeypatch: pytest.MonkeyPatch) -
         return real(*given, **sizes)
 
     monkeypatch.setattr("prunus.estimators.tree.prediction_device", spy)
-    tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(*VALUES)
-    x = VALUES[0]
+    tree, x = network().fit(*VALUES), VALUES[0]
     tree.predict(x)
     tree.set_params(device="cuda").predict(x)  # few rows
     monkeypatch.setattr(devices, "GPU_PREDICTED_ROWS", 100)
@@ -178,7 +169,7 @@ def test_the_device_of_the_option_and_of_auto(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_outputs_along_given_paths() -> None:
-    tree = ArgminTreeRegressor(leaf="mlp", **FAST).fit(*VALUES)
+    tree = network().fit(*VALUES)
     x = tree.encoder_.transform(VALUES[0])
     ends = find_ends(tree.tree_, x)
     expected = path_outputs(tree.tree_.leaves, tree.tree_.mass, x, ends).numpy()

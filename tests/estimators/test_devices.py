@@ -1,6 +1,7 @@
 """Where fits and predictions are computed, and that rows go through a device unharmed."""
 
 import pickle
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from prunus import ArgminForestClassifier, ArgminForestRegressor, ArgminTreeClusterer, ArgminTreeRegressor
+from prunus import ArgminForestClassifier, ArgminForestRegressor, ArgminTreeClusterer
 from prunus.data import FileTable
 from prunus.data.source import open_source
 from prunus.errors import InputValueError
@@ -30,44 +31,34 @@ from tests.tolerances import ROUNDING
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 X = table(300, columns=4)
 CLOSE: dict[str, Any] = {"rtol": ROUNDING[torch.float32], "atol": ROUNDING[torch.float32]}
+FOREST: dict[str, Any] = {"n_trees": 2, "depth": 2, "leaf": "constant", "pieces": 0, "random_state": 0}
 
 
 @pytest.fixture
-def _one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that seems to have an NVIDIA GPU."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+def seem(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Makes it seem that the machine has so many NVIDIA GPUs."""
+
+    def change(n: int) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: n > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
+
+    return change
 
 
-@pytest.fixture
-def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-
-
-@pytest.mark.usefixtures("_one_gpu")
-def test_auto_trains_large_tables_on_a_gpu() -> None:
+def test_auto_trains_large_tables_on_a_gpu(seem: Any) -> None:
+    seem(1)
     assert devices.GPU_NETWORK_ROWS < devices.GPU_ROWS
     for network, least in ((False, devices.GPU_ROWS), (True, devices.GPU_NETWORK_ROWS)):
         assert choose_device("auto", least - 1, network=network) == CPU
         assert choose_device("auto", least, network=network) == GPU
         assert choose_device("cpu", least, network=network) == CPU
-
-
-@pytest.mark.usefixtures("_no_gpu")
-def test_without_a_gpu_all_is_computed_on_the_cpu() -> None:
+    seem(0)
     assert choose_device("auto", 10**9) == CPU
     for asked in (None, "auto"):
         assert prediction_device("auto", asked, rows=10**9, parameters=10**6, network=True) == CPU
 
 
-@pytest.mark.parametrize(
-    ("options", "network"),
-    [({"leaf": "mlp"}, True), ({"split": "mlp"}, True), ({"split": "sparse_mlp"}, True), ({"leaf": "linear"}, False)],
-)
-def test_fits_know_whether_they_have_a_network(
-    options: dict[str, Any], network: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fits_know_whether_they_have_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     def choose(name: Any, rows: int, *, network: bool) -> torch.device:
@@ -75,59 +66,56 @@ def test_fits_know_whether_they_have_a_network(
         return CPU
 
     monkeypatch.setattr("prunus.fitting.prepare.choose_device", choose)
-    regressor(**options, max_epochs=1).fit(X, values(X))
-    assert seen == [("auto", 300, network)]
+    for options in ({"leaf": "mlp"}, {"split": "mlp"}, {"split": "sparse_mlp"}, {"leaf": "linear"}):
+        regressor(**options, max_epochs=1).fit(X, values(X))
+    assert seen == [("auto", 300, network) for network in (True, True, True, False)]
 
 
-@pytest.mark.usefixtures("_one_gpu")
-def test_predictions_are_made_where_the_option_or_the_caller_says() -> None:
-    few, many = {"rows": 10, "parameters": 1000}, {"rows": 10**8, "parameters": 1000}
-    for option, asked, size, network, expected in [
-        ("auto", None, few, True, CPU),
-        ("auto", None, many, True, GPU),
-        ("auto", None, many, False, CPU),
-        ("cpu", None, many, True, CPU),
-        ("cpu", "auto", many, True, GPU),
-        ("cuda", None, few, True, CPU),
-        ("cuda", None, many, False, GPU),
-        (GPU, None, many, False, GPU),
-        ("cuda:7", None, many, True, CPU),
-        ("cuda", "cpu", many, True, CPU),
-        ("auto", "cuda", few, False, GPU),
-        ("cuda", "auto", few, False, CPU),
-    ]:
-        assert prediction_device(option, asked, **size, network=network) == expected, (option, asked)
+@pytest.mark.parametrize(
+    ("option", "asked", "rows", "network", "expected"),
+    [
+        ("auto", None, 10, True, CPU),
+        ("auto", None, 10**8, True, GPU),
+        ("auto", None, 10**8, False, CPU),
+        ("cpu", None, 10**8, True, CPU),
+        ("cpu", "auto", 10**8, True, GPU),
+        ("cuda", None, 10, True, CPU),
+        ("cuda", None, 10**8, False, GPU),
+        (GPU, None, 10**8, False, GPU),
+        ("cuda:7", None, 10**8, True, CPU),
+        ("cuda", "cpu", 10**8, True, CPU),
+        ("auto", "cuda", 10, False, GPU),
+        ("cuda", "auto", 10, False, CPU),
+    ],
+)
+def test_predictions_are_made_where_the_option_or_the_caller_says(
+    option: Any, asked: Any, rows: int, network: bool, expected: torch.device, seem: Any
+) -> None:
+    seem(1)
+    assert prediction_device(option, asked, rows=rows, parameters=1000, network=network) == expected
 
 
-@pytest.mark.usefixtures("_no_gpu")
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "decision_function"])
-def test_a_gpu_that_is_asked_for_must_be_there(method: str) -> None:
+def test_a_gpu_that_is_asked_for_must_be_there(seem: Any) -> None:
+    seem(0)
     tree = classifier().fit(X, labels(X))
-    for device in ("cuda", GPU):
-        with pytest.raises(InputValueError, match=r"device must be one that torch finds, got .*cuda.* 0 NVIDIA GPUs"):
-            getattr(tree, method)(X, device=device)
-    with pytest.raises(InputValueError, match="device must be 'auto' or a device of torch"):
-        getattr(tree, method)(X, device="card")
-    with pytest.raises(InputValueError, match="device must"):
-        getattr(tree, method)(X, device=3.5)
-    with pytest.raises(InputValueError, match="device must"):
-        getattr(tree, method)(X, device="meta")
-
-
-@pytest.mark.usefixtures("_no_gpu")
-def test_forests_and_clusterers_also_say_that_there_is_no_gpu() -> None:
-    forest = ArgminForestRegressor(n_trees=2, depth=2, leaf="constant", pieces=0, max_epochs=1).fit(X, values(X))
+    forest = ArgminForestRegressor(max_epochs=1, **FOREST).fit(X, values(X))
     clusters = ArgminTreeClusterer(depth=2, max_epochs=1).fit(X)
-    for method in (forest.predict, partial(forest.predict_quantiles, quantiles=[0.5]), clusters.predict):
-        with pytest.raises(InputValueError, match="finds 0 NVIDIA GPUs"):
-            method(X, device="cuda")
-    with pytest.raises(InputValueError, match="finds 0 NVIDIA GPUs"):
-        clusters.transform(X, device="cuda")
+    methods: list[Any] = [tree.predict, tree.predict_proba, tree.predict_log_proba, tree.decision_function]
+    methods += [forest.predict, partial(forest.predict_quantiles, quantiles=[0.5])]
+    for method in (*methods, clusters.predict, clusters.transform):
+        for device in ("cuda", GPU):
+            with pytest.raises(InputValueError, match=r"device must be one that torch finds, got .*cuda.* 0 NVIDIA"):
+                method(X, device=device)
+        for wrong in ("card", 3.5, "meta"):
+            with pytest.raises(InputValueError, match="device must"):
+                method(X, device=wrong)
+    with pytest.raises(InputValueError, match="device must be 'auto' or a device of torch"):
+        tree.predict(X, device="card")
     assert_array_equal(forest.predict(X, device="cpu"), forest.predict(X))
 
 
-@pytest.mark.usefixtures("_no_gpu")
-def test_a_model_that_was_trained_on_a_gpu_predicts_on_a_machine_without_one() -> None:
+def test_a_model_that_was_trained_on_a_gpu_predicts_on_a_machine_without_one(seem: Any) -> None:
+    seem(0)
     tree = regressor(leaf="mlp").fit(X, values(X))
     expected = tree.predict(X)
     tree.set_params(device="cuda:1")
@@ -204,20 +192,16 @@ def test_files_are_predicted_in_larger_parts_on_a_gpu(tmp_path: Path, monkeypatc
 def test_a_fit_to_more_rows_than_the_device_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     x = table(3000, columns=4, seed=2)
     options: dict[str, Any] = {"leaf": "linear", "depth": 3, "max_epochs": 15, "batch_size": 64}
-    expected = regressor(**options).fit(x, values(x))
-    small = partial(on_device, free=100_000)
-    monkeypatch.setattr("prunus.fitting.train.on_device", small)
-    tree = regressor(**options).fit(x, values(x))
-    assert tree.score(x, values(x)) == pytest.approx(expected.score(x, values(x)), abs=0.03)
-    hard = regressor(**options, routing="hard").fit(x, values(x))
-    assert hard.score(x, values(x)) > 0.5
-    forest = ArgminForestClassifier(n_trees=2, depth=2, leaf="constant", pieces=0, max_epochs=5, random_state=0)
-    assert forest.fit(x, labels(x)).score(x, labels(x)) > 0.8
+    expected = regressor(**options).fit(x, values(x)).score(x, values(x))
+    monkeypatch.setattr("prunus.fitting.train.on_device", partial(on_device, free=100_000))
+    assert regressor(**options).fit(x, values(x)).score(x, values(x)) == pytest.approx(expected, abs=0.03)
+    assert regressor(**options, routing="hard").fit(x, values(x)).score(x, values(x)) > 0.5
+    assert ArgminForestClassifier(max_epochs=5, **FOREST).fit(x, labels(x)).score(x, labels(x)) > 0.8
     assert ArgminTreeClusterer(depth=2, random_state=0).fit(x).labels_.shape == (3000,)
 
 
 def test_settings_of_torch_do_not_make_products_less_precise() -> None:
-    tree = ArgminTreeRegressor(leaf="mlp", max_epochs=1, random_state=0).fit(X, values(X))
+    tree = regressor(leaf="mlp", max_epochs=1).fit(X, values(X))
     expected = tree.predict(X)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")

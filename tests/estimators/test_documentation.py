@@ -1,35 +1,34 @@
-"""Every public parameter and every public attribute has an entry in the docstring, with its default."""
+"""Every public parameter and attribute is documented with its default, and numbers in pages are those of the code."""
 
 import ast
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import prunus
-from prunus import (
-    ArgminForestClassifier,
-    ArgminForestRegressor,
-    ArgminTreeClassifier,
-    ArgminTreeClusterer,
-    ArgminTreeRegressor,
-    nn,
-)
+from prunus import nn
+from prunus.cli.tree_options import OPTIONS
+from prunus.fitting.devices import GPU_NETWORK_ROWS, GPU_ROWS
 from tests.estimators.problems import labels, table
 
-FORESTS = [ArgminForestClassifier, ArgminForestRegressor]
-ESTIMATORS = [ArgminTreeClassifier, ArgminTreeClusterer, ArgminTreeRegressor, *FORESTS]
-FUNCTIONS = [getattr(prunus, name) for name in prunus.__all__ if inspect.isfunction(getattr(prunus, name))]
-MODULES = [getattr(nn, name) for name in nn.__all__]
-METHODS = [
-    pytest.param(method, id=f"{kind.__name__}.{name}")
-    for kind in ESTIMATORS
-    for name, method in inspect.getmembers(kind, inspect.isfunction)
-    if not name.startswith("_") and method.__module__.startswith("prunus.")
-]
+DOCS = Path(__file__).parents[2] / "docs"
+ESTIMATORS = [getattr(prunus, name) for name in prunus.__all__ if name.startswith("Argmin")]
+THINGS = {
+    **{kind.__name__: kind for kind in ESTIMATORS},
+    **{name: getattr(prunus, name) for name in prunus.__all__ if inspect.isfunction(getattr(prunus, name))},
+    **{name: getattr(nn, name) for name in nn.__all__},
+    **{
+        f"{kind.__name__}.{name}": method
+        for kind in ESTIMATORS
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and method.__module__.startswith("prunus.")
+    },
+}
 
 
 def _section(thing: Any, title: str) -> str:
@@ -55,29 +54,41 @@ def _documented_defaults(entries: dict[str, str]) -> dict[str, Any]:
     return {name: ast.literal_eval(text) for name, text in written.items()}
 
 
-@pytest.mark.parametrize("thing", [*ESTIMATORS, *FUNCTIONS, *MODULES, *METHODS])
-def test_all_parameters_are_documented(thing: Any) -> None:
-    assert list(_entries(thing, "Parameters")) == list(_parameters(thing))
-
-
-@pytest.mark.parametrize("thing", [*ESTIMATORS, *FUNCTIONS, *MODULES, *METHODS])
-def test_documented_defaults_are_those_of_the_signature(thing: Any) -> None:
-    documented = _documented_defaults(_entries(thing, "Parameters"))
-    assert documented == {name: _parameters(thing)[name] for name in documented}
-
-
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_all_defaults_of_an_estimator_are_documented(kind: Any) -> None:
-    assert _documented_defaults(_entries(kind, "Parameters")) == _parameters(kind)
+def test_all_parameters_are_documented_with_their_defaults() -> None:
+    for name, thing in THINGS.items():
+        entries, parameters = _entries(thing, "Parameters"), _parameters(thing)
+        assert list(entries) == list(parameters), name
+        documented = _documented_defaults(entries)
+        expected = parameters if thing in ESTIMATORS else {parameter: parameters[parameter] for parameter in documented}
+        assert documented == expected, name
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_all_fitted_attributes_are_documented(kind: Any) -> None:
     x = table(columns=2)
-    options: dict[str, Any] = {"n_trees": 20, "bootstrap": True, "oob_score": True} if kind in FORESTS else {}
+    options: dict[str, Any] = {}
+    if "n_trees" in kind().get_params():
+        options = {"n_trees": 20, "bootstrap": True, "oob_score": True}
     if "tuning_seconds" in kind().get_params():
         options |= {"leaf": "auto", "tuning_seconds": 1e-6}
     tree = kind(depth=1, max_epochs=1, random_state=0, **options)
     tree.fit(pd.DataFrame(x, columns=["width", "height"]), labels(x))
     public = {name for name in dir(tree) if re.fullmatch(r"[a-z]\w*_", name)}
     assert set(_entries(kind, "Attributes")) == public
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: one.__name__)
+def test_numbers_in_docstrings_and_help(estimator: type) -> None:
+    said = re.sub(r"\s+", " ", inspect.getdoc(estimator) or "")
+    assert f"at least {GPU_ROWS:,} rows, or {GPU_NETWORK_ROWS:,} with networks" in said
+    default = inspect.signature(estimator).parameters["hidden_layer_sizes"].default
+    assert f"(default: {','.join(map(str, default))})" in OPTIONS["hidden_layer_sizes"].help
+    assert f"default={default}" in said
+    assert f"`{default}`" in (DOCS / "guide" / "training.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["faq.md", "guide/training.md", "guide/gpu.md"])
+def test_pages_on_gpus(page: str) -> None:
+    said = (DOCS / page).read_text(encoding="utf-8")
+    assert f"{GPU_ROWS:,} rows" in said
+    assert f"{GPU_NETWORK_ROWS:,}" in said

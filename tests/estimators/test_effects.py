@@ -10,18 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import prunus
-from prunus import (
-    ArgminForestRegressor,
-    ArgminTreeClassifier,
-    ArgminTreeClusterer,
-    ArgminTreeRegressor,
-    export_rules,
-    export_text,
-)
+from prunus import ArgminForestRegressor, ArgminTreeClusterer, export_rules, export_text
 from prunus.data import TableEncoder
 from prunus.errors import ModelFileError
 from prunus.fitting.rows import encode_training
-from prunus.fitting.training_options import nested
+from tests.estimators import problems
 
 Array = npt.NDArray[Any]
 
@@ -40,26 +33,26 @@ def towns(n: int = 5000, levels: int = 500, seed: int = 0) -> tuple[pd.DataFrame
 
 
 def tree(**options: Any) -> Any:
-    return ArgminTreeRegressor().set_params(**nested({"depth": 3, "max_epochs": 30, "random_state": 0} | options))
+    return problems.regressor(**{"depth": 3, "max_epochs": 30} | options)
 
 
 def classifier(**options: Any) -> Any:
-    return ArgminTreeClassifier().set_params(**nested({"depth": 3, "max_epochs": 30, "random_state": 0} | options))
+    return problems.classifier(**{"depth": 3, "max_epochs": 30} | options)
 
 
 def kinds(estimator: Any) -> list[str]:
     return [column.kind for column in estimator.encoder_.columns_]
 
 
+def effect_labels(estimator: Any) -> list[str]:
+    return [column.label for column in estimator.encoder_.columns_ if column.kind == "effect"]
+
+
 @pytest.mark.parametrize(
     "options",
-    [
-        {"leaf": "linear"},
-        {"leaf": "linear", "routing": "hard"},
-        {"leaf": "additive", "pieces": 4},
-        {"routing": "hard", "max_split_features": 1, "depth": 5},
-    ],
-)
+    [{"leaf": "linear"}, {"leaf": "linear", "routing": "hard"}, {"leaf": "additive", "pieces": 4},
+     {"routing": "hard", "max_split_features": 1, "depth": 5}],
+)  # fmt: skip
 def test_effects_of_levels_are_learned(options: dict[str, Any]) -> None:
     frame, y = towns(8000)
     found = tree(**options).fit(frame[:5000], y[:5000])
@@ -69,36 +62,25 @@ def test_effects_of_levels_are_learned(options: dict[str, Any]) -> None:
 
 def test_effects_on_classes_are_learned() -> None:
     frame, y = towns(8000)
-    two = np.where(y > 0, "yes", "no")
+    two, three = np.where(y > 0, "yes", "no"), np.digitize(y, [-0.5, 0.5])
     found = classifier(leaf="linear").fit(frame[:5000], two[:5000])
     assert found.score(frame[5000:], two[5000:]) > 0.75  # it was 0.63
-    assert [c.label for c in found.encoder_.columns_ if c.kind == "effect"] == ["share of yes for town"]
-
-
-def test_each_of_several_classes_has_an_effect() -> None:
-    frame, y = towns(8000)
-    three = np.digitize(y, [-0.5, 0.5])
+    assert effect_labels(found) == ["share of yes for town"]
     found = classifier(leaf="linear").fit(frame[:5000], three[:5000])
     assert kinds(found).count("effect") == 3
     assert found.score(frame[5000:], three[5000:]) > 0.6
 
 
-def test_of_many_classes_the_most_frequent_ones_have_effects() -> None:
+def test_each_of_several_outputs_and_the_most_frequent_of_many_classes_have_effects() -> None:
     frame, y = towns()
     many = np.digitize(y, [-1.5, -1.2, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 2.0])
     often = np.argsort(-np.bincount(many), kind="stable")[:8]
-    found = classifier(max_epochs=2).fit(frame, many)
-    labels = {column.label for column in found.encoder_.columns_ if column.kind == "effect"}
-    assert labels <= {f"share of {k} for town" for k in often}
-    assert len(labels) > 4
-
-
-def test_each_of_several_outputs_has_an_effect() -> None:
+    found = effect_labels(classifier(max_epochs=2).fit(frame, many))
+    assert set(found) <= {f"share of {k} for town" for k in often}
+    assert len(found) > 4
     frame, y = towns(2000, 100)
-    both = np.column_stack((y, -2 * y))
-    found = tree(max_epochs=2).fit(frame, both)
-    labels = [column.label for column in found.encoder_.columns_ if column.kind == "effect"]
-    assert labels == ["mean of y0 for town", "mean of y1 for town"]
+    both = tree(max_epochs=2).fit(frame, np.column_stack((y, -2 * y)))
+    assert effect_labels(both) == ["mean of y0 for town", "mean of y1 for town"]
     assert "effect" not in kinds(tree(max_epochs=1).fit(frame, np.tile(y[:, None], 9)))
 
 
@@ -122,50 +104,44 @@ def test_what_training_rows_know_of_themselves_is_not_their_target() -> None:
     effect = np.repeat(random.normal(size=1500), 2)
     frame = pd.DataFrame({"town": np.repeat(np.arange(1500), 2).astype(str)})
     y = effect + 0.5 * random.normal(size=3000)
-    encoder = TableEncoder().fit(frame)
     found = tree(max_epochs=1).fit(frame, y)
-    x = encoded(found, frame, y)[:, kinds(found).index("effect")]
-    noise = y - effect
+    column, noise = kinds(found).index("effect"), y - effect
+    x = encoded(found, frame, y)[:, column]
     assert abs(np.corrcoef(x, noise)[0, 1]) < 0.06
     assert np.corrcoef(x, effect)[0, 1] > 0.5
-    assert np.corrcoef(found.encoder_.transform(frame)[:, kinds(found).index("effect")], noise)[0, 1] > 0.2
-    assert "effect" not in {column.kind for column in encoder.columns_}
+    assert np.corrcoef(found.encoder_.transform(frame)[:, column], noise)[0, 1] > 0.2
 
 
-def test_tables_without_such_categories_are_encoded_as_before() -> None:
+def test_tables_without_such_categories_and_clusters_have_no_effects() -> None:
     frame, y = towns(500, 20)
     frame["since"], frame["old"] = pd.Timestamp("2024-01-01"), frame["size"] > 0
     found, plain = tree(max_epochs=1, pieces=3).fit(frame, y), TableEncoder(pieces=3).fit(frame)
     assert found.encoder_.get_state() == plain.get_state()
     assert_array_equal(encoded(found, frame, y), plain.transform(frame))
+    clusters = ArgminTreeClusterer(depth=2, max_epochs=2, random_state=0).fit(towns(300, 100)[0])
+    assert "effect" not in kinds(clusters)
 
 
-def test_clusters_have_no_effects() -> None:
-    frame, _ = towns(300, 100)
-    found = ArgminTreeClusterer(depth=2, max_epochs=2, random_state=0).fit(frame)
-    assert "effect" not in kinds(found)
-
-
-def test_a_saved_tree_predicts_the_same(tmp_path: Path) -> None:
+def test_files_keep_effects_and_refuse_wrong_ones(tmp_path: Path) -> None:
     frame, y = towns(1000, 100)
     found = tree().fit(frame, y)
     assert "effect" in kinds(found)
     prunus.save(found, tmp_path / "tree.prunus")
     assert_array_equal(prunus.load(tmp_path / "tree.prunus").predict(frame), found.predict(frame))
-
-
-@pytest.mark.parametrize(
-    "change", [{"effects": {"a": "1"}}, {"effects": None}, {"missing": np.inf}, {"category": None}]
-)
-def test_a_file_whose_effects_are_wrong(tmp_path: Path, change: dict[str, Any]) -> None:
-    frame, y = towns(1000, 100)
-    found = tree(max_epochs=1).fit(frame, y)
-    state = found.encoder_.get_state()
-    next(column for column in state["columns"] if column["kind"] == "effect").update(change)
-    found.encoder_.get_state = lambda: state
-    prunus.save(found, tmp_path / "tree.prunus")
-    with pytest.raises(ModelFileError):
-        prunus.load(tmp_path / "tree.prunus")
+    changes: list[dict[str, Any]] = [
+        {"effects": {"a": "1"}},
+        {"effects": None},
+        {"missing": np.inf},
+        {"category": None},
+    ]
+    right = found.encoder_.get_state
+    for change in changes:
+        state = right()
+        next(column for column in state["columns"] if column["kind"] == "effect").update(change)
+        found.encoder_.get_state = lambda state=state: state
+        prunus.save(found, tmp_path / "tree.prunus")
+        with pytest.raises(ModelFileError):
+            prunus.load(tmp_path / "tree.prunus")
 
 
 def test_a_fit_that_goes_on_does_not_see_the_targets_of_its_rows() -> None:
@@ -175,6 +151,12 @@ def test_a_fit_that_goes_on_does_not_see_the_targets_of_its_rows() -> None:
     for _ in range(3):
         found.fit(frame[:2000], y[:2000])
     assert found.score(frame[2000:], y[2000:]) > before - 0.03
+    frame, y = towns(3000, 100)
+    found = tree(leaf="linear").fit(frame[:2000], y[:2000])
+    columns = found.encoder_.columns_
+    found.partial_fit(frame[2000:2500], y[2000:2500])
+    assert found.encoder_.columns_ == columns
+    assert found.score(frame[2500:], y[2500:]) > 0.4  # one epoch with 500 rows costs much, with any columns
 
 
 @pytest.mark.parametrize("kept", [[0, 1], [1], [0, 1, 2]])
@@ -188,15 +170,6 @@ def test_a_fit_that_goes_on_may_lack_classes(kept: list[int]) -> None:
     assert kinds(found).count("effect") == 3
 
 
-def test_new_rows_of_partial_fit_have_the_effects_that_are_known() -> None:
-    frame, y = towns(3000, 100)
-    found = tree(leaf="linear", max_epochs=30).fit(frame[:2000], y[:2000])
-    columns = found.encoder_.columns_
-    found.partial_fit(frame[2000:2500], y[2000:2500])
-    assert found.encoder_.columns_ == columns
-    assert found.score(frame[2500:], y[2500:]) > 0.4  # one epoch with 500 rows costs much, with any columns
-
-
 def test_out_of_bag_predictions_are_no_better_than_those_of_new_rows() -> None:
     frame, y = towns(3000, 700)
     forest = ArgminForestRegressor(n_trees=6, depth=2, leaf="linear", pieces=0, max_epochs=15, random_state=0)
@@ -207,19 +180,13 @@ def test_out_of_bag_predictions_are_no_better_than_those_of_new_rows() -> None:
     assert score == pytest.approx(forest.score(frame[2000:], y[2000:]), abs=0.06)
 
 
-def test_the_rows_that_a_fit_holds_out_are_known_afterwards() -> None:
-    frame, y = towns(1500, 100)
-    found = tree(early_stopping_rounds=5).fit(frame, y)
-    rows = found.validation_rows_
-    assert len(rows) == round(0.15 * 1500)
-
-
 def test_splits_and_rules_tell_effects_in_words() -> None:
     frame, y = towns(2000, 100)
-    found = tree(routing="hard", max_split_features=1, depth=2).fit(frame, y)
+    found = tree(routing="hard", max_split_features=1, depth=2, early_stopping_rounds=5).fit(frame, y)
     assert "(mean of the target for town) < " in export_text(found)
     assert "(mean of the target for town) >= " in export_rules(found)
     assert "(mean of the target for place) < " in export_rules(found, feature_names=["place", "size"])
+    assert len(found.validation_rows_) == round(0.15 * 2000)
 
 
 def test_weights_of_rows_count() -> None:
@@ -228,7 +195,5 @@ def test_weights_of_rows_count() -> None:
     odd = np.arange(2000) % 2 > 0
     found = tree(max_epochs=1).fit(frame, np.where(odd, y, -y), sample_weight=weight)
     alone = tree(max_epochs=1).fit(frame[odd], y[odd])
-    mine, its = (next(c for c in e.encoder_.columns_ if c.kind == "effect") for e in (found, alone))
-    assert mine.effects is not None
-    assert its.effects is not None
-    assert_allclose([mine.effects[level] for level in its.effects], list(its.effects.values()), atol=0.15)
+    mine, its = (next(c for c in e.encoder_.columns_ if c.kind == "effect").effects for e in (found, alone))
+    assert_allclose([mine[level] for level in its], list(its.values()), atol=0.15)

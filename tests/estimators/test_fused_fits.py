@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from prunus.nn.native import why_not_flat
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_friedman1
 
@@ -15,7 +14,7 @@ from prunus import (
     ArgminTreeRegressor,
     TrainingOptions,
 )
-from prunus.training.flat_engine import why_not_run
+from prunus.training.flat_engine import why_not_flat, why_not_run
 from prunus.training.gpu.fused_engine import FusedEngine
 from prunus.training.gpu.together import train_together
 from tests.interpreter import IS_INTERPRETED
@@ -42,11 +41,10 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> Any:
 OF_ALL: dict[str, Any] = {
     "depth": 3,
     "max_epochs": 4,
-    "batch_size": 64,
-    "early_stopping_rounds": 4,
+    "training": TrainingOptions(batch_size=64, early_stopping_rounds=4),
     "random_state": 0,
 }
-BY_LOSSES = TrainingOptions(schedule="plateau")
+BY_LOSSES = {"training": TrainingOptions(batch_size=64, early_stopping_rounds=4, schedule="plateau")}
 CASES: dict[str, tuple[Any, Any, Any]] = {
     "constant leaves": (ArgminTreeRegressor(leaf="constant", **OF_ALL), Y, None),
     "weights": (ArgminTreeRegressor(leaf="linear", **OF_ALL), Y, WEIGHT),
@@ -58,7 +56,7 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "quantiles": (ArgminTreeRegressor(leaf="constant", loss="quantile", **OF_ALL), Y, None),
     "counts": (ArgminTreeRegressor(leaf="linear", loss="poisson", **OF_ALL), Y.round(), None),
     "rates by losses": (
-        ArgminTreeRegressor(leaf="constant", training=BY_LOSSES, **OF_ALL),
+        ArgminTreeRegressor(leaf="constant", **OF_ALL | BY_LOSSES),
         Y,
         None,
     ),

@@ -16,8 +16,6 @@ from sklearn.base import clone
 from prunus import (
     ArgminForestClassifier,
     ArgminForestRegressor,
-    ArgminTreeClassifier,
-    ArgminTreeRegressor,
     export_dict,
     export_python,
     export_sql,
@@ -33,8 +31,10 @@ from tests.estimators.problems import as_pandas, classifier, labels, mixed, regr
 
 NAMES = [f"column{i}" for i in range(6)]
 HARD: dict[str, Any] = {"routing": "hard", "leaf": "linear", "depth": 1, "max_split_features": 1, "random_state": 0}
-KINDS = ("numbers", "two", "three")
-KIND = pytest.mark.parametrize("kind", KINDS)
+MAKERS: dict[str, Any] = {"numbers": regressor, "two": classifier, "three": classifier}
+KIND = pytest.mark.parametrize("kind", MAKERS)
+TRUE = [[0, 1], [0, 2]]
+"""The columns of the leaves of `piecewise`."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -46,6 +46,7 @@ def _few_synthetic_rows() -> Iterator[None]:
         yield
 
 
+@cache
 def piecewise(kind: str, n: int = 1200, *, seed: int = 0) -> tuple[pd.DataFrame, Any]:
     """A table whose targets are linear in two columns, of which one differs on both sides of a threshold."""
     random = np.random.default_rng(seed)
@@ -61,22 +62,22 @@ def piecewise(kind: str, n: int = 1200, *, seed: int = 0) -> tuple[pd.DataFrame,
 
 @cache
 def fitted(kind: str, most: int | None, **options: Any) -> Any:
-    make = ArgminTreeRegressor if kind == "numbers" else ArgminTreeClassifier
-    return make(**HARD | {"max_epochs": 40, "max_leaf_features": most} | options).fit(*piecewise(kind))
+    return MAKERS[kind](**HARD | {"max_epochs": 40, "max_leaf_features": most} | options).fit(*piecewise(kind))
 
 
-def leaves(tree: Any) -> Any:
+def outputs(tree: Any, x: Any) -> Any:
+    return (tree.predict_proba if hasattr(tree, "predict_proba") else tree.predict)(x)
+
+
+def columns(tree: Any) -> list[list[int]]:
+    """The columns of the table with a slope in each leaf."""
     kept = tree.tree_.kept
     inner = np.zeros_like(kept)
     inner[: len(kept) // 2] = kept[1::2]
-    return np.flatnonzero(kept & ~inner)
-
-
-def columns(tree: Any) -> list[set[int]]:
-    """The columns of the table with a slope in each leaf."""
     owner = np.array([column.feature for column in tree.encoder_.columns_])
     assert tree.tree_.leaves.shared is None
-    return [set(owner[tree.tree_.leaves.slope[t].any(0)].tolist()) for t in leaves(tree)]
+    used = [tree.tree_.leaves.slope[t].any(0) for t in np.flatnonzero(kept & ~inner)]
+    return sorted(sorted(set(owner[some].tolist())) for some in used)
 
 
 def assert_few(tree: Any, most: int) -> None:
@@ -84,25 +85,15 @@ def assert_few(tree: Any, most: int) -> None:
 
 
 @KIND
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_no_leaf_has_slopes_for_more_columns(kind: str, most: int) -> None:
-    tree = fitted(kind, most)
-    assert_few(tree, most)
-    assert max(map(len, columns(tree))) >= min(most, 2)  # which two columns matter in each leaf
+def test_no_leaf_has_slopes_for_more_columns(kind: str) -> None:
+    for most in (1, 2, 3):
+        assert min(most, 2) <= max(map(len, columns(fitted(kind, most)))) <= most
+    assert columns(fitted(kind, 2)) == TRUE
     assert max(map(len, columns(fitted(kind, None)))) == 6
-
-
-@KIND
-def test_two_true_columns_a_leaf_are_about_as_good_as_all(kind: str) -> None:
     x, y = piecewise(kind, 3000, seed=1)
     two, all_columns, one = (fitted(kind, most).score(x, y) for most in (2, None, 1))
     assert two > all_columns - 0.02
     assert two > one + 0.02
-
-
-@KIND
-def test_the_true_columns_are_chosen(kind: str) -> None:
-    assert sorted(map(sorted, columns(fitted(kind, 2)))) == [[0, 1], [0, 2]]
 
 
 def leaf_texts(tree: Any) -> list[set[str]]:
@@ -112,25 +103,15 @@ def leaf_texts(tree: Any) -> list[set[str]]:
     return [set(re.findall(r"column\d", formula)) for formula in formulas]
 
 
-@KIND
-def test_text_tells_no_more_columns(kind: str) -> None:
-    assert [len(names) for names in leaf_texts(fitted(kind, 2))] == [2, 2]
-    assert min(map(len, leaf_texts(fitted(kind, None)))) > 2  # the others are few more words
+def leaf_formulas(tree: Any) -> list[set[str]]:
+    """The columns in the formulas of each leaf in `export_dict`."""
 
-
-def leaf_formulas(tree: Any) -> list[list[dict[str, Any]]]:
-    """The formulas of each leaf in `export_dict`."""
-
-    def of(node: dict[str, Any]) -> list[list[dict[str, Any]]]:
-        return [node["formulas"]] if node["is_leaf"] else of(node["left"]) + of(node["right"])
+    def of(node: dict[str, Any]) -> list[set[str]]:
+        if not node["is_leaf"]:
+            return of(node["left"]) + of(node["right"])
+        return [{weight["feature"] for formula in node["formulas"] for weight in formula["weights"]}]
 
     return of(export_dict(tree)["tree"])
-
-
-@KIND
-def test_formulas_have_no_more_columns(kind: str) -> None:
-    told = [{w["feature"] for one in formulas for w in one["weights"]} for formulas in leaf_formulas(fitted(kind, 2))]
-    assert [len(names) for names in told] == [2, 2]
 
 
 def leaves_in_sql(code: str) -> list[set[str]]:
@@ -149,32 +130,32 @@ def leaves_in_python(code: str) -> list[set[str]]:
     (split,) = (line for line in function.body if isinstance(line, ast.If))
 
     def names(lines: list[ast.stmt]) -> set[str]:
-        nodes = (node for line in lines for node in ast.walk(line))
-        return {
-            ast.unparse(node.right) for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
-        }
+        nodes = (node for line in lines for node in ast.walk(line) if isinstance(node, ast.BinOp))
+        return {ast.unparse(node.right) for node in nodes if isinstance(node.op, ast.Mult)}
 
     return [names(split.body), names(split.orelse)]
 
 
 @KIND
-def test_sql_and_python_sum_no_more_columns_in_a_leaf(kind: str) -> None:
-    for most, wanted in ((2, [2, 2]), (None, [6, 6])):
-        tree = fitted(kind, most)
-        assert [len(names) for names in leaves_in_sql(export_sql(tree, "t"))] == wanted
-        assert [len(names) for names in leaves_in_python(export_python(tree))] == wanted
+def test_text_formulas_and_code_tell_no_more_columns(kind: str) -> None:
+    few, usual = fitted(kind, 2), fitted(kind, None)
+    code = [(leaves_in_sql(export_sql(tree, "t")), leaves_in_python(export_python(tree))) for tree in (few, usual)]
+    for told in (leaf_texts(few), leaf_formulas(few), *code[0]):
+        assert [len(names) for names in told] == [2, 2]
+    for told in code[1]:
+        assert [len(names) for names in told] == [6, 6]
+    assert min(map(len, leaf_texts(usual))) > 2  # the others are few more words
 
 
-@pytest.mark.parametrize("task", ["numbers", "classes"])
+@pytest.mark.parametrize("task", ["numbers", "two"])
 @pytest.mark.parametrize("most", [1, 2])
 def test_categories_dates_and_missing_values(task: str, most: int) -> None:
     frame = as_pandas(mixed(300))
     y = frame["count"] + 4.0 * (frame["color"] == "red") + frame["size"].fillna(3.0)
-    make = regressor if task == "numbers" else classifier
     target = y if task == "numbers" else np.where(y > y.median(), "high", "low")
-    tree = make(**HARD | {"depth": 2, "max_epochs": 20, "max_leaf_features": most}).fit(frame, target)
+    tree = MAKERS[task](**HARD | {"depth": 2, "max_epochs": 20, "max_leaf_features": most}).fit(frame, target)
     assert_few(tree, most)
-    assert np.isfinite(tree.predict(frame) if task == "numbers" else tree.predict_proba(frame)).all()
+    assert np.isfinite(outputs(tree, frame)).all()
 
 
 def test_a_category_and_a_column_with_missing_values_count_as_one_column_each() -> None:
@@ -182,27 +163,21 @@ def test_a_category_and_a_column_with_missing_values_count_as_one_column_each() 
     level, number = random.integers(3, size=900), random.normal(size=900)
     number[::4] = np.nan
     effect = np.array([0.0, 6.0, -6.0])[level] + np.where(np.isnan(number), 8.0, number)
-    frame = pd.DataFrame(
-        {"level": np.array(["u", "v", "w"])[level], "number": number, "other": random.normal(size=900)}
-    )
+    frame = pd.DataFrame({"level": np.array(list("uvw"))[level], "number": number, "other": random.normal(size=900)})
     tree = regressor(**HARD | {"depth": 0, "max_epochs": 30, "max_leaf_features": 2}).fit(frame, effect)
-    (chosen,) = columns(tree)
-    assert chosen == {0, 1}
+    assert columns(tree) == [[0, 1]]
     assert tree.score(frame, effect) > 0.99
-    slope = tree.tree_.leaves.slope[0, 0]
-    assert np.count_nonzero(slope) > 2
+    assert np.count_nonzero(tree.tree_.leaves.slope[0, 0]) > 2
 
 
 @KIND
 def test_a_row_of_weight_two_is_the_row_twice(kind: str) -> None:
     x, y = piecewise(kind, 200)
-    make = regressor if kind == "numbers" else classifier
     options: Any = HARD | {"max_epochs": 10, "early_stopping_rounds": None, "max_leaf_features": 2}
     weight = 1 + np.arange(200) % 2
     again = np.arange(200).repeat(weight)
-    weighted, twice = make(**options).fit(x, y, weight), make(**options).fit(x.iloc[again], y[again])
-    found, expected = (tree.predict(x) if kind == "numbers" else tree.predict_proba(x) for tree in (weighted, twice))
-    assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    weighted, twice = MAKERS[kind](**options).fit(x, y, weight), MAKERS[kind](**options).fit(x.iloc[again], y[again])
+    assert_allclose(outputs(weighted, x), outputs(twice, x), rtol=1e-4, atol=1e-4)
     assert columns(weighted) == columns(twice)
 
 
@@ -211,14 +186,12 @@ def test_rows_of_weight_zero_do_not_choose() -> None:
     wrong = np.arange(len(x)) % 3 == 0
     y = np.where(wrong, 500 * x["column5"], y)
     tree = regressor(**HARD | {"max_epochs": 40, "max_leaf_features": 2}).fit(x, y, (~wrong).astype(float))
-    assert sorted(map(sorted, columns(tree))) == [[0, 1], [0, 2]]
+    assert columns(tree) == TRUE
 
 
 def test_values_stay_in_the_range_of_the_leaf() -> None:
-    tree = fitted("numbers", 2)
     x, y = piecewise("numbers")
-    far = tree.predict(100 * x)
-    spread = 3 * np.std(y)
+    far, spread = fitted("numbers", 2).predict(100 * x), 3 * np.std(y)
     assert y.min() - spread <= far.min()
     assert far.max() <= y.max() + spread
 
@@ -226,32 +199,27 @@ def test_values_stay_in_the_range_of_the_leaf() -> None:
 @KIND
 def test_merged_leaves_have_few_columns(kind: str) -> None:
     tree = fitted(kind, 2, depth=3, max_leaf_nodes=3)
-    assert len(leaves(tree)) <= 3
+    assert len(columns(tree)) <= 3
     assert_few(tree, 2)
 
 
-@pytest.mark.parametrize("options", [{"loss": "absolute_error"}, {"loss": "huber"}, {"loss": "quantile"}])
-def test_leaves_that_only_imitate_have_few_columns(options: dict[str, Any]) -> None:
-    tree = fitted("numbers", 2, **options)
-    assert_few(tree, 2)
-    assert sorted(map(sorted, columns(tree))) == [[0, 1], [0, 2]]
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [("numbers", "absolute_error"), ("numbers", "huber"), ("numbers", "quantile"), ("two", "binary_cross_entropy")],
+)
+def test_leaves_that_only_imitate_have_few_columns(kind: str, loss: str) -> None:
+    assert columns(fitted(kind, 2, loss=loss)) == TRUE
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
 def test_losses_of_logarithms(loss: str) -> None:
     x, y = piecewise("numbers")
-    y = np.exp(0.05 * y)
+    logs = 0.05 * y
     options: Any = HARD | {"loss": loss, "max_epochs": 30}
-    tree, usual = (regressor(**options, max_leaf_features=most).fit(x, y) for most in (2, None))
+    tree, usual = (regressor(**options, max_leaf_features=most).fit(x, np.exp(logs)) for most in (2, None))
     assert_few(tree, 2)
-    logs = np.log(y)
     error, usual_error = (np.square(np.log(one.predict(x)) - logs).mean() for one in (tree, usual))
     assert error < usual_error + 0.05 * logs.var()
-
-
-def test_a_loss_of_one_output_and_other_losses_of_classes() -> None:
-    tree = fitted("two", 2, loss="binary_cross_entropy")
-    assert sorted(map(sorted, columns(tree))) == [[0, 1], [0, 2]]
 
 
 def test_several_outputs_share_the_columns_of_a_leaf() -> None:
@@ -261,31 +229,17 @@ def test_several_outputs_share_the_columns_of_a_leaf() -> None:
     assert tree.predict(x).shape == (len(x), 3)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 6, 20])
-@pytest.mark.parametrize("task", ["numbers", "classes"])
-def test_few_rows(task: str, n: int) -> None:
-    x = table(n, 5)
-    y = values(x) if task == "numbers" else labels(x, "ab")
-    make = regressor if task == "numbers" else classifier
-    tree = make(**HARD | {"max_epochs": 3, "max_leaf_features": 1}).fit(x, y)
-    assert_few(tree, 1)
-    found = tree.predict(table(50, 5)) if task == "numbers" else tree.predict_proba(table(50, 5))
-    assert np.isfinite(found).all()
-
-
-def test_equal_rows_and_columns_that_say_nothing() -> None:
+def test_few_rows_and_columns_that_say_nothing() -> None:
+    for n in (1, 2, 3, 6, 20):
+        x = table(n, 5)
+        for maker, y in ((regressor, values(x)), (classifier, labels(x, "ab"))):
+            tree: Any = maker(**HARD | {"max_epochs": 3, "max_leaf_features": 1}).fit(x, y)
+            assert_few(tree, 1)
+            assert np.isfinite(outputs(tree, table(50, 5))).all()
     for x in (np.ones((60, 3)), np.zeros((60, 1))):
         tree = regressor(**HARD | {"max_leaf_features": 1}).fit(x, np.arange(60.0))
         assert_few(tree, 1)
         assert tree.predict(x[:1])[0] == pytest.approx(29.5, abs=0.5)
-
-
-def test_none_changes_nothing() -> None:
-    x, y = table(200), values(table(200))
-    usual = regressor(**HARD | {"max_epochs": 5}).fit(x, y)
-    assert_array_equal(
-        usual.predict(x), regressor(**HARD | {"max_epochs": 5, "max_leaf_features": None}).fit(x, y).predict(x)
-    )
 
 
 def test_rows_for_validation_that_belong_to_others_are_not_learned() -> None:
@@ -296,44 +250,30 @@ def test_rows_for_validation_that_belong_to_others_are_not_learned() -> None:
     assert np.mean(tree.predict(x)) == pytest.approx(np.mean(y), abs=0.3 * np.std(y))
 
 
-def test_the_same_seed_gives_the_same_tree() -> None:
-    x, y = piecewise("three")
-    assert_array_equal(clone(fitted("three", 2)).fit(x, y).predict_proba(x), fitted("three", 2).predict_proba(x))
-
-
-def test_files_keep_the_option(tmp_path: Path) -> None:
-    tree = fitted("numbers", 2)
+def test_seeds_and_files_keep_the_option(tmp_path: Path) -> None:
+    (x, y), tree = piecewise("three"), fitted("three", 2)
+    assert_array_equal(clone(tree).fit(x, y).predict_proba(x), tree.predict_proba(x))
     save(tree, tmp_path / "t.prunus")
     loaded = load(tmp_path / "t.prunus")
     assert loaded.get_params()["max_leaf_features"] == 2
-    assert_array_equal(loaded.predict(piecewise("numbers")[0]), tree.predict(piecewise("numbers")[0]))
+    assert_array_equal(loaded.predict_proba(x), tree.predict_proba(x))
 
 
 def test_options_that_are_auto_are_chosen_among_linear_leaves_without_curves() -> None:
-    tree = ArgminTreeRegressor(leaf="auto", depth="auto", pieces="auto", routing="hard", max_leaf_features=2)
+    tree: Any = regressor(leaf="auto", depth="auto", pieces="auto", routing="hard", max_leaf_features=2)
     found = candidates(FitOptions.of(tree))
     assert len(found) > 1
     assert {(one.leaf, one.pieces) for one in found} == {("linear", 0)}
-    x, y = piecewise("numbers", 200)
-    tree = clone(tree).set_params(max_epochs=4, random_state=0, depth=1).fit(x, y)
-    assert tree.chosen_["leaf"] == "linear"
-    assert_few(tree, 2)
+    chosen = tree.set_params(max_epochs=4, depth=1).fit(*piecewise("numbers", 200))
+    assert chosen.chosen_["leaf"] == "linear"
+    assert_few(chosen, 2)
 
 
-@pytest.mark.parametrize("kind", ["numbers", "three"])
-def test_trees_of_forests(kind: str) -> None:
-    make = ArgminForestRegressor if kind == "numbers" else ArgminForestClassifier
+@pytest.mark.parametrize(("kind", "make"), [("numbers", ArgminForestRegressor), ("three", ArgminForestClassifier)])
+def test_trees_of_forests(kind: str, make: Any) -> None:
     x, y = piecewise(kind, 200)
-    options: Any = {
-        "n_trees": 2,
-        "routing": "hard",
-        "depth": 1,
-        "max_epochs": 4,
-        "random_state": 0,
-        "max_leaf_features": 2,
-    }
-    forest = make(**options).fit(x, y)
+    forest = make(n_trees=2, routing="hard", depth=1, max_epochs=4, random_state=0, max_leaf_features=2).fit(x, y)
     for tree in forest.estimators_:
         assert_few(tree, 2)
     with pytest.raises(ValueError, match="max_leaf_features must be None unless routing is 'hard'"):
-        make(**options | {"routing": "soft"}).fit(x, y)
+        forest.set_params(routing="soft").fit(x, y)

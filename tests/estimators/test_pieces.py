@@ -1,7 +1,7 @@
 """Numbers that are cut into pieces: which parts of a tree use the pieces."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import prunus
 from prunus.fitting import building
-from tests.estimators.problems import classifier, labels, regressor, table, values
+from tests.estimators.problems import regressor, table, values
 
 X = table(300)
-SHARING = ["additive", "linear"]
-"""Kinds of leaves that keep pieces for curves that all nodes share."""
+V = values(X)
 
 
 def pieces_of(tree: Any) -> Any:
@@ -23,14 +22,25 @@ def pieces_of(tree: Any) -> Any:
     return is_piece
 
 
-@pytest.mark.parametrize("columns", [None, 1, 2])
-@pytest.mark.parametrize("leaf", SHARING)
-def test_only_shared_curves_use_pieces(leaf: str, columns: int | None) -> None:
-    tree = regressor(leaf=leaf, pieces=4, max_split_features=columns).fit(X, values(X)).tree_
-    is_piece = pieces_of(regressor(leaf=leaf, pieces=4).fit(X, values(X)))
-    assert not tree.splits.weight[:, is_piece].any()
-    assert tree.leaves.slope is None or not tree.leaves.slope[..., is_piece].any()
-    assert tree.leaves.shared[:, is_piece].all()
+@pytest.mark.parametrize(
+    ("leaf", "split", "columns"),
+    [("additive", "linear", None), ("additive", "linear", 1), ("linear", "linear", None), ("linear", "linear", 2),
+     ("linear", "elu", None), ("linear", "mlp", None), ("additive", "sparse_mlp", None)],
+)  # fmt: skip
+def test_only_shared_curves_use_pieces(leaf: str, split: str, columns: int | None) -> None:
+    tree = regressor(leaf=leaf, split=split, pieces=4, max_split_features=columns).fit(X, V)
+    is_piece, leaves = pieces_of(tree), tree.tree_.leaves
+    assert not tree.tree_.splits.layers.weights[0][:, is_piece].any()
+    assert leaves.slope is None or not leaves.slope[..., is_piece].any()
+    assert leaves.shared[:, is_piece].all()
+
+
+@pytest.mark.parametrize("leaf", ["constant", "mlp"])
+def test_splits_use_pieces_if_leaves_share_no_curves(leaf: str) -> None:
+    tree = regressor(leaf=leaf, pieces=4).fit(X, V)
+    assert tree.tree_.splits.weight[:, pieces_of(tree)].any()
+    assert tree.tree_.leaves.shared is None
+    assert regressor(leaf="linear", pieces=0).fit(X, V).tree_.leaves.shared is None
 
 
 @pytest.mark.parametrize("is_wide", [False, True])
@@ -38,32 +48,11 @@ def test_only_shared_curves_use_pieces(leaf: str, columns: int | None) -> None:
 def test_predictions_are_those_of_the_model(split: str, is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where there are too many inputs to decorrelate them."""
     monkeypatch.setattr(building, "MAX_WHITENED", 2 if is_wide else 2_000)
-    tree = regressor(leaf="linear", pieces=4, split=split).fit(X, values(X))
+    tree = regressor(leaf="linear", pieces=4, split=split).fit(X, V)
     assert not tree.tree_.leaves.slope[..., pieces_of(tree)].any()
     with torch.inference_mode():
         out = tree.model_(torch.from_numpy(tree.encoder_.transform(X))).double().numpy()
     assert_allclose(tree.predict(X), tree.target_.answers(out), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("split", ["elu", "mlp", "sparse_mlp"])
-def test_other_splits_do_not_see_pieces_either(split: str) -> None:
-    tree = regressor(leaf="linear", pieces=4, split=split).fit(X, values(X))
-    is_piece = pieces_of(tree)
-    assert not tree.tree_.splits.layers.weights[0][:, is_piece].any()
-    assert tree.tree_.leaves.shared[:, is_piece].all()
-
-
-@pytest.mark.parametrize("leaf", ["constant", "mlp"])
-def test_splits_use_pieces_if_leaves_share_no_curves(leaf: str) -> None:
-    tree = regressor(leaf=leaf, pieces=4).fit(X, values(X))
-    assert tree.tree_.splits.weight[:, pieces_of(tree)].any()
-    assert tree.tree_.leaves.shared is None
-
-
-@pytest.mark.parametrize("pieces", [0, 4])
-def test_linear_leaves_share_curves_only_if_there_are_pieces(pieces: int) -> None:
-    tree = classifier(leaf="linear", pieces=pieces).fit(X, labels(X)).tree_
-    assert (tree.leaves.shared is None) == (pieces == 0)
 
 
 @pytest.mark.parametrize("routing", ["soft", "hard"])
@@ -79,24 +68,21 @@ def test_curves_bend(routing: str) -> None:
 
 @pytest.mark.parametrize("routing", ["soft", "hard"])
 @pytest.mark.parametrize("loss", ["squared_error", "gamma"])
-def test_pieces_are_no_disaster_with_few_rows(routing: Literal["soft", "hard"], loss: str) -> None:
+def test_pieces_are_no_disaster_with_few_rows(routing: str, loss: str) -> None:
     """Linear models of all nodes with all pieces once had a negative score here."""
     random = np.random.default_rng(1)
     x = random.standard_t(2, size=(900, 6))
     y = np.exp(0.5 * np.tanh(x[:, 0]) + 0.3 * np.tanh(x[:, 1] * x[:, 2]) + 0.1 * random.normal(size=900))
-    scores = [
-        prunus.ArgminTreeRegressor(leaf="linear", routing=routing, pieces=pieces, loss=loss, random_state=0)
-        .fit(x[:400], y[:400])
-        .score(x[400:], y[400:])
-        for pieces in (0, 16)
-    ]
+    options: Any = {"leaf": "linear", "routing": routing, "loss": loss, "random_state": 0}
+    trees = [prunus.ArgminTreeRegressor(pieces=pieces, **options).fit(x[:400], y[:400]) for pieces in (0, 16)]
+    scores = [tree.score(x[400:], y[400:]) for tree in trees]
     assert scores[1] > scores[0] - 0.1
 
 
 def test_a_stored_tree_can_be_trained_further(tmp_path: Path) -> None:
-    tree = regressor(leaf="linear", pieces=4, warm_start=True).fit(X, values(X))
+    tree = regressor(leaf="linear", pieces=4, warm_start=True).fit(X, V)
     prunus.save(tree, tmp_path / "tree.prunus")
     loaded: Any = prunus.load(tmp_path / "tree.prunus")
     assert_array_equal(loaded.predict(X), tree.predict(X))
     assert loaded.model_.head.curved == tree.model_.head.curved != ()
-    assert_allclose(loaded.fit(X, values(X)).predict(X), tree.fit(X, values(X)).predict(X), rtol=1e-6)
+    assert_allclose(loaded.fit(X, V).predict(X), tree.fit(X, V).predict(X), rtol=1e-6)

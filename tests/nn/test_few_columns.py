@@ -7,7 +7,7 @@ from torch import Tensor
 from prunus.errors import InputValueError
 from prunus.nn import LinearHead, LinearSplit, TreeLayer, TreeModel, Whiten
 from prunus.nn.registry import model_from_record, model_to_record, model_with_weights
-from prunus.training import Samples, Trainer, find_loss
+from prunus.training import Samples, Trainer, TrainerOptions, find_loss
 from tests.nn.problems import inputs, randomized
 from tests.tolerances import assert_same
 

@@ -38,9 +38,9 @@ MOST_REPEATED = 100_000
 """Rows with whole weights are repeated if they then are not more than this; otherwise they keep their weights."""
 
 OTHERS = {
-    "max_depth": "max_leaf_nodes, which limits how large the tree may be",
-    "depth": "max_leaf_nodes, which limits how large the tree may be",
-    "max_features": "max_split_features",
+    "max_depth": "'max_leaf_nodes', which limits how large the tree may be",
+    "depth": "'max_leaf_nodes', which limits how large the tree may be",
+    "max_features": "'max_split_features'",
 }
 """Options of other trees, and what is nearest to them here."""
 EQUAL = 1e-12

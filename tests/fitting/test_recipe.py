@@ -1,30 +1,25 @@
-"""Options that are left to the estimators."""
+"""Options of training that are left to the estimators."""
 
 import numpy as np
-import pytest
 import torch
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.fitting.recipe import FEW, SMALL, default_recipe
 from prunus.nn import Whiten
-
-LEAVES = ["additive", "constant", "linear", "mlp"]
-
-
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_many_samples_are_trained_alike_for_classes_and_numbers(leaf: str) -> None:
-    assert default_recipe(FEW, leaf, classes=True) == default_recipe(FEW, leaf)
+from tests.estimators.problems import LEAVES
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_few_samples_with_classes_keep_some_correlations(leaf: str) -> None:
-    for n in (100, 1_000, FEW - 1):
-        assert 0 < default_recipe(n, leaf, classes=True).decorrelation < default_recipe(n, leaf).decorrelation
+def test_few_samples_with_classes_keep_some_correlations() -> None:
+    for leaf in LEAVES:
+        assert default_recipe(FEW, leaf, classes=True) == default_recipe(FEW, leaf)
+        for n in (100, 1_000, FEW - 1):
+            assert 0 < default_recipe(n, leaf, classes=True).decorrelation < default_recipe(n, leaf).decorrelation
 
 
 def test_values_of_nodes_do_not_decay_with_few_samples_of_classes() -> None:
-    assert default_recipe(SMALL, "constant", classes=True).no_decay == ("head.weight",)
-    assert default_recipe(SMALL, "constant", classes=True).weight_decay > default_recipe(SMALL, "constant").weight_decay
+    classes = default_recipe(SMALL, "constant", classes=True)
+    assert classes.no_decay == ("head.weight",)
+    assert classes.weight_decay > default_recipe(SMALL, "constant").weight_decay
     for other in (default_recipe(SMALL, "linear", classes=True), default_recipe(SMALL - 1, "constant", classes=True)):
         assert other.no_decay == ()
 
