@@ -16,7 +16,8 @@ from benchmarks.harness.sets.indexed import IndexEntry, read_index
 from benchmarks.harness.sets.loading import Part, SplitSet, load_table
 from benchmarks.harness.versions import version_of, versions_of_prunus
 from benchmarks.harness.worker import Answer, Job
-from prunus.fitting.recipe import SOFT_TREES, default_recipe
+from prunus.fitting.options import SOFT_TREES
+from prunus.fitting.recipe import default_recipe
 
 __all__ = ["AccuracyRow", "Budget", "run_cell", "tune"]
 

@@ -1,9 +1,9 @@
 """Small tables, and estimators that learn from them in a moment."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from prunus.fitting.training_options import nested
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
+Kind = TypeVar("Kind")
 
 SPLITS = ("linear", "elu", "mlp", "sparse_mlp")
 LEAVES = ("additive", "constant", "linear", "mlp")
@@ -38,9 +39,12 @@ def labels(x: Floats, names: Any = (0, 1)) -> Labels:
     return found
 
 
-def made(kind: Any, options: dict[str, Any]) -> Any:
+def made(kind: Callable[[], Kind], options: dict[str, Any]) -> Kind:
     """An estimator with these options, those of training among them."""
-    return kind().set_params(**nested(options))
+    estimator: Any = kind()
+    estimator.set_params(**nested(options))
+    found: Kind = estimator
+    return found
 
 
 def classifier(**options: Any) -> ArgminTreeClassifier:

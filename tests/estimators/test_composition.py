@@ -20,6 +20,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from prunus.fitting.training_options import nested
 from tests.estimators.problems import KINDS, as_pandas, classifier, labels, mixed, regressor, table, values
 
 X = table()

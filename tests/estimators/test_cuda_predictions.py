@@ -26,6 +26,7 @@ from prunus.training.gpu import host_samples
 from prunus.training.gpu.host_samples import on_device
 from prunus.training.samples import SampleStream
 from prunus.tree.prediction import device_path_outputs, find_ends, path_outputs
+from tests.estimators.problems import made
 
 pytestmark = pytest.mark.gpu
 

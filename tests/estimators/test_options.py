@@ -185,7 +185,7 @@ def test_an_option_of_training_is_shown_the_way() -> None:
     said = r"has no option 'batch_size'. Use training=TrainingOptions\(batch_size=...\)"
     with pytest.raises(InputTypeError, match=said):
         ArgminTreeClassifier(batch_size=32)  # type: ignore[call-arg]
-    with pytest.raises(InputTypeError, match=said):
+    with pytest.raises(InputValueError, match=said):
         ArgminTreeClassifier().set_params(batch_size=32)
     with pytest.raises(InputValueError, match="training has no option 'depth'"):
         ArgminTreeClassifier().set_params(training__depth=3)

@@ -253,7 +253,7 @@ def test_a_class_that_a_leaf_lacks_is_rare_in_it() -> None:
 
 def test_frames_of_several_kinds_are_predicted_as_they_are_printed() -> None:
     from prunus import ReadableTreeClassifier, ReadableTreeRegressor
-    from tests.explain.test_readable_text import expected, outcome, routed
+    from tests.render.test_readable_text import expected, outcome, routed
 
     random = np.random.default_rng(27)
     n = 600

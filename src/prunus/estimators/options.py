@@ -99,7 +99,7 @@ def suggesting(others: dict[str, str]) -> Callable[[type[Kind]], type[Kind]]:
 
         @functools.wraps(init)
         def checked(self: Any, *args: Any, **options: Any) -> None:
-            refuse_others(type(self), options, others)
+            refuse_others(type(self), options, others, InputTypeError)
             init(self, *args, **options)
 
         kind.__init__ = checked  # type: ignore[method-assign]
@@ -108,8 +108,10 @@ def suggesting(others: dict[str, str]) -> Callable[[type[Kind]], type[Kind]]:
     return with_suggestions
 
 
-def refuse_others(kind: type, options: Iterable[str], others: dict[str, str]) -> None:
+def refuse_others(
+    kind: type, options: Iterable[str], others: dict[str, str], error: type[Exception] = InputValueError
+) -> None:
     """Raise an error if one of the options is one of these others."""
     for name in options:
         if name in others:
-            raise InputTypeError(f"{kind.__name__} has no option {name!r}. Use {others[name]}")
+            raise error(f"{kind.__name__} has no option {name!r}. Use {others[name]}")
