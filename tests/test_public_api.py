@@ -14,8 +14,8 @@ BEYOND_TORCH = ("sklearn", "pandas", "scipy", "matplotlib", "cvxpy")
 PUBLIC = {
     "prunus": """ArgminForestClassifier ArgminForestRegressor ArgminTreeClassifier ArgminTreeClusterer
         ArgminTreeRegressor PrunusError ReadableTreeClassifier ReadableTreeRegressor TrainingOptions __version__
-        explain_rows export_dict export_graphviz export_html export_onnx export_python export_rules export_sql export_text load nn ops plot_curves plot_family
-        plot_tree save tree_summary""",
+        explain_rows export_dict export_graphviz export_html export_onnx export_python export_rules export_sql
+        export_text load nn ops plot_curves plot_family plot_tree save tree_summary""",
     "prunus.ops": "TreeArgmin available_backends integer_pruning path_rewards tree_argmin tree_traverse",
     "prunus.nn": """AdditiveHead ConstantHead ELUSplit LinearHead LinearSplit MLPHead MLPSplit SparseMLPSplit TreeLayer
         TreeModel Whiten spread_splits""",
