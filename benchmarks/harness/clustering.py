@@ -139,4 +139,6 @@ def _fit_paper(set_name: str, data: SplitSet, seed: int, trials: int) -> Tree:
 
 def _clusterer(**options: Any) -> Any:
     estimators: Any = import_module("prunus.estimators")  # here: the others run without it
-    return estimators.ArgminTreeClusterer(**options)
+    names: Any = import_module("prunus.fitting.training_options")
+    nested: dict[str, Any] = names.nested(options)
+    return estimators.ArgminTreeClusterer(**import_module("prunus.estimators.options").with_training(None, nested))

@@ -20,6 +20,7 @@ from prunus import (
 )
 from prunus.estimators.forest import ArgminForest
 from prunus.fitting.options import forest_checkpoints
+from prunus.fitting.training_options import nested
 from tests.estimators.problems import made
 
 pytestmark = pytest.mark.gpu
@@ -81,7 +82,8 @@ def test_the_same_seed_gives_the_same_predictions(estimator: Any) -> None:
 @pytest.mark.parametrize("options", [{"warm_start": True}, {"optimizer": "qhadam", "schedule": "plateau"}])
 def test_weights_validation_data_and_going_on(options: dict[str, Any]) -> None:
     x, y = CLASSES
-    tree = ArgminTreeClassifier(max_epochs=4, random_state=0, device="cuda", class_weight="balanced", **options)
+    tree = ArgminTreeClassifier(max_epochs=4, random_state=0, device="cuda", class_weight="balanced")
+    tree.set_params(**nested(options))
     weight = np.random.default_rng(0).random(len(x))
     for _ in range(2):
         tree.fit(x, y, sample_weight=weight, eval_set=(x[:200], y[:200]))

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor, PrunusError, export_text, load, save
+from tests.estimators.problems import made
 from tests.fuzz.attempts import run_mistake
 from tests.tolerances import SAME_ROW
 
@@ -78,9 +79,9 @@ def estimator(random: np.random.Generator, n: int) -> tuple[Any, Any]:
     }
     if random.random() < 0.5:
         labels = random.choice([["a"], ["a", "b"], ["x", "y", "\ud800"]][random.integers(3)], n)
-        return ArgminTreeClassifier(**options), labels
+        return made(ArgminTreeClassifier, options), labels
     y = random.normal(size=(n, 2) if random.random() < 0.3 else n) * 10.0 ** random.integers(-300, 150)
-    return ArgminTreeRegressor(**options), y if random.random() < 0.8 else np.full(n, 1e17)
+    return made(ArgminTreeRegressor, options), y if random.random() < 0.8 else np.full(n, 1e17)
 
 
 def same(alone: Any, among: Any, tree: Any, largest: float) -> None:

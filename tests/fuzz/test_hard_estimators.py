@@ -10,6 +10,7 @@ import pytest
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
 from prunus.fitting import recipe as defaults
 from prunus.hardening import distillation
+from tests.estimators.problems import made
 from tests.fuzz.test_estimators import run_case as run_any_case
 from tests.fuzz.test_estimators import run_cases
 
@@ -40,10 +41,10 @@ def estimator(random: np.random.Generator, n: int) -> tuple[Any, Any]:
     if random.random() < 0.5:
         names = [["a"], ["a", "b"], ["x", "y", "\ud800"]][random.integers(3)]
         weight = [None, "balanced"][random.integers(2)]
-        return ArgminTreeClassifier(class_weight=weight, **options), random.choice(names, n)
+        return made(ArgminTreeClassifier, options | {"class_weight": weight}), random.choice(names, n)
     y = random.normal(size=(n, 2) if random.random() < 0.3 else n) * 10.0 ** random.integers(-300, 150)
     loss = str(random.choice(["squared_error", "squared_error", "absolute_error"]))
-    return ArgminTreeRegressor(loss=loss, **options), y if random.random() < 0.8 else np.full(n, 1e17)
+    return made(ArgminTreeRegressor, options | {"loss": loss}), y if random.random() < 0.8 else np.full(n, 1e17)
 
 
 def check(tree: Any, x: Any) -> None:

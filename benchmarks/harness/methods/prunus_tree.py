@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from benchmarks.harness.methods.interface import MethodBase, Probabilities, Targets, Task
 from prunus import ArgminTreeClassifier, ArgminTreeRegressor
+from prunus.fitting.training_options import nested
 
 __all__ = ["PrunusTree"]
 
@@ -32,7 +33,7 @@ class PrunusTree(MethodBase):
     def __init__(self, task: Task, *, random_state: int = 0, **options: Any) -> None:
         super().__init__(task, random_state=random_state)
         estimator: Any = ArgminTreeClassifier if task == "classes" else ArgminTreeRegressor
-        self.tree_ = estimator(random_state=random_state, **options)
+        self.tree_ = estimator(random_state=random_state).set_params(**nested(options))
 
     @property
     def n_leaves(self) -> int:

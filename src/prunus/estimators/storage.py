@@ -77,7 +77,7 @@ def from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any:
         estimator.feature_names_in_ = encoder.feature_names_in_
     estimator.model_ = model_with_weights(record["model"], parts["model"])
     estimator.tree_ = tree_from_record(arrays["tree"], record["tree"])
-    estimator.target_ = target
+    estimator.target_, estimator.validation_rows_ = target, None
     for name in (*_COUNTED, *SOMETIMES):
         if name in record["fitted"]:
             setattr(estimator, name, record["fitted"][name])

@@ -101,6 +101,7 @@ class MemoryData:
             rows, groups = read_rows(x, y, weight, target, merged=merged)
             target = target.scale(rows.y, rows.weight)
         else:
+            assert before.encode is not None
             encoder, target = before.encoder, make_target(before.encoder, y).take_over(before.target)
             x = before.encode(X) if is_new else encode_training(before.encode, encoder, X, y, weight, target)
             rows, groups = read_rows(x, y, weight, target, merged=merged)

@@ -55,8 +55,8 @@ class Fitted:
     best_iteration: int
     held_out: npt.NDArray[np.int64] | None = None
     """The numbers of the rows that were held out for validation; None if they are not known."""
-    encode: Callable[[Any], npt.NDArray[np.float32]] = lambda X: X  # noqa: N803
-    """Encodes a table as for a prediction, with checks of its columns."""
+    encode: Callable[[Any], npt.NDArray[np.float32]] | None = None
+    """Encodes a table as for a prediction, with checks of its columns; only a fit that continues this one needs it."""
 
 
 @dataclass(frozen=True)
