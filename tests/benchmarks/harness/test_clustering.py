@@ -90,7 +90,8 @@ def test_validation_chooses_among_trees_of_the_papers_scheme(folder: Path, fitte
     assert len(fitted) == 8
     for tree in fitted:
         assert tree.options["targets"] == ["RI", "Na"]
-        assert (tree.options["batch_size"], tree.options["optimizer"]) == (8, "qhadam")
+        training = tree.options["training"]
+        assert (training.batch_size, training.optimizer) == (8, "qhadam")
         assert 2 <= tree.options["depth"] <= 6
         assert 1e-3 <= tree.options["pruning_strength"] <= 1e3
         assert tree.measured[0].equals(data.x.iloc[data.rows.valid])
