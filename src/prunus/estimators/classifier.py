@@ -166,14 +166,14 @@ class ArgminTreeClassifier(ClassifierMixin, ArgminTree):
     tuning_seconds: float | None = None
     class_weight: Any = None
 
-    _own_constraints: ClassVar[dict[str, list[Any]]] = {
+    own_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions({"cross_entropy", "binary_cross_entropy"}), callable],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
         **AUTO_CONSTRAINTS,
-        **_own_constraints,
+        **own_constraints,
     }
     target_: Classes = field(init=False)
 

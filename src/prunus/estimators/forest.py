@@ -91,7 +91,7 @@ class ArgminForest(BaseEstimator):
     _seed: int = field(init=False)
     _seen: npt.NDArray[np.uint8] | None = field(init=False)
 
-    _tree_kind: ClassVar[type[ArgminTree]]
+    tree_kind: ClassVar[type[ArgminTree]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: kinds for name, kinds in CONSTRAINTS.items() if name != "callbacks"},
         **AUTO_CONSTRAINTS,
@@ -195,12 +195,12 @@ class ArgminForest(BaseEstimator):
 
     def _take(self, fitted: FittedForest, earlier: list[Any]) -> None:
         """Keep what a fit has learned, after earlier trees."""
-        common = set(self.get_params(deep=False)) & set(self._tree_kind().get_params(deep=False)) - set(OF_EACH)
+        common = set(self.get_params(deep=False)) & set(self.tree_kind().get_params(deep=False)) - set(OF_EACH)
         trees = []
         for k, learned in enumerate(fitted.trees, len(earlier)):
             kind = fitted.kinds[k % len(fitted.kinds)]
             options = with_training(self.training, {name: getattr(self, name) for name in common} | nested(kind))
-            tree = self._tree_kind(**options, random_state=fitted.seeds[k])
+            tree = self.tree_kind(**options, random_state=fitted.seeds[k])
             if self.training_options.checkpoint is not None:
                 tree.set_params(training__checkpoint=None)
             tree._take(learned)

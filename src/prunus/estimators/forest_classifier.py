@@ -153,10 +153,10 @@ class ArgminForestClassifier(ClassifierMixin, ArgminForest):
     loss: Any = "cross_entropy"
     class_weight: Any = None
 
-    _tree_kind = ArgminTreeClassifier
+    tree_kind = ArgminTreeClassifier
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminForest._parameter_constraints,
-        **ArgminTreeClassifier._own_constraints,
+        **ArgminTreeClassifier.own_constraints,
     }
     target_: Classes = field(init=False)
 

@@ -160,10 +160,10 @@ default="squared_error"
     quantile: float = 0.5
     tweedie_power: float = 1.5
 
-    _tree_kind = ArgminTreeRegressor
+    tree_kind = ArgminTreeRegressor
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminForest._parameter_constraints,
-        **ArgminTreeRegressor._own_constraints,
+        **ArgminTreeRegressor.own_constraints,
     }
     target_: Numbers = field(init=False)
 

@@ -47,7 +47,7 @@ def forest_from_record(kind: type[Any], record: Record, tensors: Tensors) -> Any
         begin = f"trees.{k}."
         own = {name.removeprefix(begin): tensor for name, tensor in tensors.items() if name.startswith(begin)}
         whole = described | shared | {"fitted": described["fitted"] | of_file}
-        trees.append(from_record(kind._tree_kind, whole, own | of_target))
+        trees.append(from_record(kind.tree_kind, whole, own | of_target))
     first = trees[0]
     for tree in trees:
         tree.encoder_, tree.target_ = first.encoder_, first.target_

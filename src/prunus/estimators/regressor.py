@@ -174,7 +174,7 @@ default="squared_error"
     tweedie_power: float = 1.5
     tuning_seconds: float | None = None
 
-    _own_constraints: ClassVar[dict[str, list[Any]]] = {
+    own_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions({"squared_error", "absolute_error", "huber", "quantile", *POWERS, "tweedie"}), callable],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "tweedie_power": [Interval(Real, 1, 2, closed="neither")],
@@ -182,7 +182,7 @@ default="squared_error"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ArgminTree._parameter_constraints,
         **AUTO_CONSTRAINTS,
-        **_own_constraints,
+        **own_constraints,
     }
 
     target_: Numbers = field(init=False)
